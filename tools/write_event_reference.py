@@ -28,6 +28,10 @@ nexus watch --json` return the events, and listeners of plugins receive them (se
 Every event has a `kind`, a `seq` (its number in the log), a `time` (seconds since 1970) and, if it is about one,
 an `agent_id`, a `game` and a `session_id`. In JSON, the fields below are in its `body`. An event of an unknown kind
 is read as `OtherEvent`.
+
+An event is public only where this page says so, and of its body only the fields that it names: anybody may read that
+much. The rest needs the token of the agent that the event is about, or that of whoever runs the nexus. Listeners and
+`wsap nexus watch` get everything.
 """
 ENDING = """## Why sessions end
 
@@ -59,6 +63,9 @@ def section(event: type[NexusEvent]) -> str:
     """The section of one kind."""
     kind = event.model_fields["kind"].default
     lines = [f"### `{kind}`", "", f"`{event.__name__}`: {inspect.cleandoc(event.__doc__ or '')}", ""]
+    if event.PUBLIC is not None:
+        shown = [name for name, _, _ in fields_of(event) if name in event.PUBLIC]
+        lines += [f"Public{': ' if shown else ''}{', '.join(f'`{name}`' for name in shown)}.", ""]
     for name, annotation, text in fields_of(event):
         lines.append(f"- `{name}`: `{annotation}`{'. ' + text if text else ''}")
     return "\n".join(lines).rstrip() + "\n"

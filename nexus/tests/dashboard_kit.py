@@ -163,6 +163,8 @@ class Served:
     """Called before the nexus is started."""
     port: int = 0
     key: OneTimeKey = field(default_factory=OneTimeKey)
+    host: Callable[[], PluginHost] = host
+    """Returns the games, agents and models that there are."""
     url: str = ""
 
     def start(self) -> Served:
@@ -198,7 +200,7 @@ class Served:
     async def _serve(self) -> None:
         self._loop, self._until = asyncio.get_running_loop(), asyncio.Event()
         with open_store(str(self.folder / "wsap.db")) as store:
-            self.nexus = Nexus(host(), store, self.settings)
+            self.nexus = Nexus(self.host(), store, self.settings)
             self.prepare(self.nexus)
 
             def ready(url: str) -> None:
@@ -239,8 +241,20 @@ class Served:
             with error:
                 return error.code, {k.lower(): v for k, v in error.headers.items()}, error.read()
 
+    @property
+    def authorized(self) -> dict[str, str]:
+        """The header of whoever runs it."""
+        return {"Authorization": f"Bearer {self.token}"}
+
     def read(self, path: str) -> Any:
-        """Return the JSON that is told at a path."""
-        status, _, body = self.ask(path)
+        """Return the JSON that is told at a path to whoever runs it."""
+        return self._read(path, self.authorized)
+
+    def read_public(self, path: str) -> Any:
+        """Return the JSON that is told at a path without a token."""
+        return self._read(path, {})
+
+    def _read(self, path: str, headers: dict[str, str]) -> Any:
+        status, _, body = self.ask(path, headers=headers)
         assert status == 200, body[:500]
         return json.loads(body)

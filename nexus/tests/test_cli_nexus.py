@@ -259,7 +259,7 @@ def test_in_the_background_it_gives_the_address_that_opens_the_controls_as_in_th
         url = nexus_json(environ, "status")["url"]
         assert said[0].startswith(f"The nexus is up: {url}  (stop it with: wsap nexus stop")
         address, _, key = (
-            said[1].removeprefix("To control agents as well as watch them, open this once: ").partition("#key=")
+            said[1].removeprefix("To see everything and control agents, open this once: ").partition("#key=")
         )
         assert address == url
         request = urllib.request.Request(

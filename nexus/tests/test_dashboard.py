@@ -123,13 +123,23 @@ def opened(browser: Any, scene: Scene) -> Iterator[Callable[..., Seen]]:
     """Gives pages; at the end of the test nothing may have gone wrong on any of them."""
     given: list[tuple[Any, Seen]] = []
 
-    def give(size: tuple[int, int] = DESKTOP, scheme: str = "light", url: str = "", *, may_lose: bool = False) -> Seen:
+    def give(
+        size: tuple[int, int] = DESKTOP,
+        scheme: str = "light",
+        served: Served | None = None,
+        *,
+        locked: bool = False,
+        may_lose: bool = False,
+    ) -> Seen:
+        served = served or scene.served
         context = browser.new_context(
             viewport={"width": size[0], "height": size[1]}, color_scheme=scheme, reduced_motion="reduce"
         )
+        if not locked:
+            context.add_init_script(f"if (location.host) sessionStorage.setItem('wsap-token', '{served.token}')")
         context.set_default_timeout(PATIENCE)
         page = context.new_page()
-        seen = Seen(page, url or scene.served.url)
+        seen = Seen(page, served.url)
 
         def heard(message: Any) -> None:
             lost = may_lose and ("net::ERR" in message.text or "ERR_" in message.text)
@@ -175,6 +185,32 @@ def test_every_page_is_whole_at_every_size_and_can_be_read(
         assert seen.check("nameless") == [], route
 
 
+@pytest.mark.parametrize("size", [DESKTOP, PHONE], ids=["desktop", "phone"])
+def test_a_spectator_s_pages_are_whole_and_say_what_is_hidden_and_how_to_see_it(
+    opened: Callable[..., Seen], scene: Scene, size: tuple[int, int]
+) -> None:
+    seen = opened(size, locked=True)
+    for route in routes(scene):
+        seen.go(route)
+        assert seen.text("main .spectator").startswith("You are a spectator"), route
+        assert "wsap nexus start" in seen.text("main .spectator")
+        assert seen.page.locator("main .problem, dialog").count() == 0, route
+        assert seen.page.evaluate("document.documentElement.scrollWidth") <= size[0], route
+        assert seen.check("contrast")["bad"] == [], route
+        assert seen.check("nameless") == [], route
+    seen.go("agent/ann")
+    seen.wait("document.querySelector('.stage img.frame')?.complete")
+    assert "Time " not in seen.text("main"), "why it decides what it decides is its own"
+    seen.page.locator(".spectator button").click()
+    seen.page.locator("#token").fill(scene.served.token)
+    seen.page.keyboard.press("Enter")
+    seen.wait("document.querySelector('main').textContent.includes('Persona')")
+    seen.wait("/Time \\d/.test(document.querySelector('.stay')?.textContent)")
+    assert seen.page.locator(".spectator").count() == 0
+    seen.page.locator("#unlock").click()
+    seen.wait("!!document.querySelector('.spectator')")
+
+
 def test_what_games_agents_and_models_say_is_text_and_nothing_else(opened: Callable[..., Seen], scene: Scene) -> None:
     seen = opened()
     for route in routes(scene):
@@ -196,7 +232,7 @@ def test_what_games_agents_and_models_say_is_text_and_nothing_else(opened: Calla
 
 
 def test_a_person_gets_around_by_the_keyboard_alone(opened: Callable[..., Seen], scene: Scene) -> None:
-    seen = opened()
+    seen = opened(locked=True)
     seen.go("")
     press = seen.page.keyboard.press
     press("Tab")
@@ -295,7 +331,7 @@ def test_the_inspector_shows_what_a_model_was_told_and_answered(opened: Callable
 def test_doing_something_asks_for_the_token_once_and_keeps_it_out_of_every_address(
     opened: Callable[..., Seen], scene: Scene
 ) -> None:
-    seen = opened()
+    seen = opened(locked=True)
     asked: list[str] = []
     seen.page.on("request", lambda request: asked.append(request.url))
     served = scene.served
@@ -401,12 +437,12 @@ def test_a_person_talks_with_an_agent(opened: Callable[..., Seen], scene: Scene)
 
 def test_the_printed_address_opens_the_controls_once(opened: Callable[..., Seen], tmp_path: Path) -> None:
     with Served(tmp_path, prepare=prepare) as served:
-        seen = opened(url=served.url, may_lose=True)
+        seen = opened(served=served, locked=True, may_lose=True)
         address = served.url + served.key.fragment
         seen.page.goto(address)
         seen.wait("document.querySelector('#unlock').textContent === 'Lock'")
         assert seen.page.url == served.url + "#/"
-        again = opened(url=served.url, may_lose=True)
+        again = opened(served=served, locked=True, may_lose=True)
         again.page.goto(address)
         again.wait("document.querySelector('.live.live') && document.querySelector('main h1')")
         assert again.text("#unlock") == "Unlock"
@@ -418,7 +454,7 @@ def test_the_page_goes_on_by_itself_when_the_nexus_is_started_again(
 ) -> None:
     served = Served(tmp_path, prepare=prepare).start()
     try:
-        seen = opened(url=served.url, may_lose=True)
+        seen = opened(served=served, may_lose=True)
         seen.go("")
         seen.wait("document.querySelector('.feed').textContent.includes('The nexus started with 3 agents')")
         served.stop()
@@ -478,7 +514,7 @@ def test_fifty_thousand_events_scroll_smoothly_and_hold_no_more_of_the_page(
     opened: Callable[..., Seen], tmp_path: Path
 ) -> None:
     with full(tmp_path) as (served, run):
-        seen = opened(url=served.url, may_lose=True)
+        seen = opened(served=served, may_lose=True)
         seen.go("log")
         seen.wait("document.querySelectorAll('.row:not([hidden])').length > 8")
         nodes = seen.check("nodes")

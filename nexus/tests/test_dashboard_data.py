@@ -173,7 +173,7 @@ def test_what_an_agent_decided_on_is_what_the_step_before_showed(served: Served)
     ],
 )  # fmt: skip
 def test_what_is_not_there_is_said_in_the_one_form(served: Served, path: str) -> None:
-    status, headers, body = served.ask(f"/dashboard/data/{path}")
+    status, headers, body = served.ask(f"/dashboard/data/{path}", headers=served.authorized)
     assert status == 404
     assert headers["content-type"].startswith("application/json")
     assert json.loads(body)["error"]["code"]
@@ -233,7 +233,7 @@ def test_what_an_agent_remembers_says_where_it_comes_from(served: Served) -> Non
 
 def events_from(served: Served, last: str | None, count: int) -> list[int]:
     """Return the numbers of the first events of a stream."""
-    headers = {} if last is None else {"Last-Event-ID": last}
+    headers = served.authorized | ({} if last is None else {"Last-Event-ID": last})
     request = urllib.request.Request(served.url + "dashboard/live", headers=headers)
     found: list[int] = []
     with urllib.request.urlopen(request, timeout=300) as answer:

@@ -7,6 +7,7 @@ import socket
 import sqlite3
 import stat
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -268,7 +269,13 @@ def test_a_path_that_climbs_leads_nowhere(served: Served, path: str) -> None:
     assert raw(served, f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n")[:2] == (404, "NOT_FOUND")
 
 
-@pytest.mark.parametrize("host", ["evil.example", "evil.example:80", "127.0.0.1.evil.example", "[::2]", ""])
+@pytest.mark.parametrize(
+    "host",
+    [
+        "evil.example", "evil.example:80", "127.0.0.1.evil.example", "[::2]", "", "127.0.0.1:1, evil.example",
+        "127.0.0.1:1@evil.example", "[::1].evil.example",
+    ],
+)  # fmt: skip
 def test_a_page_that_points_its_own_name_here_is_refused(served: Served, host: str) -> None:
     status, code, _ = raw(served, f"GET /nexus/agents HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n")
     assert (status, code) == (421, "HOST_REFUSED")
@@ -356,16 +363,24 @@ def test_too_many_requests_are_answered_with_when_to_come_again(tmp_path: Path) 
     assert int(answers[-1].headers["retry-after"]) > 0
 
 
-def test_only_so_many_streams_are_open(tmp_path: Path) -> None:
-    with (
-        serving(tmp_path, limits=HttpLimits(streams=1)) as served,
-        served.client("") as one,
-        served.client("") as two,
-        one.stream("GET", "/nexus/events") as first,
-    ):
-        lines = first.iter_lines()
-        assert next(lines) == ": hello"
-        assert problem(two.get("/nexus/events")) == (503, "TOO_MANY_STREAMS")
+def test_clients_without_a_token_take_no_stream_from_those_with_one(tmp_path: Path) -> None:
+    limits, lines = HttpLimits(streams=8, streams_each=3), []
+    with serving(tmp_path, limits=limits) as served, ExitStack() as held:
+
+        def opens(client: httpx2.Client, path: str = "/nexus/events") -> int:
+            answer = held.enter_context(client.stream("GET", path))
+            lines.append(answer.iter_lines())  # one that nobody holds closes the stream
+            if answer.status_code == 200:
+                next(lines[-1])
+            return answer.status_code
+
+        nobody, owner = held.enter_context(served.client("")), held.enter_context(served.client())
+        eve, bob = held.enter_context(served.register("eve")), held.enter_context(served.register("bob"))
+        assert [opens(nobody, path) for path in ("/nexus/events", "/dashboard/live") * 2] == [200, 200, 200, 503]
+        assert [opens(eve) for _ in range(4)] == [200, 200, 200, 503]
+        assert opens(bob) == 503, "the last quarter is for whoever runs the nexus"
+        assert [opens(owner) for _ in range(3)] == [200, 200, 503]
+        assert problem(nobody.get("/nexus/events")) == (503, "TOO_MANY_STREAMS")
 
 
 # --- starting -------------------------------------------------------------------------------------

@@ -204,18 +204,18 @@ async def forget_answers(served: Served, run: str) -> None:
 
 
 def test_events_are_resumed_where_the_stream_broke_and_filtered(served: Served) -> None:
-    with served.register("heard") as heard, served.client("") as anybody:
+    with served.register("heard") as heard, served.client() as owner:
         heard.post("/nexus/agents/heard/messages", json={"content": "hello"})
         bridge = enter(heard, "heard", "echo")
         heard.post(f"{bridge}/jack-out", json={})
-        last = anybody.get("/nexus").json()["last_event"]
-        everything = stream(anybody, after=0, until=last)
+        last = owner.get("/nexus").json()["last_event"]
+        everything = stream(owner, after=0, until=last)
         numbers = [event["seq"] for event in everything]
         assert numbers == list(range(1, last + 1))
         middle = numbers[len(numbers) // 2]
-        resumed = stream(anybody, {"Last-Event-ID": str(middle)}, until=last)
+        resumed = stream(owner, {"Last-Event-ID": str(middle)}, until=last)
         assert resumed == everything[len(numbers) // 2 + 1 :]
-        own = stream(anybody, after=0, until=last, agent="heard", kind=["entered", "left"])
+        own = stream(owner, after=0, until=last, agent="heard", kind=["entered", "left"])
         assert [event["kind"] for event in own] == ["entered", "left"]
 
 
@@ -261,6 +261,20 @@ def test_the_client_goes_on_listening_over_a_restart(tmp_path: Path) -> None:
     with serving(tmp_path) as second, NexusClient(second.url, second.token) as client:
         events = client.events(after=2)
         assert [next(events).seq for _ in range(2)] == [3, 4]
+
+
+def test_a_message_with_a_recipient_goes_to_it_alone(served: Served) -> None:
+    with served.register("sender") as sender, served.register("meant") as meant, served.register("other") as other:
+        path = "/nexus/agents/sender/messages"
+        assert sender.post(path, json={"to": "meant", "content": "For you."}).json() == {"recipients": ["meant"]}
+        (got,) = meant.get("/nexus/agents/meant/messages").json()["messages"]
+        assert (got["message"]["content"], got["message"]["type"]) == ("For you.", "direct")
+        assert other.get("/nexus/agents/other/messages").json() == {"messages": []}
+        for kind in ("broadcast", "team"):
+            refused = sender.post(path, json={"to": "meant", "kind": kind, "content": "For you."})
+            assert problem(refused) == (400, "USAGE")
+        assert other.get("/nexus/agents/other/messages").json() == {"messages": []}
+        assert "other" in sender.post(path, json={"content": "For all."}).json()["recipients"]
 
 
 def test_messages_wait_until_they_are_read(served: Served) -> None:

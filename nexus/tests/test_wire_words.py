@@ -73,18 +73,18 @@ async def until(holds: Callable[[], bool], served: Served) -> None:
 
 
 def test_whoever_is_decided_for_over_the_wire_finds_what_is_said_among_its_messages(served: Served) -> None:
-    with served.register("eve") as eve, served.client() as owner, served.client("") as anybody:
+    with served.register("eve") as eve, served.client() as owner:
         path = "/nexus/agents/eve/talk"
-        assert anybody.get(path).json() == {"exchanges": [], "next": None}
+        assert eve.get(path).json() == {"exchanges": [], "next": None}
         said = owner.post(path, json={"text": "  Mind the cow. "})
         assert said.json() == {"text": "eve finds it among its messages.", "how": "letter"}
         (message,) = eve.get("/nexus/agents/eve/messages").json()["messages"]
         assert message["message"]["content"] == "Mind the cow."
         owner.post(path, json={"text": "And the dog."})
         # Newest first, a page at a time.
-        first = anybody.get(path, params={"limit": 1}).json()
+        first = eve.get(path, params={"limit": 1}).json()
         assert [e["said"] for e in first["exchanges"]] == ["And the dog."]
-        rest = anybody.get(path, params={"limit": 1, "before": first["next"]}).json()
+        rest = eve.get(path, params={"limit": 1, "before": first["next"]}).json()
         assert [e["said"] for e in rest["exchanges"]] == ["Mind the cow."]
         assert rest["next"] is None
         assert (rest["exchanges"][0]["how"], rest["exchanges"][0]["reply"]) == ("letter", said.json()["text"])
@@ -126,19 +126,19 @@ def test_what_was_said_before_the_nexus_ended_is_not_said_again_for_the_same_key
 
 
 def test_a_diary_tells_of_each_stay(served: Served) -> None:
-    with served.register("dora") as dora, served.client("") as anybody:
+    with served.register("dora") as dora:
         path = "/nexus/agents/dora/diary"
-        assert anybody.get(path).json() == {"entries": [], "next": None}
+        assert dora.get(path).json() == {"entries": [], "next": None}
         for _ in range(2):
             arrived = dora.post("/nexus/transit/enter", json={"agent_id": "dora", "game": "quarry"}).json()
             assert dora.post(f"{arrived['bridge_url']}/act", json={"name": "dig"}).status_code == 200
             dora.post("/nexus/transit/exit", json={"agent_id": "dora", "mode": "suspend"})
         served.in_loop(until(lambda: written(served, "dora") == 2, served))
-        page = anybody.get(path, params={"limit": 1}).json()
+        page = dora.get(path, params={"limit": 1}).json()
         (entry,) = page["entries"]
         assert (entry["game"], entry["session"], entry["own_words"]) == ("quarry", arrived["session"]["id"], False)
         assert "quarry" in entry["text"]
-        (older,) = anybody.get(path, params={"before": page["next"]}).json()["entries"]
+        (older,) = dora.get(path, params={"before": page["next"]}).json()["entries"]
         assert older["number"] < entry["number"]
 
 
@@ -175,9 +175,10 @@ def test_talk_that_can_not_be_is_refused(served: Served) -> None:
             assert problem(owner.post(path, json={"text": text}))[0] == 400, text[:5]
         for bad in ("before=0", "before=x", "limit=0", "limit=201"):
             for what in ("talk", "diary"):
-                assert problem(anybody.get(f"/nexus/agents/bert/{what}?{bad}"))[0] == 400, (what, bad)
+                assert problem(owner.get(f"/nexus/agents/bert/{what}?{bad}"))[0] == 400, (what, bad)
         for what in ("talk", "diary"):
-            assert problem(anybody.get(f"/nexus/agents/nobody/{what}")) == (404, "UNKNOWN_NAME")
+            assert problem(anybody.get(f"/nexus/agents/bert/{what}")) == (401, "UNAUTHORIZED")
+            assert problem(owner.get(f"/nexus/agents/nobody/{what}")) == (404, "UNKNOWN_NAME")
         owner.delete("/nexus/agents/bert")
         assert problem(owner.post(path, json={"text": "Hello"}))[0] == 400
-        assert anybody.get(path).json()["exchanges"] == []
+        assert owner.get(path).json()["exchanges"] == []

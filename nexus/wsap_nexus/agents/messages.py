@@ -62,6 +62,8 @@ def send(book: Transaction, sender: str, kind: str, content: str, *, to: str | N
         raise UsageError("There is nothing to say in an empty message.")
     if len(content) > MAX_LENGTH:
         raise UsageError(f"That is too long: {len(content)} characters; at most {MAX_LENGTH}.")
+    if to is not None and kind != "direct":
+        raise UsageError(f"A {kind[:40]} message has no recipient of its own; send it to {to[:64]} as direct.")
     team: str | None = None
     if kind == "broadcast":
         hearers = present(book, sender, limit=HEARERS)

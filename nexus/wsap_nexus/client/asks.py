@@ -165,9 +165,9 @@ class Asks:
 
     def _whole(self, data: Any) -> Whole:
         lists: Sequence[str] = ("items", "avatars", "achievements")
-        kept = {name: tuple(data[name]) for name in lists}
+        kept = {name: tuple(data.get(name, ())) for name in lists}
         sessions = tuple(self._session(s) for s in data["sessions"])
-        return Whole(self._part(AgentIdentity, data["agent"]), data["skills"], sessions=sessions, **kept)
+        return Whole(self._part(AgentIdentity, data["agent"]), data.get("skills", {}), sessions=sessions, **kept)
 
     def _seen(self, data: Any) -> Seen:
         return Seen(data["place"], data["session_id"], self._part(Observation, data["observation"]))

@@ -88,7 +88,7 @@ class Registration:
 
 @dataclass(frozen=True)
 class Whole:
-    """Everything that is kept of an agent."""
+    """Everything that is kept of an agent; without its token only who and where it is, and its sessions."""
 
     agent: AgentIdentity
     skills: Mapping[str, float]

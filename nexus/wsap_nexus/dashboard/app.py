@@ -11,6 +11,8 @@ from wsap_nexus.dashboard.frames import Frames
 from wsap_nexus.dashboard.steps import StepIndexes
 from wsap_nexus.hub.nexus import Nexus
 
+ROUTERS = tuple(module.router for module in (views, live, timeline, memories, actions, pages))
+
 
 def install(app: FastAPI, nexus: Nexus) -> None:
     """Serve the dashboard at `/`, its data under `/dashboard`."""
@@ -19,6 +21,6 @@ def install(app: FastAPI, nexus: Nexus) -> None:
     app.state.frames = Frames(nexus)
     app.state.steps = StepIndexes(nexus.store.repository)
     app.state.one_time_key = None
-    for module in (views, live, timeline, memories, actions, pages):
-        app.include_router(module.router, include_in_schema=False)
+    for router in ROUTERS:
+        app.include_router(router, include_in_schema=False)
     app.mount("/assets", pages.Assets(), name="assets")

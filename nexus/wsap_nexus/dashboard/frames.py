@@ -30,6 +30,8 @@ class Frame:
     remark: str
     """Why there is no view; empty if there is one."""
     drawn: float
+    error: bool = False
+    """Whether the game raised, so that the remark has its words."""
 
 
 class Frames:
@@ -65,7 +67,7 @@ class Frames:
         try:
             view = view_json(await face.render())
         except Exception as error:  # the game's own code
-            return Frame(None, "failed", f"The game drew nothing: {single_line(error)[:200]}", now)
+            return Frame(None, "failed", f"The game drew nothing: {single_line(error)[:200]}", now, error=True)
         if view is None:
             return Frame(None, "none", "This game draws no picture of itself.", now)
         return Frame(view, hashlib.sha256(dumps(view).encode()).hexdigest()[:24], "", now)

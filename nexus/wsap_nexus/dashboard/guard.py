@@ -1,18 +1,16 @@
-"""Read access to the dashboard: free on this machine, with the token from elsewhere.
+"""Read access to the dashboard: on this machine anybody sees what a spectator sees; the token opens everything.
 
-Requests with another machine's name in their `Host` header need the token, too (DNS rebinding).
+From elsewhere, or with another machine's name in the `Host` header (DNS rebinding), only the token opens anything.
 """
 
 from __future__ import annotations
 
 from typing import Annotated
-from urllib.parse import urlsplit
 
-from fastapi import Depends, Header, Request, Response
+from fastapi import Depends, Request
 
-from wsap_nexus.http.auth import Tokens
-from wsap_nexus.http.callers import the_tokens
-from wsap_nexus.http.listening import is_loopback
+from wsap_nexus.http.callers import Reader
+from wsap_nexus.http.listening import host_name, is_loopback
 from wsap_nexus.http.refusals import ForbiddenError, UnauthorizedError
 
 HEADERS = {
@@ -29,28 +27,26 @@ HEADERS = {
 """Sent with every response."""
 
 
-def reader(
-    request: Request,
-    response: Response,
-    tokens: Annotated[Tokens, Depends(the_tokens)],
-    authorization: Annotated[str | None, Header()] = None,
-) -> None:
-    """Check that a request may read.
+async def spectator(request: Request, who: Reader) -> bool:
+    """Return whether a request may see what is private, too.
 
     Raises:
-        UnauthorizedError: it comes from elsewhere without a known token.
+        UnauthorizedError: it comes from elsewhere without a token.
         ForbiddenError: the token is an agent's.
     """
-    if authorization is None:
-        if not is_local(request):
-            raise UnauthorizedError("From another machine, looking needs the token, too.")
-        return
-    if tokens.check(authorization).agent_id is not None:
+    if who is None and not is_local(request):
+        raise UnauthorizedError("From another machine, looking needs the token, too.")
+    if who is not None and who.agent_id is not None:
         raise ForbiddenError("The dashboard needs the token of whoever runs the nexus.")
+    return who is not None
+
+
+Private = Annotated[bool, Depends(spectator)]
+"""Whether whoever reads may see what is private: minds, letters, observations, and who plays which role."""
 
 
 def is_local(request: Request) -> bool:
     """Return whether a request came through the loopback interface and its Host header names this machine."""
     server = request.scope.get("server")
-    name = urlsplit(f"//{request.headers.get('host', '')}").hostname or ""
-    return server is not None and is_loopback(str(server[0])) and is_loopback(name)
+    name = host_name(request.headers.get("host", ""))
+    return server is not None and is_loopback(str(server[0])) and name is not None and is_loopback(name)

@@ -8,13 +8,14 @@ from collections import deque
 from collections.abc import AsyncIterator, Callable
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Depends, Header, Query, Request
+from fastapi import APIRouter, Header, Query, Request, Response
 from starlette.responses import StreamingResponse
 
 from wsap_core.protocol.wire import dumps
-from wsap_nexus.dashboard.guard import HEADERS, reader
-from wsap_nexus.dashboard.serializers import event_json, session_json
-from wsap_nexus.http.refusals import TooManyStreamsError
+from wsap_nexus.dashboard.guard import HEADERS, Private
+from wsap_nexus.dashboard.serializers import events_json, session_json
+from wsap_nexus.http.callers import Reader
+from wsap_nexus.http.streams import HeldStream, Streams
 from wsap_nexus.hub.live_session import LiveSession
 from wsap_nexus.hub.nexus import Nexus
 from wsap_nexus.hub.served import Hub
@@ -31,9 +32,6 @@ MOST_BEHIND = 1000
 
 MOST_AGENTS = 200
 """Most agents in one message about steps."""
-
-MOST_LISTENERS = 100
-"""Most open streams."""
 
 QUIET = 15.0
 """Seconds between two heartbeats."""
@@ -70,11 +68,6 @@ class Board:
         while self._times and self._times[0] < since:
             self._times.popleft()
         return len(self._times) / 5
-
-    @property
-    def listeners(self) -> int:
-        """Open streams."""
-        return len(self._listeners)
 
     def listen(self) -> Listener:
         """Return a new listener, which the caller closes."""
@@ -127,23 +120,24 @@ class Listener:
         self._remove(self)
 
 
-@router.get("/dashboard/live", dependencies=[Depends(reader)])
+@router.get("/dashboard/live")
 async def live(
     nexus: Hub,
     request: Request,
+    who: Reader,
+    private: Private,
     last_event_id: Annotated[int | None, Header(ge=0)] = None,
     after: Annotated[int | None, Query(ge=0)] = None,
-) -> StreamingResponse:
-    """Stream steps and events, after a given event."""
-    board: Board = request.app.state.board
-    if board.listeners >= MOST_LISTENERS:
-        raise TooManyStreamsError(f"{MOST_LISTENERS} pages are open already; close some of them.")
+) -> Response:
+    """Stream steps and events, after a given event; to spectators, who acted is not told."""
+    streams: Streams = request.app.state.streams
     start = last_event_id if last_event_id is not None else after
     headers = {**HEADERS, "Cache-Control": "no-store", "X-Accel-Buffering": "no"}
-    return StreamingResponse(_stream(nexus, request, start), media_type="text/event-stream", headers=headers)
+    told = _stream(nexus, request, start, private)
+    return HeldStream(StreamingResponse(told, media_type="text/event-stream", headers=headers), streams, who)
 
 
-async def _stream(nexus: Nexus, request: Request, after: int | None) -> AsyncIterator[str]:
+async def _stream(nexus: Nexus, request: Request, after: int | None, private: bool) -> AsyncIterator[str]:
     board: Board = request.app.state.board
     listener = board.listen()
     try:
@@ -157,33 +151,34 @@ async def _stream(nexus: Nexus, request: Request, after: int | None) -> AsyncIte
         hello = {"seq": seq, "reset": reset, "rate": board.rate(), "decisions": board.decisions}
         yield f"id: {seq}\nevent: hello\ndata: {dumps(hello)}\n\n"
         while True:
-            for event in _events(nexus, seq):
-                seq = event["seq"]
-                yield f"id: {seq}\nevent: nexus\ndata: {dumps(event)}\n\n"
+            fresh, seq = _events(nexus, seq, private)
+            for event in fresh:
+                yield f"id: {event['seq']}\nevent: nexus\ndata: {dumps(event)}\n\n"
             agents = await listener.heard(QUIET)
             if board.closed:
                 return
             if agents is None:
-                yield f"event: pulse\ndata: {dumps(_pulse(nexus, board, []))}\n\n"
+                yield f"event: pulse\ndata: {dumps(_pulse(nexus, board, [], private))}\n\n"
                 continue
             if agents:
-                yield f"event: pulse\ndata: {dumps(_pulse(nexus, board, agents))}\n\n"
+                yield f"event: pulse\ndata: {dumps(_pulse(nexus, board, agents, private))}\n\n"
             await asyncio.sleep(PERIOD)
     finally:
         listener.close()
 
 
-def _events(nexus: Nexus, after: int) -> list[dict[str, Any]]:
+def _events(nexus: Nexus, after: int, private: bool) -> tuple[list[dict[str, Any]], int]:
     with nexus.ledger.look() as book:
         events = book.events(after=after, limit=MOST_BEHIND)
         names = book.names(events)
-    return [event_json(event, names) for event in events]
+    return events_json(events, names, private=private), events[-1].seq if events else after
 
 
-def _pulse(nexus: Nexus, board: Board, agents: list[str]) -> dict[str, Any]:
+def _pulse(nexus: Nexus, board: Board, agents: list[str], private: bool) -> dict[str, Any]:
     stays = [nexus.live.sessions[agent] for agent in agents[-MOST_AGENTS:] if agent in nexus.live.sessions]
     return {
-        "agents": [session_json(stay) for stay in stays],
+        "agents": [session_json(stay, private=True) for stay in stays] if private else [],
+        "worlds": sorted({stay.session.world_id for stay in stays}),
         "rate": round(board.rate(), 1),
         "decisions": board.decisions,
         "in_worlds": len(nexus.live.sessions),

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Depends, Query, Response
+from fastapi import APIRouter, Query, Response
 
 from wsap_core.protocol.wire import encode
 from wsap_core.seams.memory import Browsable, Recollection
 from wsap_nexus.agents.memory import SavedMemories, recollections
-from wsap_nexus.dashboard.guard import reader
 from wsap_nexus.dashboard.serializers import json_response, shortened
+from wsap_nexus.http.callers import Admin
 from wsap_nexus.hub.nexus import Nexus
 from wsap_nexus.hub.served import Hub
 
-router = APIRouter(prefix="/dashboard/data", dependencies=[Depends(reader)])
+router = APIRouter(prefix="/dashboard/data")
 
 RUNS = 10
 """Sessions whose lessons are shown, the newest of an agent."""
@@ -24,7 +24,7 @@ MOST = 100
 
 
 @router.get("/agents/{agent_id}/memories")
-async def memories(nexus: Hub, agent_id: str, most: Annotated[int, Query(ge=1, le=MOST)] = 50) -> Response:
+async def memories(nexus: Hub, agent_id: str, by: Admin, most: Annotated[int, Query(ge=1, le=MOST)] = 50) -> Response:
     """An agent's core memories, strategies, current memory, lessons of its last sessions, and diary."""
     with nexus.ledger.look() as book:
         identity = book.agent(agent_id)

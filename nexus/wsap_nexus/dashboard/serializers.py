@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -43,8 +43,14 @@ def shortened(text: object, most: int = LONGEST) -> str:
     return whole if len(whole) <= most else f"{whole[:most]}\n… ({len(whole) - most} more characters)"
 
 
-def event_json(event: NexusEvent, names: Names) -> dict[str, Any]:
-    """Return an event with its sentence, and the parts by which the page merges several gains."""
+def events_json(events: Iterable[NexusEvent], names: Names, *, private: bool) -> list[dict[str, Any]]:
+    """Return events, each with its sentence; unless `private`, only what anybody may see of them."""
+    shown = events if private else filter(None, (event.public() for event in events))
+    return [_event_json(event, names) for event in shown]
+
+
+def _event_json(event: NexusEvent, names: Names) -> dict[str, Any]:
+    # With the parts by which the page merges several gains.
     gain = event.gained(names)
     return {
         **event.to_json(),
@@ -55,8 +61,14 @@ def event_json(event: NexusEvent, names: Names) -> dict[str, Any]:
     }
 
 
-def session_json(stay: LiveSession) -> dict[str, Any]:
-    """Return the state of a live session."""
+def session_json(stay: LiveSession, *, private: bool) -> dict[str, Any]:
+    """Return the state of a live session.
+
+    Args:
+        stay: the session.
+        private: also what the agent does and gains. How often it acted is private, too: in some games that depends
+            on the role.
+    """
     session, step = stay.session, stay.last
     found: dict[str, Any] = {
         "agent": session.agent_id,
@@ -66,11 +78,15 @@ def session_json(stay: LiveSession) -> dict[str, Any]:
         "session": session.id,
         "seat": stay.seat_name,
         "opened": session.opened,
+        "paused": stay.controls.paused,
+        "leaving": stay.stopped is not None,
+    }
+    if not private:
+        return found
+    found |= {
         "steps": stay.stats.steps,
         "reward": round(stay.stats.reward, 4),
         "achieved": len(stay.stats.achievements),
-        "paused": stay.controls.paused,
-        "leaving": stay.stopped is not None,
     }
     if step is not None:
         found |= {

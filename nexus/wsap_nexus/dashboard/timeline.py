@@ -13,9 +13,10 @@ from wsap_core.factories import load
 from wsap_core.protocol import Observation
 from wsap_core.protocol.wire import Codec
 from wsap_core.references import load_adapter_spec
-from wsap_nexus.dashboard.guard import HEADERS, reader
+from wsap_nexus.dashboard.guard import HEADERS, Private, spectator
 from wsap_nexus.dashboard.serializers import json_response, observation_json, shortened
 from wsap_nexus.dashboard.steps import StepIndexes
+from wsap_nexus.http.callers import Admin
 from wsap_nexus.hub.nexus import Nexus
 from wsap_nexus.hub.place import GAME, NEXUS_SPEC
 from wsap_nexus.hub.served import Hub
@@ -26,7 +27,7 @@ from wsap_nexus.store.tables import METADATA
 from wsap_nexus.terminal.recorded import note_of_event
 from wsap_nexus.terminal.story import Note
 
-router = APIRouter(prefix="/dashboard/data", dependencies=[Depends(reader)])
+router = APIRouter(prefix="/dashboard/data", dependencies=[Depends(spectator)])
 
 _RUN, _EVENT, _SESSION = METADATA.tables["run"], METADATA.tables["event"], METADATA.tables["session"]
 
@@ -48,6 +49,7 @@ Seq = Annotated[int, Query(ge=0)]
 @router.get("/runs")
 async def runs(
     nexus: Hub,
+    private: Private,
     before: Annotated[str, Query(max_length=300)] = "",
     limit: Annotated[int, Query(ge=1, le=200)] = 50,
     game: Annotated[str, Query(max_length=200)] = "",
@@ -66,11 +68,11 @@ async def runs(
     with nexus.store.database.read() as connection:
         rows = connection.execute(query).all()
         who = _players(connection, [row.id for row in rows])
-    return json_response({"runs": [_run_row(nexus, row, who) for row in rows]})
+    return json_response({"runs": [_run_row(nexus, row, who, private) for row in rows]})
 
 
 @router.get("/runs/{run_id}")
-async def run(nexus: Hub, request: Request, run_id: str) -> Response:
+async def run(nexus: Hub, request: Request, run_id: str, private: Private) -> Response:
     """A run: its game, its agents, and its number of steps."""
     record = nexus.store.repository.get_run(run_id)
     index = await _indexes(request).of(record.id)
@@ -83,12 +85,12 @@ async def run(nexus: Hub, request: Request, run_id: str) -> Response:
                 "id": record.id,
                 "game": record.game,
                 "title": title,
-                "seed": record.seed,
+                "seed": record.seed if private else None,
                 "status": record.status.value,
                 "created": record.created,
                 "updated": record.updated,
                 "seats": _seats(record),
-                "summary": record.summary,
+                "summary": record.summary if private else None,
                 "version": record.wsap_version,
                 "look_back": look_back(nexus, record.id),
             },
@@ -105,6 +107,7 @@ async def steps(
     nexus: Hub,
     request: Request,
     run_id: str,
+    by: Admin,
     position: Annotated[int | None, Query(ge=0)] = None,
     after: Annotated[int | None, Query(ge=-1)] = None,
     before: Annotated[int | None, Query(ge=0)] = None,
@@ -132,7 +135,7 @@ async def steps(
 
 
 @router.get("/runs/{run_id}/steps/{seq}")
-async def step(nexus: Hub, request: Request, run_id: str, seq: int) -> Response:
+async def step(nexus: Hub, request: Request, run_id: str, seq: int, by: Admin) -> Response:
     """One decision with its observations before and after, its reasoning, and the calls of models."""
     repository = nexus.store.repository
     record = repository.get_run(run_id)
@@ -158,7 +161,7 @@ async def step(nexus: Hub, request: Request, run_id: str, seq: int) -> Response:
 
 
 @router.get("/runs/{run_id}/calls/{seq}")
-async def call(nexus: Hub, run_id: str, seq: int) -> Response:
+async def call(nexus: Hub, run_id: str, seq: int, by: Admin) -> Response:
     """The whole conversation that a model got in one call."""
     repository = nexus.store.repository
     record = repository.get_run(run_id)
@@ -167,7 +170,7 @@ async def call(nexus: Hub, run_id: str, seq: int) -> Response:
 
 
 @router.get("/runs/{run_id}/pictures/{name}")
-async def picture(nexus: Hub, run_id: str, name: str) -> Response:
+async def picture(nexus: Hub, run_id: str, name: str, by: Admin) -> Response:
     """A picture that a model got, by its hash."""
     record = nexus.store.repository.get_run(run_id)
     for event in nexus.store.repository.read_events(record.id, kinds=("picture",)):
@@ -238,8 +241,9 @@ def _players(connection: Any, runs: Iterable[str]) -> dict[str, list[dict[str, s
     return found
 
 
-def _run_row(nexus: Nexus, row: Any, who: dict[str, list[dict[str, str]]]) -> dict[str, Any]:
+def _run_row(nexus: Nexus, row: Any, who: dict[str, list[dict[str, str]]], private: bool) -> dict[str, Any]:
     summary = row.summary or {}
+    gained = summary if private else {}
     return {
         "id": row.id,
         "game": row.game,
@@ -248,8 +252,8 @@ def _run_row(nexus: Nexus, row: Any, who: dict[str, list[dict[str, str]]]) -> di
         "created": row.created,
         "players": who.get(row.id, []),
         "steps": summary.get("steps"),
-        "reward": summary.get("reward"),
-        "achievements": len(summary.get("achievements") or ()),
+        "reward": gained.get("reward"),
+        "achievements": len(gained.get("achievements") or ()),
         "usage": summary.get("usage"),
     }
 

@@ -14,16 +14,18 @@ from wsap_core.protocol.wire import encode
 from wsap_nexus.agents.chronicle import failure_of
 from wsap_nexus.agents.metagoals import Pursuit, pursuits
 from wsap_nexus.dashboard.frames import Frames
-from wsap_nexus.dashboard.guard import reader
-from wsap_nexus.dashboard.serializers import event_json, json_response, observation_json, session_json, shortened
+from wsap_nexus.dashboard.guard import Private, spectator
+from wsap_nexus.dashboard.serializers import events_json, json_response, observation_json, session_json, shortened
 from wsap_nexus.dashboard.timeline import look_back
 from wsap_nexus.dashboard.usage import usage_by_session, usage_last_day
+from wsap_nexus.http.callers import Admin
+from wsap_nexus.http.visibility import record_json
 from wsap_nexus.hub.live_session import LiveSession
 from wsap_nexus.hub.nexus import Nexus
 from wsap_nexus.hub.reconciliation import unresolved_transfers
 from wsap_nexus.hub.served import Hub
-from wsap_nexus.store.entities import SessionRecord
-from wsap_nexus.store.events import read_row, why_ended
+from wsap_nexus.store.entities import AgentIdentity, SessionRecord
+from wsap_nexus.store.events import PUBLIC_KINDS, read_row, why_ended
 from wsap_nexus.store.nexus_store import Transaction
 from wsap_nexus.store.tables import METADATA
 
@@ -31,7 +33,7 @@ _T = METADATA.tables
 _AGENT, _SESSION, _WORLD, _EVENT = _T["agent"], _T["session"], _T["world"], _T["nexus_event"]
 _AVATAR, _LETTER, _GAME = _T["avatar"], _T["letter"], _T["game"]
 
-router = APIRouter(prefix="/dashboard/data", dependencies=[Depends(reader)])
+router = APIRouter(prefix="/dashboard/data", dependencies=[Depends(spectator)])
 
 WORLDS_SHOWN = 24
 """Worlds on the overview."""
@@ -47,7 +49,7 @@ Id = Annotated[str, Query(max_length=200)]
 
 
 @router.get("/overview")
-async def overview(nexus: Hub, request: Request) -> Response:
+async def overview(nexus: Hub, request: Request, private: Private) -> Response:
     """Numbers, occupied worlds, agents in the nexus, and what needs attention."""
     with nexus.ledger.look() as book:
         counts = _counts(book)
@@ -55,19 +57,19 @@ async def overview(nexus: Hub, request: Request) -> Response:
         tables = _by_run(nexus.live.sessions.values())
         shown = tables[:WORLDS_SHOWN]
         names = _names(book, [stay.session.agent_id for _, stays in shown for stay in stays])
-        recent = _events_of(book, select(_EVENT).order_by(_EVENT.c.seq.desc()).limit(120))
+        recent = _events_of(book, select(_EVENT).order_by(_EVENT.c.seq.desc()).limit(120), private)
         moving = book.transfers("prepared", "unknown")[:100]
         body = {
             "now": time.time(),
             "seq": book.last_seq(),
             "counts": {**counts, "on_the_way": len(moving), "playing": len(nexus.live.sessions)},
-            "worlds": [_world_card(nexus, run, stays) for run, stays in shown],
+            "worlds": [_world_card(nexus, run, stays, private) for run, stays in shown],
             "more_worlds": len(tables) - len(shown),
             "nexus": here,
             "names": names,
             "transit": [{"agent": row.agent_id, "kind": row.kind, "world": row.world_id} for row in moving],
             "recent": recent,
-            "attention": _attention(book),
+            "attention": _attention(book) if private else [],
             "spent": usage_last_day(nexus, book),
             "health": _health(nexus, request),
             "games": [encode(info) for info in nexus.games()],
@@ -76,7 +78,7 @@ async def overview(nexus: Hub, request: Request) -> Response:
 
 
 @router.get("/agents")
-async def agents(nexus: Hub, after: Id = "", limit: Limit = 100, search: Id = "") -> Response:
+async def agents(nexus: Hub, private: Private, after: Id = "", limit: Limit = 100, search: Id = "") -> Response:
     """Agents by id, a page at a time, filtered by a text in id or name."""
     where = (_AGENT.c.id > after) & (_AGENT.c.state != "removed")
     if search:
@@ -85,47 +87,56 @@ async def agents(nexus: Hub, after: Id = "", limit: Limit = 100, search: Id = ""
         found = _agents(book, where, limit)
     for row in found:
         stay = nexus.live.sessions.get(row["id"])
-        row["stay"] = session_json(stay) if stay is not None else None
+        row["stay"] = session_json(stay, private=private) if stay is not None else None
     return json_response({"agents": found})
 
 
 @router.get("/agents/{agent_id}")
-async def agent(nexus: Hub, agent_id: str) -> Response:
-    """All data of an agent's page."""
+async def agent(nexus: Hub, agent_id: str, private: Private) -> Response:
+    """All data of an agent's page; for spectators who it is, and where it was and is."""
     stay = nexus.live.sessions.get(agent_id)
     with nexus.ledger.look() as book:
         identity = book.agent(agent_id)
         sessions = book.sessions(agent_id=agent_id, limit=30)
-        body = {
-            "agent": encode(identity),
-            "stay": session_json(stay) if stay is not None else None,
-            "skills": _skills(book, agent_id),
-            "achievements": [dict(row._mapping) for row in book.achievements(agent_id)[:300]],
-            "items": [encode(item) for item in book.items(agent_id)[:200]],
-            "avatars": [encode(avatar) for avatar in book.avatars(agent_id)[:100]],
-            "sessions": [_session(s) for s in sessions],
+        body: dict[str, Any] = {
+            "agent": record_json(identity, private=private),
+            "stay": session_json(stay, private=private) if stay is not None else None,
+            "sessions": [_session(s, private) for s in sessions],
             "visits": _visits(book, agent_id),
-            "meta_goals": [_goal(pursuit) for pursuit in pursuits(book, agent_id)[:50]],
-            "letters": _letters(book, agent_id),
             "spent": usage_by_session(nexus, book, sessions),
-            "failure": failure_of(book, identity.id) if identity.state == "paused" else "",
-            "in_doubt": [encode(move) for move in unresolved_transfers(book, agent_id)[:20]],
         }
+        if private:
+            body |= _mind(book, identity)
     return json_response(body)
 
 
+def _mind(book: Transaction, identity: AgentIdentity) -> dict[str, Any]:
+    """Return what is an agent's own."""
+    return {
+        "skills": _skills(book, identity.id),
+        "achievements": [dict(row._mapping) for row in book.achievements(identity.id)[:300]],
+        "items": [encode(item) for item in book.items(identity.id)[:200]],
+        "avatars": [encode(avatar) for avatar in book.avatars(identity.id)[:100]],
+        "meta_goals": [_goal(pursuit) for pursuit in pursuits(book, identity.id)[:50]],
+        "letters": _letters(book, identity.id),
+        "failure": failure_of(book, identity.id) if identity.state == "paused" else "",
+        "in_doubt": [encode(move) for move in unresolved_transfers(book, identity.id)[:20]],
+    }
+
+
 @router.get("/agents/{agent_id}/now")
-async def now(nexus: Hub, agent_id: str) -> Response:
+async def now(nexus: Hub, agent_id: str, by: Admin) -> Response:
     """An agent's last observation and plan."""
     stay = nexus.live.sessions.get(agent_id)
     if stay is None or stay.last is None:
         with nexus.ledger.look() as book:
             book.agent(agent_id)
-        return json_response({"stay": None if stay is None else session_json(stay), "observation": None, "plan": []})
+        found = None if stay is None else session_json(stay, private=True)
+        return json_response({"stay": found, "observation": None, "plan": []})
     step = stay.last
     return json_response(
         {
-            "stay": session_json(stay),
+            "stay": session_json(stay, private=True),
             "observation": observation_json(step.result.observation),
             "plan": [shortened(line, 300) for line in step.plan[:40]],
         }
@@ -133,18 +144,19 @@ async def now(nexus: Hub, agent_id: str) -> Response:
 
 
 @router.get("/agents/{agent_id}/sessions")
-async def sessions(nexus: Hub, agent_id: str, before: Id = "", limit: Limit = 30) -> Response:
+async def sessions(nexus: Hub, agent_id: str, private: Private, before: Id = "", limit: Limit = 30) -> Response:
     """An agent's sessions, newest first, before a session's id."""
     query = select(_SESSION.c.id).where(_SESSION.c.agent_id == agent_id).order_by(_SESSION.c.id.desc()).limit(limit)
     if before:
         query = query.where(_SESSION.c.id < before)
     with nexus.ledger.look() as book:
         found = [book.session(key) for key in book.connection.execute(query).scalars()]
-        return json_response({"sessions": [_session(s) for s in found], "spent": usage_by_session(nexus, book, found)})
+        shown = [_session(s, private) for s in found]
+        return json_response({"sessions": shown, "spent": usage_by_session(nexus, book, found)})
 
 
 @router.get("/worlds")
-async def worlds(nexus: Hub, before: Id = "", limit: Limit = 60) -> Response:
+async def worlds(nexus: Hub, private: Private, before: Id = "", limit: Limit = 60) -> Response:
     """Worlds, newest first, a page at a time; occupied ones come with the first page."""
     open_in: dict[str, list[LiveSession]] = {}
     for stay in nexus.live.sessions.values():
@@ -169,8 +181,8 @@ async def worlds(nexus: Hub, before: Id = "", limit: Limit = 60) -> Response:
 
 
 @router.get("/worlds/{world_id}")
-async def world(nexus: Hub, world_id: str) -> Response:
-    """A world with its live sessions, bodies and past sessions."""
+async def world(nexus: Hub, world_id: str, private: Private) -> Response:
+    """A world with its live sessions, bodies and past sessions; its seed, from which roles follow, is private."""
     stays = [stay for stay in nexus.live.sessions.values() if stay.session.world_id == world_id]
     with nexus.ledger.look() as book:
         record = book.world(world_id)
@@ -185,14 +197,14 @@ async def world(nexus: Hub, world_id: str) -> Response:
                 "id": record.id,
                 "game": record.game,
                 "owner": record.owner,
-                "seed": record.seed,
+                "seed": record.seed if private else None,
                 "created": record.created,
                 "failures": record.failures,
             },
             "run": stays[0].session.run_id if stays else (past[0].run_id if past else None),
-            "stays": [session_json(stay) for stay in stays],
-            "avatars": found,
-            "sessions": [_session(s) for s in past],
+            "stays": [session_json(stay, private=private) for stay in stays],
+            "avatars": [_body(row, private) for row in found],
+            "sessions": [_session(s, private) for s in past],
             "names": _names(book, [s.agent_id for s in past] + [row["agent_id"] for row in found]),
         }
     info = [game for game in nexus.games() if game.id == record.game]
@@ -202,8 +214,8 @@ async def world(nexus: Hub, world_id: str) -> Response:
 
 
 @router.get("/worlds/{world_id}/view")
-async def view(nexus: Hub, request: Request, world_id: str) -> Response:
-    """The current view of a world."""
+async def view(nexus: Hub, request: Request, world_id: str, private: Private) -> Response:
+    """The current view of a world, as the game draws it for spectators."""
     stay = next((s for s in nexus.live.sessions.values() if s.session.world_id == world_id), None)
     if stay is None:
         with nexus.ledger.look() as book:
@@ -211,19 +223,21 @@ async def view(nexus: Hub, request: Request, world_id: str) -> Response:
         return json_response({"view": None, "remark": "Nobody is in this world now; it sleeps."})
     frames: Frames = request.app.state.frames
     frame = await frames.of_run(stay.session.run_id)
-    return json_response({"view": frame.view, "remark": frame.remark}, request, etag=frame.etag)
+    remark = frame.remark if private or not frame.error else "The game drew nothing."
+    return json_response({"view": frame.view, "remark": remark}, request, etag=frame.etag)
 
 
 @router.get("/events")
 async def events(
     nexus: Hub,
+    private: Private,
     before: Annotated[int | None, Query(ge=0)] = None,
     after: Annotated[int | None, Query(ge=0)] = None,
     limit: Limit = 100,
     agent: Id = "",
     kind: Id = "",
 ) -> Response:
-    """The nexus' log, newest first: the events before or after a given one."""
+    """The nexus' log, newest first: the events before or after a given one; for spectators, what is public of them."""
     query = select(_EVENT).limit(limit)
     query = query.order_by(_EVENT.c.seq if after is not None else _EVENT.c.seq.desc())
     if before is not None:
@@ -235,7 +249,7 @@ async def events(
     if kind:
         query = query.where(_EVENT.c.kind.in_(kind.split(",")[:20]))
     with nexus.ledger.look() as book:
-        found = _events_of(book, query)
+        found = _events_of(book, query, private)
         if after is not None:
             found.reverse()
         return json_response({"events": found})
@@ -278,12 +292,12 @@ def _by_run(stays: Iterable[LiveSession]) -> list[tuple[str, list[LiveSession]]]
     return list(found.items())
 
 
-def _world_card(nexus: Nexus, run: str, stays: list[LiveSession]) -> dict[str, Any]:
+def _world_card(nexus: Nexus, run: str, stays: list[LiveSession], private: bool) -> dict[str, Any]:
     session = stays[0].session
     face = nexus.live.ports.get(run)
     draws = face is not None and "render" in face.spec.abilities
     title = face.spec.display_title if face is not None else session.game
-    shown = [session_json(stay) for stay in stays[:16]]
+    shown = [session_json(stay, private=private) for stay in stays[:16]]
     return {"id": session.world_id, "game": session.game, "title": title, "run": run, "draws": draws, "stays": shown}
 
 
@@ -295,15 +309,15 @@ def _names(book: Transaction, ids: Iterable[str | None]) -> dict[str, str]:
     return {row.id: row.name for row in rows}
 
 
-def _events_of(book: Transaction, query: Any) -> list[dict[str, Any]]:
+def _events_of(book: Transaction, query: Any, private: bool) -> list[dict[str, Any]]:
+    if not private:
+        query = query.where(_EVENT.c.kind.in_(sorted(PUBLIC_KINDS)))
     rows = book.connection.execute(query).all()
     events = [read_row(row) for row in rows]
-    names = book.names(events)
     # Bodies can be very large texts.
-    return [
-        event_json(event, names) | ({} if len(row.body) < 100_000 else {"body": {}})
-        for event, row in zip(events, rows, strict=True)
-    ]
+    large = {row.seq for row in rows if len(row.body) >= 100_000}
+    found = events_json(events, book.names(events), private=private)
+    return [event | ({"body": {}} if event["seq"] in large else {}) for event in found]
 
 
 def _attention(book: Transaction) -> list[dict[str, Any]]:
@@ -351,12 +365,17 @@ def _skills(book: Transaction, agent_id: str) -> list[dict[str, Any]]:
     ]
 
 
-def _session(session: SessionRecord) -> dict[str, Any]:
-    found: dict[str, Any] = encode(session)
+def _session(session: SessionRecord, private: bool) -> dict[str, Any]:
+    found = record_json(session, private=private)
     found["ended"] = why_ended(session.reason) if session.closed else None
-    # Single actions are in the run; here totals are enough.
-    found["stats"] = {key: value for key, value in session.stats.items() if key != "done"}
+    if private:  # single actions are in the run; here totals are enough
+        found["stats"] = {key: value for key, value in session.stats.items() if key != "done"}
     return found
+
+
+def _body(row: dict[str, Any], private: bool) -> dict[str, Any]:
+    data = row["data"] or {}
+    return row if private else {**row, "data": {"name": data.get("name")}}
 
 
 def _goal(pursuit: Pursuit) -> dict[str, Any]:

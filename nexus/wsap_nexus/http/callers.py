@@ -24,9 +24,14 @@ async def the_tokens(request: Request) -> Tokens:
     return tokens
 
 
-async def caller(request: Request, _: Annotated[object, Depends(_BEARER)]) -> Caller:
-    """Return the caller that `Guard` found by the token."""
+async def reader(request: Request) -> Caller | None:
+    """Return the caller that `Guard` found by the token; None without one."""
     who: Caller | None = request.scope.get(CALLER)
+    return who
+
+
+async def caller(who: Annotated[Caller | None, Depends(reader)], _: Annotated[object, Depends(_BEARER)]) -> Caller:
+    """Return the caller, who sent a token."""
     if who is None:
         raise UnauthorizedError("This needs a token: send the header Authorization: Bearer TOKEN.")
     return who
@@ -39,6 +44,8 @@ async def admin(who: Annotated[Caller, Depends(caller)]) -> Caller:
     return who
 
 
+Reader = Annotated[Caller | None, Depends(reader)]
+"""Who reads; None for everybody without a token."""
 Known = Annotated[Caller, Depends(caller)]
 Admin = Annotated[Caller, Depends(admin)]
 TokenStore = Annotated[Tokens, Depends(the_tokens)]

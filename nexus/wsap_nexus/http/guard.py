@@ -22,7 +22,7 @@ from fastapi import Response
 from wsap_core.errors import WsapError
 from wsap_nexus.http import errors
 from wsap_nexus.http.auth import Caller
-from wsap_nexus.http.listening import is_loopback
+from wsap_nexus.http.listening import host_name, is_loopback
 from wsap_nexus.http.refusals import (
     HostRefusedError,
     TooLargeError,
@@ -71,7 +71,9 @@ class HttpLimits:
     burst: float = 400.0
     """Largest burst of requests."""
     streams: int = 256
-    """Most open event streams."""
+    """Most open event streams; a quarter of them is kept for the admin."""
+    streams_each: int = 64
+    """Most open event streams of one agent, and of all clients without a token together."""
     send_seconds: float = 30.0
     """Seconds after which a stream is closed whose client reads nothing."""
     heartbeat: float = 15.0
@@ -195,9 +197,8 @@ class Guard:
     def _check_host(self, headers: Mapping[bytes, bytes]) -> None:
         if self._hosts is None:
             return
-        host = headers.get(b"host", b"").decode("latin-1").strip().lower()
-        name = host[: host.index("]") + 1] if host.startswith("[") and "]" in host else host.partition(":")[0]
-        if name not in self._hosts and not (name.endswith(".localhost") or is_loopback(name.strip("[]"))):
+        name = host_name(headers.get(b"host", b"").decode("latin-1"))
+        if name is None or not (name in self._hosts or name.endswith(".localhost") or is_loopback(name)):
             raise HostRefusedError("The Host header names another machine; use the address that the nexus printed.")
 
     async def _body(self, headers: Mapping[bytes, bytes], receive: Receive) -> Receive:

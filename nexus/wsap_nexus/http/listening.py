@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+import re
 import socket
 from dataclasses import dataclass
 
@@ -47,6 +48,15 @@ def is_loopback(host: str) -> bool:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return host == "localhost"
+
+
+_HOST = re.compile(r"(?:\[([0-9a-f:.]+)\]|([a-z0-9._-]+))(?::[0-9]{0,5})?", re.ASCII)
+
+
+def host_name(header: str) -> str | None:
+    """Return the host that a Host header names, in lower case and without brackets; None if it names none."""
+    found = _HOST.fullmatch(header.strip().lower())
+    return None if found is None else found[1] or found[2]
 
 
 def url_of(host: str, port: int) -> str:

@@ -9,8 +9,9 @@ from fastapi import APIRouter, Query, Response
 from wsap_nexus.agents import messages as waiting
 from wsap_nexus.agents.identity import set_persona, set_policy
 from wsap_nexus.agents.portable import check_not_removed
-from wsap_nexus.http.callers import Admin, Known, TokenStore
+from wsap_nexus.http.callers import Admin, Known, Reader, TokenStore
 from wsap_nexus.http.replies import Wait, answer
+from wsap_nexus.http.visibility import record_json, sees
 from wsap_nexus.hub.served import Hub
 from wsap_nexus.server import shapes
 from wsap_nexus.server.deps import AgentId, Once10, OwnAgent, replies
@@ -40,27 +41,35 @@ async def register(nexus: Hub, new: shapes.NewAgent, by: Known, tokens: TokenSto
 
 @router.get("", responses=replies(shapes.AgentPage))
 async def agents(
-    nexus: Hub, after: Annotated[str, Query(max_length=64)] = "", limit: Annotated[int, Query(ge=1, le=1000)] = 100
+    nexus: Hub,
+    who: Reader,
+    after: Annotated[str, Query(max_length=64)] = "",
+    limit: Annotated[int, Query(ge=1, le=1000)] = 100,
 ) -> Response:
-    """List agents by id, a page at a time."""
+    """List agents by id, a page at a time; of those that the token is not good for, only what is public."""
     with nexus.ledger.look() as book:
         found = book.agents(after=after, limit=limit + 1)
     page = found[:limit]
-    return answer({"agents": page, "next": page[-1].id if len(found) > limit else None})
+    shown = [record_json(each, private=sees(who, each.id)) for each in page]
+    return answer({"agents": shown, "next": page[-1].id if len(found) > limit else None})
 
 
 @router.get("/{agent_id}", responses=replies(shapes.Whole))
-async def agent(nexus: Hub, agent_id: AgentId) -> Response:
-    """All that the nexus keeps about an agent."""
+async def agent(nexus: Hub, agent_id: AgentId, who: Reader) -> Response:
+    """All that the nexus keeps about an agent; without its token only what is public."""
+    private = sees(who, agent_id)
     with nexus.ledger.look() as book:
-        body = {
-            "agent": book.agent(agent_id),
-            "skills": book.skills(agent_id),
-            "items": book.items(agent_id),
-            "avatars": book.avatars(agent_id),
-            "achievements": [dict(row._mapping) for row in book.achievements(agent_id)],
-            "sessions": book.sessions(agent_id=agent_id, limit=20),
+        body: dict[str, Any] = {
+            "agent": record_json(book.agent(agent_id), private=private),
+            "sessions": [record_json(s, private=private) for s in book.sessions(agent_id=agent_id, limit=20)],
         }
+        if private:
+            body |= {
+                "skills": book.skills(agent_id),
+                "items": book.items(agent_id),
+                "avatars": book.avatars(agent_id),
+                "achievements": [dict(row._mapping) for row in book.achievements(agent_id)],
+            }
     return answer(body)
 
 
@@ -139,7 +148,8 @@ async def send(nexus: Hub, agent_id: OwnAgent, message: shapes.NewMessage) -> Re
     """Send a message from an agent in the nexus: to everybody there, to one agent, or to its team."""
     with nexus.ledger.change() as book:
         check_not_removed(book, agent_id)
-        to = waiting.send(book, agent_id, message.kind, message.content, to=message.to)
+        kind = message.kind or ("broadcast" if message.to is None else "direct")
+        to = waiting.send(book, agent_id, kind, message.content, to=message.to)
     return answer({"recipients": to}, 201)
 
 

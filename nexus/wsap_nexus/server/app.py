@@ -12,6 +12,7 @@ from wsap_nexus.dashboard.app import install
 from wsap_nexus.http import errors
 from wsap_nexus.http.auth import Tokens
 from wsap_nexus.http.guard import Guard, HttpLimits
+from wsap_nexus.http.streams import Streams
 from wsap_nexus.hub.nexus import Nexus
 from wsap_nexus.server import admin, agents, events, games, openapi, sessions, talk, transit
 from wsap_nexus.server.feed import Feed
@@ -49,6 +50,7 @@ def create_app(
     state = app.state
     state.nexus, state.tokens, state.limits = nexus, tokens, limits
     state.idempotency, state.feed = IdempotencyStore(nexus.ledger), Feed(nexus.ledger)
+    state.streams = Streams(limits)
     errors.install(app)
     include_routes(app)
     app.add_middleware(Guard, tokens=tokens, limits=limits, hosts=hosts, guarded=guarded, clock=clock)

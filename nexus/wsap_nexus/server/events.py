@@ -12,13 +12,14 @@ from sqlalchemy import func, select
 
 from wsap_core.errors import StorageError
 from wsap_core.version import PROTOCOL_VERSION
+from wsap_nexus.http.callers import Reader
 from wsap_nexus.http.guard import HttpLimits, Message, Receive, Scope, Send
-from wsap_nexus.http.refusals import TooManyStreamsError
 from wsap_nexus.http.replies import answer
+from wsap_nexus.http.streams import HeldStream, Streams
 from wsap_nexus.hub.nexus import Nexus
 from wsap_nexus.hub.served import Hub
 from wsap_nexus.server import shapes
-from wsap_nexus.server.feed import Feed
+from wsap_nexus.server.feed import Feed, Line
 from wsap_nexus.store.tables import METADATA
 
 router = APIRouter(tags=["nexus"])
@@ -47,7 +48,7 @@ async def about(nexus: Hub, request: Request) -> Response:
 @router.get("/health", responses={200: {"model": shapes.Health}, 503: {"model": shapes.Health}})
 async def health(nexus: Hub, request: Request) -> Response:
     """Health: 200, or 503 if the database cannot be read."""
-    feed: Feed = request.app.state.feed
+    streams: Streams = request.app.state.streams
     try:
         agents, works = _count(nexus), True
     except StorageError:
@@ -57,7 +58,7 @@ async def health(nexus: Hub, request: Request) -> Response:
         "database": works,
         "agents": agents,
         "in_worlds": len(nexus.live.sessions),
-        "streams": feed.listeners,
+        "streams": streams.count,
     }
     return answer(body, 200 if works else 503)
 
@@ -80,26 +81,32 @@ def _count(nexus: Nexus) -> int:
 )
 async def events(
     request: Request,
+    who: Reader,
     last_event_id: Annotated[str | None, Header(max_length=40)] = None,
     after: Annotated[int | None, Query(ge=0, le=_SEQ)] = None,
     agent: Annotated[str | None, Query(max_length=64)] = None,
     kind: Annotated[list[Annotated[str, Query(max_length=100)]] | None, Query(max_length=50)] = None,
     until: Annotated[int | None, Query(ge=0, le=_SEQ, description="End after this event.")] = None,
 ) -> Response:
-    """Stream events from now on, or after a given one (`Last-Event-ID`, or `after`)."""
-    feed: Feed = request.app.state.feed
-    limits: HttpLimits = request.app.state.limits
-    if feed.listeners >= limits.streams:
-        raise TooManyStreamsError(f"{limits.streams} streams are open already; try again later.")
+    """Stream events from now on, or after a given one (`Last-Event-ID`, or `after`).
+
+    Without the token of the agent that an event is about, its body has only what is public, and events about what
+    agents say, think and earn are left out.
+    """
+    state = request.app.state
+    feed: Feed = state.feed
     start = after
     if start is None and last_event_id is not None and last_event_id.isdigit() and len(last_event_id) < 19:
         start = int(last_event_id)
     wanted = frozenset(kind or ())
 
-    def passes(agent_id: str | None, what: str) -> bool:
-        return (agent is None or agent_id == agent) and (not wanted or what in wanted)
+    def told(line: Line) -> str:
+        about = line.event
+        passes = (agent is None or about.agent_id == agent) and (not wanted or about.kind in wanted)
+        return line.seen_by(who) if passes else ""
 
-    return EventStream(feed, feed.last() if start is None else start, passes, limits, until)
+    stream = EventStream(feed, feed.last() if start is None else start, told, state.limits, until)
+    return HeldStream(stream, state.streams, who)
 
 
 class EventStream(Response):
@@ -110,7 +117,7 @@ class EventStream(Response):
     Args:
         feed: the source of the events.
         after: the number of the event to begin after.
-        passes: selects events by agent and kind.
+        told: returns the text of an event; empty to leave it out.
         limits: the heartbeat and the send timeout.
         until: the number of the last event; None for no end.
     """
@@ -119,7 +126,7 @@ class EventStream(Response):
         self,
         feed: Feed,
         after: int,
-        passes: Callable[[str | None, str], bool],
+        told: Callable[[Line], str],
         limits: HttpLimits,
         until: int | None = None,
     ) -> None:
@@ -129,13 +136,12 @@ class EventStream(Response):
         del self.headers["content-length"]
         self._feed = feed
         self._after = after
-        self._passes = passes
+        self._told = told
         self._limits = limits
         self._until = until
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send events until the client goes."""
-        self._feed.listeners += 1
         sending = asyncio.ensure_future(self._run(send))
         gone = asyncio.ensure_future(_gone(receive))
         try:
@@ -145,7 +151,6 @@ class EventStream(Response):
         except (TimeoutError, OSError) as error:
             _LOG.debug("A stream of events ended: %r", error)  # the client is slow or gone
         finally:
-            self._feed.listeners -= 1
             for task in (sending, gone):
                 task.cancel()
             await asyncio.gather(sending, gone, return_exceptions=True)
@@ -156,7 +161,7 @@ class EventStream(Response):
         while self._until is None or self._after < self._until:
             fresh = self._feed.fresh()
             lines, self._after = self._feed.after(self._after)
-            text = "".join(line.text for line in lines if self._passes(line.agent_id, line.kind))
+            text = "".join(map(self._told, lines))
             if text:
                 await self._say(send, text)
             if not lines:

@@ -12,6 +12,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from wsap_core.protocol.wire import dumps
+from wsap_nexus.http.auth import Caller
+from wsap_nexus.http.visibility import sees_event
 from wsap_nexus.store.events import NexusEvent
 from wsap_nexus.store.nexus_store import NexusStore
 
@@ -25,11 +27,20 @@ PAGE = 500
 class Line:
     """A serialized event."""
 
-    seq: int
-    kind: str
-    agent_id: str | None
+    event: NexusEvent
     text: str
     """In the format of server-sent events, with the empty line at the end."""
+    public: str
+    """The same as anybody may see it; empty if nobody may."""
+
+    def seen_by(self, who: Caller | None) -> str:
+        """Return the text for a caller; empty if it may not see the event."""
+        return self.text if sees_event(who, self.event) else self.public
+
+    @property
+    def seq(self) -> int:
+        """The number of the event."""
+        return self.event.seq
 
 
 class Feed:
@@ -44,8 +55,6 @@ class Feed:
         self._lines: deque[Line] = deque(maxlen=KEPT)
         self._fresh = asyncio.Event()
         self._loop: asyncio.AbstractEventLoop | None = None
-        self.listeners = 0
-        """Open streams."""
         self._stop: Callable[[], None] = ledger.listen(self._take)
 
     def close(self) -> None:
@@ -91,5 +100,9 @@ class Feed:
 
 def line_of(event: NexusEvent) -> Line:
     """Return a serialized event."""
-    text = f"id: {event.seq}\nevent: {event.kind}\ndata: {dumps(event.to_json())}\n\n"
-    return Line(event.seq, event.kind, event.agent_id, text)
+    public = event.public()
+    return Line(event, _text(event), "" if public is None else _text(public))
+
+
+def _text(event: NexusEvent) -> str:
+    return f"id: {event.seq}\nevent: {event.kind}\ndata: {dumps(event.to_json())}\n\n"

@@ -14,9 +14,10 @@ from sqlalchemy import select
 
 from wsap_core.protocol import JackInResult
 from wsap_core.protocol.values import JsonValue
-from wsap_nexus.http.callers import Admin, Known
+from wsap_nexus.http.callers import Admin, Known, Reader
 from wsap_nexus.http.refusals import AbilityMissingError, SessionManagedError
 from wsap_nexus.http.replies import Wait, answer
+from wsap_nexus.http.visibility import record_json, sees
 from wsap_nexus.hub.live_session import LiveSession
 from wsap_nexus.hub.nexus import Nexus
 from wsap_nexus.hub.served import Hub
@@ -36,10 +37,11 @@ def _port(nexus: Nexus, live: LiveSession) -> WorldPort:
 
 
 @router.get("", responses=replies(shapes.Session))
-async def session(nexus: Hub, session_id: SessionId) -> Response:
-    """A session of an agent in a world, open or closed."""
+async def session(nexus: Hub, session_id: SessionId, who: Reader) -> Response:
+    """A session of an agent in a world, open or closed; without the agent's token only what is public."""
     with nexus.ledger.look() as book:
-        return answer(book.session(session_id))
+        found = book.session(session_id)
+    return answer(record_json(found, private=sees(who, found.agent_id)))
 
 
 @router.get("/description", responses=replies(shapes.Described, 200, 202))

@@ -160,9 +160,10 @@ class NewMessage(Request):
     """A message to others in the nexus."""
 
     content: str = Field(min_length=1, max_length=2000)
-    kind: Literal["broadcast", "direct", "team"] = "broadcast"
+    kind: Literal["broadcast", "direct", "team"] | None = None
+    """When left out, `direct` if there is a recipient, else `broadcast`."""
     to: str | None = Field(default=None, pattern=AGENT_ID)
-    """The recipient of a direct message."""
+    """The recipient, of a direct message alone."""
 
 
 class NewTalk(Request):
@@ -263,7 +264,7 @@ class PolicyAnswer(Answer):
 
 
 class Identity(Answer):
-    """An agent."""
+    """An agent; without its token `persona`, `policies`, `core_memories` and `strategies` are left out."""
 
     id: str
     name: str
@@ -273,10 +274,10 @@ class Identity(Answer):
     place: str
     """`nexus` or `world`."""
     session_id: str | None
-    persona: str
-    policies: dict[str, PolicyAnswer]
-    core_memories: list[str]
-    strategies: list[str]
+    persona: str = ""
+    policies: dict[str, PolicyAnswer] = Field(default_factory=dict)
+    core_memories: list[str] = Field(default_factory=list)
+    strategies: list[str] = Field(default_factory=list)
     lifetime_steps: int
     playtime: float
     """Seconds in worlds."""
@@ -306,7 +307,7 @@ class AgentPage(Answer):
 
 
 class Session(Answer):
-    """A session of an agent in a world."""
+    """A session of an agent in a world; without the agent's token `terms` and `stats` are left out."""
 
     id: str
     agent_id: str
@@ -318,8 +319,8 @@ class Session(Answer):
     closed: str | None
     reason: str | None
     steps: int
-    terms: dict[str, Any]
-    stats: dict[str, Any]
+    terms: dict[str, Any] = Field(default_factory=dict)
+    stats: dict[str, Any] = Field(default_factory=dict)
 
 
 class ItemShape(Answer):
@@ -353,13 +354,13 @@ class AchievementShape(Answer):
 
 
 class Whole(Answer):
-    """All that the nexus keeps about an agent."""
+    """All that the nexus keeps about an agent; without its token `agent` and `sessions` alone."""
 
     agent: Identity
-    skills: dict[str, float]
-    items: list[ItemShape]
-    avatars: list[AvatarShape]
-    achievements: list[AchievementShape]
+    skills: dict[str, float] = Field(default_factory=dict)
+    items: list[ItemShape] = Field(default_factory=list)
+    avatars: list[AvatarShape] = Field(default_factory=list)
+    achievements: list[AchievementShape] = Field(default_factory=list)
     sessions: list[Session]
 
 

@@ -13,7 +13,7 @@ from wsap_nexus.http.replies import Reply, answer, reply_of
 from wsap_nexus.hub.nexus import Nexus
 from wsap_nexus.hub.served import Hub
 from wsap_nexus.server import shapes
-from wsap_nexus.server.deps import AgentId, ManagedAgent, Once30, replies
+from wsap_nexus.server.deps import ManagedAgent, Once30, OwnAgent, replies
 from wsap_nexus.server.idempotency import IdempotentRequest, Intent
 
 router = APIRouter(prefix="/agents/{agent_id}", tags=["agents"])
@@ -23,7 +23,7 @@ Limit = Annotated[int, Query(ge=1, le=200)]
 
 
 @router.get("/diary", responses=replies(shapes.Diary))
-async def read_diary(nexus: Hub, agent_id: AgentId, before: Before = None, limit: Limit = 50) -> Response:
+async def read_diary(nexus: Hub, agent_id: OwnAgent, before: Before = None, limit: Limit = 50) -> Response:
     """An agent's diary of its sessions in worlds, newest first, a page at a time."""
     with nexus.ledger.look() as book:
         book.agent(agent_id)
@@ -32,7 +32,7 @@ async def read_diary(nexus: Hub, agent_id: AgentId, before: Before = None, limit
 
 
 @router.get("/talk", responses=replies(shapes.Talk))
-async def read_talk(nexus: Hub, agent_id: AgentId, before: Before = None, limit: Limit = 50) -> Response:
+async def read_talk(nexus: Hub, agent_id: OwnAgent, before: Before = None, limit: Limit = 50) -> Response:
     """What people said to an agent and what it answered, newest first, a page at a time."""
     with nexus.ledger.look() as book:
         book.agent(agent_id)

@@ -10,7 +10,7 @@ import click
 
 from wsap_nexus.state import Running
 
-STEER = "To control agents as well as watch them, open this once: "
+STEER = "To see everything and control agents, open this once: "
 """The text before the address that opens the controls."""
 
 

@@ -1,11 +1,11 @@
 // The agents: a list of them, and everything about one.
 
-import { get } from './api.js';
+import { get, token } from './api.js';
 import { drawObservation, drawView } from './blocks.js';
 import { controls, doubt } from './controls.js';
 import { perform } from './actions.js';
 import { add, el, empty, fill, link, panel, table, to } from './dom.js';
-import { calmly, feed as feedOf, stat, stayLine } from './feed.js';
+import { calmly, feed as feedOf, stat, stayLine, watchView } from './feed.js';
 import { stays } from './worlds.js';
 import { count, lasting, many, percent, plain, when } from './format.js';
 
@@ -47,6 +47,7 @@ export async function agentsPage(context) {
 export async function agentPage(context) {
   const { root, signal, id } = context;
   const path = `/dashboard/data/agents/${encodeURIComponent(id)}`;
+  const whole = Boolean(token()); // or only what a spectator may see
   context.title(id);
   const title = el('h1', {}, id);
   const about = el('p.where', {});
@@ -57,11 +58,12 @@ export async function agentPage(context) {
   const boxes = Object.fromEntries(['persona', 'skills', 'goals', 'achieved', 'items', 'bodies', 'past', 'memories', 'diary', 'talk'].map((k) => [k, el('div', {})]));
   const feed = el('ol.feed', { 'aria-label': 'Events, newest first' });
   const buttons = controls(context, id, { place: 'nexus', paused: false });
+  const past = [panel('Sessions', boxes.past), panel('Events', feed, el('p.more', {}, link(`#/log?agent=${encodeURIComponent(id)}`, 'All events')))];
   add(root, [title, about, trouble, buttons.node,
-    el('div.stats', {}, Object.values(stats).map((s) => s.node)),
+    el('div.stats', {}, Object.values(stats).filter((s) => whole || s !== stats.achieved).map((s) => s.node)),
     el('div.columns', {},
-      el('div', {}, panel('Now', now, stage), panel('Skills', boxes.skills), panel('Sessions', boxes.past), panel('Events', feed, el('p.more', {}, link(`#/log?agent=${encodeURIComponent(id)}`, 'All events')))),
-      el('div', {}, panel('Persona', boxes.persona), boxes.talk, boxes.goals, panel('Items', boxes.items), panel('Bodies', boxes.bodies), panel('Achievements', boxes.achieved), panel('Memories', boxes.memories), boxes.diary))]);
+      el('div', {}, panel('Now', now, stage), whole ? panel('Skills', boxes.skills) : null, whole && past),
+      whole ? el('div', {}, panel('Persona', boxes.persona), boxes.talk, boxes.goals, panel('Items', boxes.items), panel('Bodies', boxes.bodies), panel('Achievements', boxes.achieved), panel('Memories', boxes.memories), boxes.diary) : el('div', {}, past))]);
 
   let line = null;
   let look = () => {};
@@ -85,7 +87,11 @@ export async function agentPage(context) {
     }
     line = stayLine(stay, plain(stay.game));
     line.node.querySelector('a').href = to('world', stay.world);
-    fill(now, line.node, el('p.more', {}, link(to('run', stay.run), 'Replay')));
+    fill(now, line.node, whole ? el('p.more', {}, link(to('run', stay.run), 'Replay')) : null);
+    if (!whole) {
+      look = watchView({ signal, undo: (f) => stop.push(f) }, stay.world, stage, (seen) => drawView(stage, seen.view, seen.remark), 400);
+      return;
+    }
     look = calmly(async () => {
       try {
         const seen = await get(`${path}/now`, signal);
@@ -158,11 +164,18 @@ export async function agentPage(context) {
     fill(trouble, found.failure ? el('p.problem', {}, `It failed and waits for you: ${found.failure}`) : null,
       (found.in_doubt || []).map((move) => doubt(id, move, load)));
     const playing = found.stay?.steps || 0;
+    const past = (sessions) => stays(sessions, null, found.spent);
     stats.steps.set(count(agent.lifetime_steps + playing));
     stats.time.set(lasting(agent.playtime));
     stats.stays.set(count(found.visits.reduce((n, v) => n + v.times, 0)), found.visits.map((v) => `${plain(v.game)} ${v.times}`).join(', '));
-    stats.achieved.set(count(found.achievements.length), found.achievements.length ? `in ${many(new Set(found.achievements.map((a) => a.game)).size, 'game')}` : '');
     showNow(found);
+    fill(boxes.past, found.sessions.length ? past(found.sessions.slice(0, 8)) : empty('No sessions yet.'), fold('past', 'Earlier sessions', found.sessions.slice(8), past));
+    if (whole) showOwn(found);
+  }
+
+  function showOwn(found) {
+    const { agent } = found;
+    stats.achieved.set(count(found.achievements.length), found.achievements.length ? `in ${many(new Set(found.achievements.map((a) => a.game)).size, 'game')}` : '');
     if (!boxes.persona.querySelector('form')) showPersona(agent);
     showSkills(found.skills);
     fill(boxes.goals, found.meta_goals.length ? panel('Meta-goals', el('ul.goals', {}, found.meta_goals.map((g) => el('li', {},
@@ -182,8 +195,6 @@ export async function agentPage(context) {
     const alive = found.avatars.filter((a) => a.avatar.state !== 'destroyed');
     const gone = found.avatars.filter((a) => a.avatar.state === 'destroyed');
     fill(boxes.bodies, alive.length ? bodies(alive) : empty('It has no living body. It gets one when it enters a world.'), fold('gone', `${many(gone.length, 'body', 'bodies')} destroyed`, gone, bodies));
-    const past = (sessions) => stays(sessions, null, found.spent);
-    fill(boxes.past, found.sessions.length ? past(found.sessions.slice(0, 8)) : empty('No sessions yet.'), fold('past', 'Earlier sessions', found.sessions.slice(8), past));
     showTalk(found);
   }
 
@@ -231,8 +242,9 @@ export async function agentPage(context) {
 
   async function load() { show(await get(path, signal)); }
   await load();
-  await Promise.all([loadFeed(), loadMemories()]);
-  const again = calmly(() => { load().catch(() => {}); loadMemories().catch(() => {}); }, 1000);
+  const loadMind = async () => { if (whole) await loadMemories(); };
+  await Promise.all([loadFeed(), loadMind()]);
+  const again = calmly(() => { load().catch(() => {}); loadMind().catch(() => {}); }, 1000);
   context.undo(() => again.stop());
   context.on('hello', (hello) => { if (hello.again || hello.reset) { again(); loadFeed().catch(() => {}); } });
   context.on('nexus', (event) => {

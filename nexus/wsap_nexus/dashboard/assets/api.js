@@ -1,4 +1,4 @@
-// Requests to the nexus. Reading needs no token on the nexus' own machine; actions do.
+// Requests to the nexus. Without the token, a page on the nexus' own machine shows what a spectator may see.
 
 import { el } from './dom.js';
 
@@ -94,6 +94,14 @@ let listeners = [];
 export function onToken(listener) { listeners.push(listener); }
 function changed() { for (const listener of listeners) listener(); }
 
+// Says what a spectator does not see, and how to see it; nothing where the page has the token.
+export function spectatorNote() {
+  if (token()) return null;
+  return el('p.spectator', {}, 'You are a spectator: what agents see, decide, remember and write is hidden. To see it, open the address that ',
+    el('code', {}, 'wsap nexus start'), ' printed, or ',
+    el('button.link', { type: 'button', onclick: () => unlock('') }, 'unlock this page'), ' with the token.');
+}
+
 let asking = null;
 
 export function unlock(why) {
@@ -106,15 +114,15 @@ function dialog(why) {
     const problem = el('p.bad', { role: 'alert' }, why || '');
     const input = el('input', { type: 'password', id: 'token', autocomplete: 'off', spellcheck: 'false', required: true });
     const form = el('form', { method: 'dialog' },
-      el('h2', {}, 'Unlock the controls'),
-      el('p', {}, 'Changes need the token of this nexus. It is in the file ', el('code', {}, 'nexus.token'),
+      el('h2', {}, 'Unlock this page'),
+      el('p', {}, 'With the token of this nexus you see everything and control the agents. It is in the file ', el('code', {}, 'nexus.token'),
         ' in WSAP’s folder. It is kept in this tab only.'),
       problem,
       el('label', { for: 'token' }, 'Token'), input,
       el('div.buttons', {},
         el('button.quiet', { type: 'button', onclick: () => box.close() }, 'Cancel'),
         el('button.main', { type: 'submit' }, 'Unlock')));
-    const box = el('dialog', { 'aria-label': 'Unlock the controls' }, form);
+    const box = el('dialog', { 'aria-label': 'Unlock this page' }, form);
     let good = false;
     form.addEventListener('submit', async (event) => {
       event.preventDefault();

@@ -1,6 +1,6 @@
 // The frame around the pages: which one is shown, whether the nexus is heard, and what a person is told.
 
-import { forget, onToken, token, unlock, useKey } from './api.js';
+import { forget, onToken, spectatorNote, token, unlock, useKey } from './api.js';
 import { add, el, fill, say } from './dom.js';
 import { liveState, on, start } from './live.js';
 import { agentPage, agentsPage } from './agents.js';
@@ -46,7 +46,7 @@ function show() {
     title: (text) => { document.title = `${text} – WSAP nexus`; },
     guard: (promise) => promise.catch((error) => failed(error, stop.signal, root)),
   };
-  fill(main, root);
+  fill(main, spectatorNote(), root);
   if (!page) {
     root.removeAttribute('aria-busy');
     add(root, [el('h1', {}, 'There is no such page'), el('p', {}, 'Start at the ', el('a', { href: '#/' }, 'overview'), '.')]);
@@ -86,6 +86,7 @@ async function begin() {
   await useKey();
   showLock();
   window.addEventListener('hashchange', show);
+  onToken(show);
   show();
   start();
 }

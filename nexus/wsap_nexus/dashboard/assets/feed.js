@@ -111,9 +111,11 @@ export function stayLine(stay, name) {
       stay.seat && stay.seat !== stay.agent ? el('small', {}, `as ${stay.seat}`) : '', parts.state, el('span.grow', {}), parts.steps, parts.reward),
     el('div.stay-now', {}, parts.action, ' ', parts.result));
   const update = (now) => {
-    say(parts.steps, many(now.steps, 'step'));
-    say(parts.reward, `${figure(now.reward)} reward`);
-    say(parts.action, now.action ? plain(now.action) : 'about to begin');
+    if (now.steps !== undefined) { // spectators are not told
+      say(parts.steps, many(now.steps, 'step'));
+      say(parts.reward, `${figure(now.reward)} reward`);
+      say(parts.action, now.action ? plain(now.action) : 'about to begin');
+    }
     say(parts.result, now.reasoning || now.message || '');
     parts.action.classList.toggle('bad', now.success === false);
     const state = now.leaving ? 'leaving' : now.paused ? 'paused' : '';

@@ -47,7 +47,7 @@ export async function overviewPage(context) {
       else picture.append(el('span', {}, world.title.slice(0, 2)));
       const stays = world.stays.map((stay) => {
         const line = stayLine(stay, names[stay.agent] || stay.agent);
-        lines.set(stay.agent, { ...line, world: world.id });
+        lines.set(stay.agent, line);
         return line.node;
       });
       return el('article.card', {}, picture, el('div.grow', {},
@@ -96,12 +96,8 @@ export async function overviewPage(context) {
   });
   context.on('pulse', (pulse) => {
     stats.rate.set(`${pulse.rate}/s`, `${count(pulse.decisions)} since the start`);
-    for (const stay of pulse.agents) {
-      const line = lines.get(stay.agent);
-      if (!line) continue;
-      line.update(stay);
-      looks.get(line.world)?.();
-    }
+    for (const stay of pulse.agents) lines.get(stay.agent)?.update(stay);
+    for (const world of pulse.worlds) looks.get(world)?.();
   });
 }
 

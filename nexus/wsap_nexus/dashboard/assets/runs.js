@@ -1,6 +1,6 @@
 // Runs, past and present: a list of them, and one gone through step by step.
 
-import { get } from './api.js';
+import { get, token } from './api.js';
 import { drawObservation } from './blocks.js';
 import { add, el, empty, fill, link, say, table, to } from './dom.js';
 import { inspector } from './inspector.js';
@@ -51,6 +51,20 @@ export async function runPage(context) {
   const { run } = found;
   let total = found.steps;
   let live = found.playing;
+
+  const players = found.players.map((p, i) => [i ? ', ' : '', link(to('agent', p.id), p.name)]);
+  const summary = run.summary || {};
+  const heading = [
+    el('h1', {}, run.title, ' ', el('small', {}, run.id)),
+    el('p.where', {}, players.length ? [players, ' · '] : '', run.seats.map((s) => s.agent).filter((a, i, all) => all.indexOf(a) === i).join(', '),
+      ' · ', when(run.created), run.seed === null ? ' · ' : ` · seed ${run.seed} · `, live ? 'being played' : run.status,
+      summary.reward !== undefined ? ` · reward ${figure(summary.reward)}` : '', usage(summary.usage) ? ` · ${usage(summary.usage)}` : '',
+      found.players[0] ? [' · ', link(to('world', found.players[0].world), 'its world')] : ''),
+  ];
+  if (!token()) {
+    add(root, [heading, empty('Its steps are shown with the token.')]);
+    return;
+  }
 
   const position = el('input.scrub', { type: 'range', min: 0, max: Math.max(0, total - 1), value: 0, step: 1, 'aria-label': 'Step', disabled: !total });
   const where = el('output.n', { for: 'scrub' });
@@ -194,14 +208,8 @@ export async function runPage(context) {
   document.addEventListener('keydown', keys);
   context.undo(() => document.removeEventListener('keydown', keys));
 
-  const players = found.players.map((p, i) => [i ? ', ' : '', link(to('agent', p.id), p.name)]);
-  const summary = run.summary || {};
   add(root, [
-    el('h1', {}, run.title, ' ', el('small', {}, run.id)),
-    el('p.where', {}, players.length ? [players, ' · '] : '', run.seats.map((s) => s.agent).filter((a, i, all) => all.indexOf(a) === i).join(', '),
-      ' · ', when(run.created), ` · seed ${run.seed} · `, live ? 'being played' : run.status,
-      summary.reward !== undefined ? ` · reward ${figure(summary.reward)}` : '', usage(summary.usage) ? ` · ${usage(summary.usage)}` : '',
-      found.players[0] ? [' · ', link(to('world', found.players[0].world), 'its world')] : ''),
+    heading,
     found.remark ? el('p.problem', {}, found.remark) : null,
     run.look_back ? el('p.where', {}, 'Make a replay page: ', el('code', {}, run.look_back)) : null,
     el('section.panel.player', {},

@@ -1,6 +1,6 @@
 // The worlds: which there are, and what one of them looks like now.
 
-import { get } from './api.js';
+import { get, token } from './api.js';
 import { drawObservation, drawView } from './blocks.js';
 import { add, el, empty, fill, link, panel, say, table, to } from './dom.js';
 import { calmly, stayLine, watchView } from './feed.js';
@@ -59,7 +59,7 @@ export async function worldPage(context) {
   const doing = el('ol.feed.doing', { 'aria-label': 'Decisions, newest first' }, el('li.empty', {}, 'New decisions appear here.'));
   const title = el('h1', {}, id);
   add(root, [title, about, el('div.columns', {},
-    el('div', {}, panel('Now', moment, stage), panel('Decisions', doing)),
+    el('div', {}, panel('Now', moment, stage), token() ? panel('Decisions', doing) : null),
     el('div', {}, panel('Agents', people), panel('Bodies', bodies), panel('Sessions', past)))]);
 
   let lines = new Map();
@@ -73,7 +73,7 @@ export async function worldPage(context) {
     const { world, names } = found;
     name = found.game?.name || plain(world.game);
     fill(title, name, ' ', el('small', {}, id));
-    fill(about, `Seed ${world.seed} · created `, when(world.created), world.owner ? [' · belongs to ', link(to('agent', world.owner), names[world.owner] || world.owner)] : ' · shared',
+    fill(about, world.seed === null ? 'Created ' : `Seed ${world.seed} · created `, when(world.created), world.owner ? [' · belongs to ', link(to('agent', world.owner), names[world.owner] || world.owner)] : ' · shared',
       found.run ? [' · ', link(to('run', found.run), found.stays.length ? 'steps so far' : 'steps of its last session')] : '');
     stop.forEach((f) => f());
     stop = [];
@@ -111,7 +111,7 @@ export async function worldPage(context) {
   // Where the game draws nothing of itself, what an agent sees is shown.
   let asking = false;
   async function showSeen(remark) {
-    const [agent] = lines.keys();
+    const [agent] = token() ? lines.keys() : [];
     if (!agent || asking) { if (!agent) drawView(stage, null, remark); return; }
     asking = true;
     try {
@@ -134,8 +134,8 @@ export async function worldPage(context) {
       doing.querySelector('.empty')?.remove();
       doing.prepend(decision(stay));
       while (doing.children.length > 40) doing.lastChild.remove();
-      look();
     }
+    if (pulse.worlds.includes(id)) look();
   });
 }
 

@@ -127,6 +127,9 @@ KINDS: Mapping[str, type[NexusEvent]] = {
 }
 """Kind -> class."""
 
+PUBLIC_KINDS = frozenset(kind for kind, event in KINDS.items() if event.PUBLIC is not None)
+"""The kinds of events of which anybody may learn."""
+
 
 def kind_of(event: type[NexusEvent] | str) -> str:
     """Return the stored kind of the events of a class."""
@@ -188,6 +191,7 @@ __all__ = [
     "BY_ID",
     "ENDINGS",
     "KINDS",
+    "PUBLIC_KINDS",
     "AchievementEarned",
     "AgentEvent",
     "AgentFailed",

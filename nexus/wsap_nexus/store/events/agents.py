@@ -26,6 +26,7 @@ from wsap_nexus.store.events.base import (
 class AgentRegistered(AgentEvent):
     """An agent joined the nexus."""
 
+    PUBLIC = frozenset({"name"})
     kind: Literal["agent_registered"] = "agent_registered"
     name: str = ""
 
@@ -37,6 +38,7 @@ class AgentRegistered(AgentEvent):
 class AgentRenamed(AgentEvent):
     """An agent was given another name."""
 
+    PUBLIC = frozenset({"name", "before"})
     kind: Literal["agent_renamed"] = "agent_renamed"
     name: str
     before: str = ""
@@ -49,6 +51,7 @@ class AgentRenamed(AgentEvent):
 class AgentRemoved(AgentEvent):
     """An agent was removed for good."""
 
+    PUBLIC = frozenset()
     kind: Literal["agent_removed"] = "agent_removed"
 
     @override
@@ -59,6 +62,7 @@ class AgentRemoved(AgentEvent):
 class AgentImported(AgentEvent):
     """An agent was imported from a file."""
 
+    PUBLIC = frozenset()
     kind: Literal["agent_imported"] = "agent_imported"
     was: str = ""
     """Its id in the file."""
@@ -74,6 +78,7 @@ class AgentImported(AgentEvent):
 class AgentMovedAway(AgentEvent):
     """An agent moved to another nexus; no longer written."""
 
+    PUBLIC = frozenset()
     kind: Literal["agent_moved_away"] = "agent_moved_away"
     move: str = ""
 
@@ -85,6 +90,7 @@ class AgentMovedAway(AgentEvent):
 class AgentPaused(AgentEvent):
     """A person paused an agent."""
 
+    PUBLIC = frozenset()
     kind: Literal["agent_paused"] = "agent_paused"
 
     @override
@@ -95,6 +101,7 @@ class AgentPaused(AgentEvent):
 class AgentResumed(AgentEvent):
     """A person let a paused agent go on."""
 
+    PUBLIC = frozenset()
     kind: Literal["agent_resumed"] = "agent_resumed"
 
     @override
@@ -105,14 +112,15 @@ class AgentResumed(AgentEvent):
 class AgentFailed(AgentEvent):
     """An agent, or its model, failed; it is paused until a person resumes it."""
 
+    PUBLIC = frozenset({"code"})
     kind: Literal["agent_failed"] = "agent_failed"
-    error: str
+    error: str = ""
     code: str = ""
     """The error's stable code."""
 
     @override
     def sentence(self, names: Names = BY_ID) -> str:
-        return f"{names.who(self.agent_id)} failed and is paused: {short(self.error)}"
+        return f"{names.who(self.agent_id)} failed and is paused{because(self.error)}"
 
 
 class PersonaChanged(AgentEvent):
@@ -230,6 +238,7 @@ class MetaGoalAbandoned(AgentEvent):
 class MessageSent(NexusEvent):
     """A message was sent in the nexus: by an agent, or, where `agent_id` is None, by a person."""
 
+    PUBLIC = frozenset({"form", "recipients"})
     kind: Literal["message_sent"] = "message_sent"
     to: str | None = None
     """An agent's id, or the team; None where it is for everybody."""
@@ -237,13 +246,20 @@ class MessageSent(NexusEvent):
     """"broadcast", "direct" or "team"."""
     recipients: int = 1
 
+    @property
+    @override
+    def readers(self) -> frozenset[str]:
+        return frozenset(filter(None, (self.agent_id, self.to if self.form == "direct" else None)))
+
     @override
     def sentence(self, names: Names = BY_ID) -> str:
         who = names.who(self.agent_id) if self.agent_id else "A person"
         if self.form == "direct" and self.to:
             whom = names.them(self.to)
+        elif self.form == "direct":
+            whom = "another agent"
         elif self.form == "team":
-            whom = f"the team {short(self.to, 80)}"
+            whom = f"the team {short(self.to, 80)}" if self.to else "a team"
         else:
             whom = count(self.recipients, "other")
         return f"{who} sent a message to {whom}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, JsonValue
 from typing_extensions import override
@@ -85,6 +85,9 @@ class NexusEvent(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="allow", defer_build=True)
 
+    PUBLIC: ClassVar[frozenset[str] | None] = None
+    """The fields of the body that anybody may see; None where only `readers` and the admin learn of the event."""
+
     kind: str
     seq: int = 0
     """Its number in the log; 0 before it is written."""
@@ -112,6 +115,18 @@ class NexusEvent(BaseModel):
     def gained(self, names: Names) -> Gain | None:
         """Return what an agent gained, if that is what happened."""
         return None
+
+    @property
+    def readers(self) -> frozenset[str]:
+        """The agents that may see the whole event."""
+        return frozenset({self.agent_id} if self.agent_id else ())
+
+    def public(self) -> Self | None:
+        """Return what anybody may see of the event; None if nothing."""
+        if self.PUBLIC is None:
+            return None
+        shown = self.model_fields_set & (_ENVELOPE | self.PUBLIC)
+        return self.model_construct(shown, **{name: getattr(self, name) for name in shown})
 
     def to_json(self) -> dict[str, JsonValue]:
         """Return the event as it is sent: `seq`, `kind`, `agent_id`, `game`, `session_id`, `time`, `body`."""

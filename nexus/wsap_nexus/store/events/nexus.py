@@ -12,6 +12,7 @@ from wsap_nexus.store.events.base import BY_ID, GameEvent, Names, NexusEvent, be
 class NexusStarted(NexusEvent):
     """The nexus started."""
 
+    PUBLIC = frozenset({"agents"})
     kind: Literal["started"] = "started"
     agents: int = 0
     """How many are active."""
@@ -24,6 +25,7 @@ class NexusStarted(NexusEvent):
 class NexusStopped(NexusEvent):
     """The nexus stopped in good order."""
 
+    PUBLIC = frozenset()
     kind: Literal["stopped"] = "stopped"
 
     @override
@@ -34,6 +36,7 @@ class NexusStopped(NexusEvent):
 class RecordsPruned(NexusEvent):
     """Old records were deleted."""
 
+    PUBLIC = frozenset({"runs", "run_events", "nexus_events", "worlds", "bytes"})
     kind: Literal["pruned"] = "pruned"
     runs: int = 0
     run_events: int = 0
@@ -49,6 +52,7 @@ class RecordsPruned(NexusEvent):
 class PruneFailed(NexusEvent):
     """Old records could not be deleted; the nexus tries again a day later."""
 
+    PUBLIC = frozenset()
     kind: Literal["prune_failed"] = "prune_failed"
     error: str = ""
 
@@ -60,6 +64,7 @@ class PruneFailed(NexusEvent):
 class ListenerFailed(NexusEvent):
     """A listener raised or took too long; told once for each listener while the nexus runs."""
 
+    PUBLIC = frozenset({"listener"})
     kind: Literal["listener_failed"] = "listener_failed"
     listener: str
     error: str = ""
@@ -72,6 +77,7 @@ class ListenerFailed(NexusEvent):
 class GameJoined(GameEvent):
     """A game in another process was connected."""
 
+    PUBLIC = frozenset()
     kind: Literal["game_joined"] = "game_joined"
     url: str = ""
     before: str | None = None
@@ -79,12 +85,14 @@ class GameJoined(GameEvent):
 
     @override
     def sentence(self, names: Names = BY_ID) -> str:
-        return f"{place(self.game)} was connected at {short(self.url.partition('#')[0], 200)}"
+        where = short(self.url.partition("#")[0], 200)
+        return f"{place(self.game)} was connected{f' at {where}' if where else ''}"
 
 
 class GameFailed(GameEvent):
     """A world of a game failed."""
 
+    PUBLIC = frozenset({"world", "recent"})
     kind: Literal["game_failed"] = "game_failed"
     world: str = ""
     error: str = ""
@@ -99,6 +107,7 @@ class GameFailed(GameEvent):
 class GameStatus(GameEvent):
     """Whether a game may be entered has changed."""
 
+    PUBLIC = frozenset({"before"})
     reason: str = ""
     before: str = ""
     """The status until then."""

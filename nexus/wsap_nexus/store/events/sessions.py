@@ -32,6 +32,7 @@ WorldText = Annotated[str, BeforeValidator(str)]
 class Entered(AgentEvent):
     """An agent is in a world: its session is open."""
 
+    PUBLIC = frozenset({"world", "run", "respawned", "woken"})
     kind: Literal["entered"] = "entered"
     world: str = ""
     run: str = ""
@@ -55,6 +56,7 @@ class Entered(AgentEvent):
 class Left(AgentEvent):
     """An agent is back in the nexus: its session is closed."""
 
+    PUBLIC = frozenset({"world", "run", "reason", "steps"})
     kind: Literal["left"] = "left"
     world: str = ""
     run: str = ""
@@ -80,6 +82,7 @@ class Left(AgentEvent):
 class SessionResumed(AgentEvent):
     """A session that was open when the nexus stopped goes on."""
 
+    PUBLIC = frozenset()
     kind: Literal["resumed"] = "resumed"
 
     @override
@@ -90,6 +93,7 @@ class SessionResumed(AgentEvent):
 class Died(AgentEvent):
     """An agent's avatar died."""
 
+    PUBLIC = frozenset()
     kind: Literal["died"] = "died"
     death_avatar_id: WorldText = ""
     death_cause: WorldText = ""
@@ -112,13 +116,14 @@ class Died(AgentEvent):
     @override
     def sentence(self, names: Names = BY_ID) -> str:
         killer = f", killed by {short(self.death_killer, 80)}" if self.death_killer else ""
-        cause = short(self.death_cause, 80) or "an unknown cause"
-        return f"{names.who(self.agent_id)} died of {cause} in {place(self.game)}{killer}"
+        cause = f" of {short(self.death_cause, 80)}" if self.death_cause else ""
+        return f"{names.who(self.agent_id)} died{cause} in {place(self.game)}{killer}"
 
 
 class AvatarChanged(AgentEvent):
     """The state of an agent's avatar changed."""
 
+    PUBLIC = frozenset({"world", "avatar", "state"})
     kind: Literal["avatar_changed"] = "avatar_changed"
     world: str = ""
     avatar: str = ""
@@ -137,6 +142,7 @@ class AvatarChanged(AgentEvent):
 class VisitStarted(AgentEvent):
     """An agent that a model decides for began a visit in the nexus."""
 
+    PUBLIC = frozenset({"run"})
     kind: Literal["visiting"] = "visiting"
     run: str
 
@@ -153,6 +159,7 @@ class VisitStarted(AgentEvent):
 class OnwardRefused(AgentEvent):
     """An agent could not go straight on from one world to another."""
 
+    PUBLIC = frozenset({"destination"})
     kind: Literal["onward_refused"] = "onward_refused"
     destination: str
     why: str = ""
@@ -168,35 +175,38 @@ class OnwardRefused(AgentEvent):
 class EntryRefused(AgentEvent):
     """A world failed to let an agent in, or would not; the agent is still in the nexus."""
 
+    PUBLIC = frozenset({"world"})
     kind: Literal["entry_refused"] = "entry_refused"
     world: str = ""
-    error: str
+    error: str = ""
 
     @override
     def sentence(self, names: Names = BY_ID) -> str:
-        return f"{place(self.game)} did not let {names.them(self.agent_id)} in: {short(self.error)}"
+        return f"{place(self.game)} did not let {names.them(self.agent_id)} in{because(self.error)}"
 
 
 class WorldCrashed(AgentEvent):
     """A world failed while an agent played in it; the session is closed, and the agent is back."""
 
+    PUBLIC = frozenset({"world", "run", "reason", "kept"})
     kind: Literal["world_crashed"] = "world_crashed"
     world: str = ""
     run: str = ""
     reason: str | None = None
     """Why the session ended: `world_failed`."""
-    error: str
+    error: str = ""
     kept: bool = False
     """Whether the world's last saved state is kept."""
 
     @override
     def sentence(self, names: Names = BY_ID) -> str:
-        return f"{place(self.game)} crashed during {names.their(self.agent_id)} session: {short(self.error)}"
+        return f"{place(self.game)} crashed during {names.their(self.agent_id)} session{because(self.error)}"
 
 
 class WorldFailed(AgentEvent):
     """Either of the two above; no longer written."""
 
+    PUBLIC = frozenset({"world", "run", "reason", "kept"})
     kind: Literal["world_failed"] = "world_failed"
     world: str = ""
     run: str | None = None
@@ -216,6 +226,7 @@ class WorldFailed(AgentEvent):
 class SessionForceClosed(AgentEvent):
     """A session was closed without its world, which nobody could ask."""
 
+    PUBLIC = frozenset({"world", "run", "reason", "kept"})
     kind: Literal["brought_home"] = "brought_home"
     world: str = ""
     run: str = ""
@@ -233,6 +244,7 @@ class SessionForceClosed(AgentEvent):
 class TransferCancelled(AgentEvent):
     """An agent's way into a world was cancelled: it is in the nexus, with all that it carried."""
 
+    PUBLIC = frozenset({"transfer"})
     kind: Literal["transfer_cancelled"] = "transfer_cancelled"
     transfer: str = ""
     why: str = ""
@@ -245,6 +257,7 @@ class TransferCancelled(AgentEvent):
 class TransferUnresolved(AgentEvent):
     """It is not known whether a game elsewhere let in what an agent carries."""
 
+    PUBLIC = frozenset({"transfer"})
     kind: Literal["transfer_in_doubt"] = "transfer_in_doubt"
     transfer: str = ""
     why: str = ""
@@ -258,6 +271,7 @@ class TransferUnresolved(AgentEvent):
 class TransferSettled(AgentEvent):
     """A person decided what became of an unresolved transfer."""
 
+    PUBLIC = frozenset({"transfer", "outcome"})
     kind: Literal["transfer_settled"] = "transfer_settled"
     transfer: str = ""
     outcome: str
