@@ -18,14 +18,15 @@ from wsap_core import (
     ActionSpace,
     AdapterSpec,
     AgentSpec,
-    Barrier,
     Context,
     Observation,
 )
-from wsap_core.protocol import Goal
+from wsap_core.authoring.rounds import RoundGame
+from wsap_core.protocol import TOOL, Goal
+from wsap_core.protocol.values import JsonValue
 from wsap_core.protocol.wire import Codec, dumps
+from wsap_core.references import load_adapter_spec
 from wsap_core.seams.clock import Clock
-from wsap_core.worlds.legality import check_action, index_actions
 from wsap_nexus.runs.controls import Controls
 from wsap_nexus.runs.loop import StepTaken
 from wsap_nexus.runs.plan import RunPlan
@@ -172,12 +173,12 @@ WAKE_ACTIONS = ActionSpace(
     (
         ActionDef("left", "Go left"),
         ActionDef("right", "Go right"),
-        ActionDef("peek", "Look around; it takes no time, and everybody notices"),
+        ActionDef("peek", "Look around; it takes no time, and everybody notices", category=TOOL),
     )
 )
 
 
-class Wake:
+class Wake(RoundGame):
     """Each round wakes some of four; whoever acted hears what came of it when woken next, or when all is over.
 
     `peek` is done at once and is seen in everybody's next observation, so that the order in which
@@ -186,91 +187,53 @@ class Wake:
 
     game_description = "Wake, choose, sleep."
     action_space = WAKE_ACTIONS
+    seats = SEATS
+    timing = "phased"
 
     def __init__(self, context: Context) -> None:
-        self._rounds = int(context.config.get("rounds", 8))
-        self._random = random.Random()
-        self.reset(context.seed)
+        self.rounds = int(context.config.get("rounds", 8))
+        super().__init__(context)
 
-    def reset(self, seed: int | None = None) -> Observation:
-        self._random.seed(seed)
-        self.wakes = [sorted(self._random.sample(SEATS, self._random.randint(1, 3))) for _ in range(self._rounds)]
+    def begin(self) -> None:
+        self.wakes = [sorted(self.random.sample(SEATS, self.random.randint(1, 3))) for _ in range(self.rounds)]
         self.out: list[str] = []
-        self.round = 0
         self.tally = dict.fromkeys(WAKE_ACTIONS.names, 0)
-        self.held: list[str] = []
-        self.barrier = Barrier(
-            SEATS, self.resolve, lambda seat: Action("left"), observe=self.observation, expects=self.expects
-        )
-        return Observation()
+        self.woken = dict.fromkeys(SEATS, 0.0)
 
-    def expects(self) -> list[str]:
-        while self.round < self._rounds:
-            if awake := [s for s in self.wakes[self.round] if s not in self.out]:
-                return awake
-            self.round += 1
-        return []
+    def to_move(self) -> Sequence[str]:
+        awake = [[seat for seat in seats if seat not in self.out] for seats in self.wakes]
+        return next(filter(None, awake), ())
 
-    def resolve(self, actions: Mapping[str, Action]) -> Mapping[str, ActionResult]:
-        for seat, action in actions.items():
+    def legal(self, seat: str) -> Sequence[str]:
+        return WAKE_ACTIONS.names
+
+    def apply(self, moves: Mapping[str, Action]) -> None:
+        while not set(self.wakes.pop(0)) - {*self.out}:
+            pass
+        for seat, action in moves.items():
+            self.woken[seat] += 1
             self.tally[action.name] += 1
             if self.tally["right"] % 5 == 4 and seat not in self.out and len(self.out) < 2:
                 self.out.append(seat)
-        self.round += 1
-        self.held += [s for s in actions if s not in self.held]
-        upcoming = self.expects()
-        told = [s for s in self.held if not upcoming or s in upcoming]
-        self.held = [s for s in self.held if s not in told]
-        return {
-            s: ActionResult(True, f"heard in {self.round}", 1.0, (), not upcoming, self.observation(s)) for s in told
-        }
 
-    def observation(self, seat: str) -> Observation:
-        status = {**self.tally, "round": self.round, "out": seat in self.out}
-        return Observation(status=status, step=self.round)
+    def look_up(self, seat: str, action: Action) -> tuple[bool, str]:
+        self.tally["peek"] += 1
+        return True, "You look around."
 
-    def observe(self) -> Observation:
-        raise AssertionError("ask a seat")
+    def see(self, seat: str) -> Observation:
+        return Observation(status={**self.tally, "round": self.round, "out": seat in self.out})
 
-    def act(self, action: Action) -> ActionResult:
-        raise AssertionError("ask a seat")
+    def message(self, seat: str, pay: float) -> str:
+        return f"heard in {self.round}"
 
-    def seat(self, agent_id: str) -> WakeSeat:
-        return WakeSeat(self, agent_id)
+    def returns(self) -> Mapping[str, float]:
+        return self.woken
 
-    def leave(self, agent_id: str) -> None:
-        self.barrier.leave(agent_id, replaced=True)
+    def dump(self) -> JsonValue:
+        return [self.wakes, self.out, self.tally, self.woken]
+
+    def load(self, data: JsonValue) -> None:
+        self.wakes, self.out, self.tally, self.woken = data
 
 
-class WakeSeat:
-    """One who sleeps and wakes."""
-
-    game_description = Wake.game_description
-    action_space = WAKE_ACTIONS
-
-    def __init__(self, world: Wake, seat: str) -> None:
-        self._world, self._seat, self._round = world, seat, 0
-        self._declared = index_actions(WAKE_ACTIONS)
-
-    async def observe(self) -> Observation:
-        self._round = await self._world.barrier.turn(self._seat)
-        return self._world.observation(self._seat)
-
-    async def act(self, action: Action) -> ActionResult:
-        action, wrong = check_action(action, self._declared)
-        assert not wrong
-        if action.name == "peek" and not self._world.barrier.over:
-            self._world.tally["peek"] += 1
-            return ActionResult(True, "You look around.", observation=self._world.observation(self._seat))
-        return await self._world.barrier.act(self._seat, action, round_seen=self._round)
-
-    def reset(self) -> Observation:
-        raise AssertionError("reset the world")
-
-    def default_action(self) -> Action:
-        return Action("left")
-
-
-WAKE = AdapterSpec(
-    "wake", "Some wake each round.", Wake, seats=(4, 4), abilities=("seed", "multi-seat"), timing="simultaneous"
-)
+WAKE = load_adapter_spec(Wake)

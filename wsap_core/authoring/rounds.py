@@ -258,39 +258,39 @@ class RoundSeat:
     """A `RoundGame` as one agent sees it."""
 
     def __init__(self, game: RoundGame, name: str) -> None:
-        self._game = game
-        self._name = name
+        self.game = game
+        self.name = name
 
     @property
     def game_description(self) -> str:
         """The rules, and who this is."""
-        return self._game.describe(self._name)
+        return self.game.describe(self.name)
 
     @property
     def action_space(self) -> ActionSpace:
         """All actions of the game."""
-        return self._game.action_space
+        return self.game.action_space
 
     async def observe(self) -> Observation:
         """Return what the seat sees at its next decision, or when the game is over for it."""
-        await self._game.turn(self._name)
-        return self._game.observation(self._name)
+        await self.game.turn(self.name)
+        return self.game.observation(self.name)
 
     async def act(self, action: Action) -> ActionResult:
         """Move, and return the result when the seat is asked again or the game is over for it."""
-        return await self._game.play(self._name, action)
+        return await self.game.play(self.name, action)
 
     def closing_result(self) -> ActionResult | None:
         """Return the last pay of a seat for which the game ended without an action of its own."""
-        return self._game.closing_result(self._name)
+        return self.game.closing_result(self.name)
 
     def default_action(self) -> Action:
         """Return what is done if the agent is late."""
-        return self._game.default_action(self._name)
+        return self.game.default_action(self.name)
 
     def render(self) -> View:
         """Return what the seat sees, drawn."""
-        return self._game.picture(self._name)
+        return self.game.picture(self.name)
 
     def reset(self) -> Observation:
         """Raise `UsageError`: one agent can't reset a game of several."""

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 from council import SEATS, Archive, Chair, Council, CouncilInTurn, spec_of
 
-from wsap_core import Action, ActionResult, AdapterSpec, AgentMessage, Event, Mailbox, Observation
+from wsap_core import Action, ActionResult, AdapterSpec, AgentMessage, Context, Event, Mailbox, Observation
 
 FAULTS: dict[str, tuple[AdapterSpec, set[str]]] = {}
 """Name -> a broken world's spec, and exactly those checks that must fail."""
@@ -28,11 +29,11 @@ class EagerChair(Chair):
     """A seat that tells the council what it chose before the others have."""
 
     async def act(self, action: Action) -> ActionResult:
-        self.council.__dict__.setdefault("chosen", {})[self.name] = action.name
+        self.game.__dict__.setdefault("chosen", {})[self.name] = action.name
         try:
             return await super().act(action)
         finally:
-            self.council.__dict__["chosen"].pop(self.name, None)
+            self.game.__dict__["chosen"].pop(self.name, None)
 
 
 @finds("hidden-choices", "arrival-order")
@@ -59,24 +60,25 @@ class Whisperer(Mailbox):
 class MessagesLeak(Council):
     """Delivers every message to everybody."""
 
-    def make_mailbox(self) -> Mailbox:
-        return Whisperer(SEATS, team_of=self.team_of)
+    def __init__(self, context: Context) -> None:
+        super().__init__(context)
+        self.mailbox = Whisperer(SEATS, team_of=self.team_of)
 
 
 @finds("messages")
 class MessagesLost(Council):
     """Never delivers what was said."""
 
-    def resolve(self, actions: Mapping[str, Action]) -> Mapping[str, ActionResult]:
+    def apply(self, moves: Mapping[str, Action]) -> None:
         self.mailbox.clear()
-        return super().resolve(actions)
+        super().apply(moves)
 
 
 class HastyChair(Chair):
     """A seat that writes down what it wants as it comes."""
 
     async def act(self, action: Action) -> ActionResult:
-        order: list[str] = self.council.__dict__.setdefault("arrived", [])
+        order: list[str] = self.game.__dict__.setdefault("arrived", [])
         order.append(self.name)
         return await super().act(action)
 
@@ -88,11 +90,10 @@ class FirstComeFirstServed(Council):
     def seat(self, agent_id: str) -> Chair:
         return HastyChair(self, agent_id)
 
-    def resolve(self, actions: Mapping[str, Action]) -> Mapping[str, ActionResult]:
-        first = self.__dict__.get("arrived", [""])[0]
+    def apply(self, moves: Mapping[str, Action]) -> None:
+        super().apply(moves)
+        self.pay[self.__dict__["arrived"][0]] += 1.0
         self.__dict__["arrived"] = []
-        results = super().resolve(actions)
-        return {s: replace(r, reward=r.reward + (1.0 if s == first else 0.0)) for s, r in results.items()}
 
 
 @finds("shared-world")
@@ -107,7 +108,7 @@ class ResettingChair(Chair):
     """A seat that begins anew for everybody."""
 
     def reset(self) -> Observation:
-        return self.council.reset()
+        return self.game.reset()
 
 
 @finds("shared-world")
@@ -122,8 +123,8 @@ class ImpatientChair(Chair):
     """A seat that waits for nobody."""
 
     async def act(self, action: Action) -> ActionResult:
-        council = self.council
-        if self.name not in council.barrier.expected and not council.done and action.name in ("yes", "no", "pass"):
+        council = self.game
+        if self.name not in council.to_move() and action.name in ("yes", "no", "pass"):
             council.last = [f"{self.name} shouts {action.name}."]
             return ActionResult(True, "You shout.", observation=council.observation(self.name))
         return await super().act(action)
@@ -137,12 +138,20 @@ class OutOfTurn(CouncilInTurn):
         return ImpatientChair(self, agent_id)
 
 
+class PatientChair(Chair):
+    """A seat that waits for a fourth member who does not exist."""
+
+    async def act(self, action: Action) -> ActionResult:
+        await super().act(action)
+        return await asyncio.get_running_loop().create_future()
+
+
 @finds("play")
 class NeverResolves(Council):
-    """Waits for a fourth member who does not exist."""
+    """Never tells what came of a vote."""
 
-    def resolve(self, actions: Mapping[str, Action]) -> Mapping[str, ActionResult]:
-        return {}
+    def seat(self, agent_id: str) -> Chair:
+        return PatientChair(self, agent_id)
 
 
 @finds("snapshot-continues")
@@ -159,10 +168,10 @@ class SlowReader(Chair):
     """A seat that is shown the minutes when all have voted, and before that says nothing."""
 
     async def act(self, action: Action) -> ActionResult:
-        if action.name != "minutes" or action.parameters or self.council.done:
+        if action.name != "minutes" or action.parameters or not self.game.to_move():
             return await super().act(action)
-        await self.council.barrier.act(self.name, Action("pass"))
-        return ActionResult(True, "None.", done=self.council.done, observation=self.council.observation(self.name))
+        passed = await super().act(Action("pass"))
+        return ActionResult(True, "None.", done=passed.done, observation=passed.observation)
 
 
 @finds("tools")
