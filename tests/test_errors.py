@@ -75,6 +75,6 @@ def test_every_exit_status_is_in_the_reference_of_the_commands() -> None:
     from wsap_core.cli.app import BROKEN_PIPE, INTERRUPTED
 
     page = (Path(__file__).parent.parent / "docs" / "reference" / "cli.md").read_text(encoding="utf-8")
-    models = {errors_of_models.BackendError.exit_code, errors_of_models.BudgetReachedError.exit_code}
+    models = {errors_of_models.BackendError.exit_code, *(cls.exit_code for cls in errors_of_models.PAUSES)}
     listed = [int(code) for code in re.findall(r"^\| (\d+) \| \S", page, re.MULTILINE)]
     assert listed == sorted({0, BROKEN_PIPE, INTERRUPTED, *(cls.exit_code for cls in TREE), *models})

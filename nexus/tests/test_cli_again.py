@@ -13,7 +13,7 @@ from llm_server import ModelServer, Say
 
 from wsap_core.cli import main
 
-LOOK = json.dumps({"action": "inspect_self", "params": {}, "reasoning": "let us see"})
+WAIT = json.dumps({"action": "wait", "params": {}, "reasoning": "let us see"})
 ECHO = ("play", "echo", "--agent-option", "plan=no", "--model", "openai/qwen3:8b", "--steps", "9")
 PRICES = ("--price-in", "1", "--price-out", "2")
 
@@ -27,7 +27,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, server: ModelServer) -
     monkeypatch.setenv("WSAP_HOME", str(tmp_path / "home"))
     monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
     monkeypatch.chdir(tmp_path)
-    server.default = Say(LOOK)
+    server.default = Say(WAIT)
     return tmp_path / "home"
 
 

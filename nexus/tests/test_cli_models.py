@@ -24,7 +24,7 @@ from wsap_nexus.cli import doctor_model
 
 MODELS = ("models", "--timeout", "120")
 """With time for providers on the busiest machine."""
-LOOK = json.dumps({"action": "inspect_self", "params": {}, "reasoning": "let us see"})
+WAIT = json.dumps({"action": "wait", "params": {}, "reasoning": "let us see"})
 
 
 @pytest.fixture(autouse=True)
@@ -43,14 +43,14 @@ def own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture
 def openai(server: ModelServer, monkeypatch: pytest.MonkeyPatch) -> ModelServer:
     monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
-    server.default = Say(LOOK)
+    server.default = Say(WAIT)
     return server
 
 
 @pytest.fixture
 def ollama(server: ModelServer, monkeypatch: pytest.MonkeyPatch) -> ModelServer:
     monkeypatch.setenv("OLLAMA_HOST", server.address)
-    server.default = Say(LOOK)
+    server.default = Say(WAIT)
     return server
 
 

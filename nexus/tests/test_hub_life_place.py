@@ -83,25 +83,24 @@ EVERYTHING = NexusObservation(
 
 def test_what_an_agent_perceives_in_the_nexus_reads_like_this() -> None:
     text = EVERYTHING.to_text()
-    tail = text[text.index("=== WORLDS ===") :]
-    assert tail == (
-        "=== WORLDS ===\n"
+    worlds = text[text.index("WORLDS:") : text.index("RECENT EVENTS:")]
+    assert worlds == (
+        "WORLDS:\n"
         "- crafter (available, 2 visits): Survive.; your bodies: avatar-1 (dormant)\n"
         "- echo (offline, never visited): A room that repeats.\n"
-        "\n=== SUGGESTIONS ===\n"
+        "\nSUGGESTIONS:\n"
         "- crafter (0.50): a body of yours sleeps there\n"
-        "\n=== SKILLS ===\n"
+        "\nSKILLS:\n"
         "combat 0.50, crafting 0.25\n"
-        "\n=== YOU CARRY ===\n"
+        "\nYOU CARRY:\n"
         "iron sword\n"
-        "\n=== BEFORE ===\n"
+        "\nBEFORE:\n"
         "- crafter: 60 decisions, ended by condition\n"
-        "\n=== HERE ===\n"
-        "udo"
+        "\nHERE:\n"
+        "udo\n\n"
     )
-    head = text[: text.index("=== WORLDS ===")]
     for part in ("Visit every world", "1/2", "died of starvation", "Come along!"):
-        assert part in head
+        assert part in text.replace(worlds, "")
 
 
 def test_what_an_agent_perceives_in_the_nexus_comes_through_the_wire_as_it_is() -> None:

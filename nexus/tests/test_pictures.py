@@ -157,11 +157,11 @@ def test_being_drawn_does_not_change_what_happens(server: ModelServer) -> None:
 
 
 def test_a_run_holds_each_frame_once_and_names_it_where_it_was_shown(server: ModelServer, database: str) -> None:
-    actions = ["inspect_self", "noop", "inspect_self", "inspect_self", "noop", "noop"]  # looking takes no step
+    actions = ["inspect_self", "noop", "inspect_self", "noop", "noop", "noop"]  # looking takes no step
     server.default = lambda body: Say(json.dumps({"action": actions[len(chats(server)) - 1], "params": {}}))
     summary = played(server, "ollama/llava:7b", database=database, pictures=2, **ROOM)
-    assert [sum(map(len, shown_by_ollama(body))) for body in chats(server)] == [1, 2, 2, 2, 2, 2]
-    sent = [shown_by_ollama(body)[-1][0] for body in chats(server)]
+    assert [sum(map(len, shown_by_ollama(body))) for body in chats(server)] == [1, 1, 2, 2, 2, 2]
+    sent = [[png for message in shown_by_ollama(body) for png in message][-1] for body in chats(server)]
     with open_store(database) as store:
         events = list(Repository(store.database).read_events(str(summary.run)))
         lines = list(export_jsonl(Repository(store.database), str(summary.run)))
@@ -172,9 +172,9 @@ def test_a_run_holds_each_frame_once_and_names_it_where_it_was_shown(server: Mod
     assert sum(line.count(base64.b64encode(sent[0]).decode()) for line in lines) == 1
     calls = list(read_calls(e.body for e in events if e.kind == "call"))
     for (conversation, _), png in zip(calls, sent, strict=True):
-        said = recorded_text(conversation[-1])
-        assert said.endswith(f"\n[image {FRAME}x{FRAME}]")
-        assert kept[conversation[-1]["content"][1]["sha256"]] == png
+        newest = next(message for message in reversed(conversation) if not isinstance(message["content"], str))
+        assert recorded_text(newest).endswith(f"\n[image {FRAME}x{FRAME}]")
+        assert kept[newest["content"][1]["sha256"]] == png
 
 
 def test_a_run_with_pictures_is_played_again_without_asking(server: ModelServer, database: str) -> None:
@@ -362,7 +362,7 @@ def test_looking_back_at_calls_names_pictures_by_their_size(
     server: ModelServer, database: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     server.default = Say('{"action": "noop", "params": {}, "reasoning": "\x1b[2Jrest"}')
-    played(server, "ollama/llava:7b", database=database)
+    played(server, "ollama/llava:7b", database=database, **ROOM)
     capsys.readouterr()
     assert main(["replay", "last", "--calls", "--database", database]) == 0
     printed = capsys.readouterr().out

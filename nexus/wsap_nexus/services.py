@@ -14,6 +14,7 @@ from wsap_core.seams.services import Player, Services
 from wsap_llm.backends.pool import ModelPool
 from wsap_llm.secrets import is_reference
 from wsap_nexus.cli.notices import Notices
+from wsap_nexus.runs.controls import Controls
 from wsap_nexus.runs.plan import RunPlan, SeatPlan, plan_seats
 from wsap_nexus.runs.session import InstalledSpecs, resolve_specs, resume, start
 from wsap_nexus.runs.store import Store, open_store
@@ -78,14 +79,14 @@ class StoreRunner:
             record = self._store.repository.get_run(run)
             if record.status is RunStatus.FINISHED:
                 return record.summary or {}
-            with resume(run, self._host, self._store, services=self._around) as session:
+            with resume(run, self._host, self._store, controls=_controls(), services=self._around) as session:
                 return (await session.play()).to_json()
         plan = self._plan(game, seats, seed, options)
         parts = resolve_specs(plan, self._host)
         for seat in plan.seats:
             if parts.agents[seat.name].interactive:
                 raise UsageError(f"Seat {seat.name!r} would be played by a person; that takes wsap play.")
-        with start(plan, self._host, self._store, parts=parts, services=self._around) as session:
+        with start(plan, self._host, self._store, parts=parts, controls=_controls(), services=self._around) as session:
             if begun is not None and session.run.run_id is not None:
                 begun(session.run.run_id)
             return (await session.play()).to_json()
@@ -105,3 +106,8 @@ class StoreRunner:
         agents = {name: player.agent for name, player in seats.items()}
         planned = plan_seats(spec, seats=agents, game_options=options)
         return tuple(SeatPlan(s.name, s.agent, dict(seats[s.name].options) if s.name in seats else {}) for s in planned)
+
+
+def _controls() -> Controls:
+    # A tournament goes on with a model that can't be understood, and counts what was forced.
+    return Controls(pauses_when_forced=False)

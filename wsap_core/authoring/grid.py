@@ -37,11 +37,7 @@ class GridObservation(EmbodiedObservation):
         present = set("".join(self.local_map))
         words = ", ".join(f"{'space' if c == ' ' else c} {word}" for c, word in self.legend.items() if c in present)
         rows = "\n".join(f"|{row}|" for row in self.local_map)
-        possible = ", ".join(action.name for action in self.available_actions or () if action.available)
-        sections = [
-            ("MAP (north up, one character a cell)", f"{rows}\n{words}" if rows else ""),
-            ("POSSIBLE NOW", possible),
-        ]
+        sections = [("MAP (north up, one character a cell)", f"{rows}\n{words}" if rows else "")]
         return render_avatar(self) + "\n" + render_observation(self, extra_sections=sections)
 
     def to_view(self) -> View:

@@ -6,6 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from wsap_core.protocol.base import Part, freeze_mappings
+from wsap_core.protocol.lines import bullets
+from wsap_core.untrusted import single_line
+
+MOST_REFUSED = 3
+"""Reasons in the text of an observation for what is not possible now."""
 
 
 @dataclass(frozen=True)
@@ -34,3 +39,24 @@ class Possible(ActionAvailability):
 def choices_of(availability: ActionAvailability) -> Mapping[str, Sequence[str]]:
     """Return what is possible for an action's parameters, where an observation says so."""
     return availability.choices if isinstance(availability, Possible) else {}
+
+
+def render_availability(told: Sequence[ActionAvailability]) -> list[tuple[str, str]]:
+    """Return sections (title, body) of what is not possible now and why, and last of what is, with its choices.
+
+    Actions refused for the same reason share a line; the reasons that concern fewest actions are told.
+    """
+    refused: dict[str, list[str]] = {}
+    for action in told:
+        if not action.available and action.reason:
+            refused.setdefault(action.reason, []).append(action.name)
+    rarest = sorted(refused.items(), key=lambda item: len(item[1]))[:MOST_REFUSED]
+    return [
+        ("NOT POSSIBLE NOW", bullets(f"{', '.join(names)}: {reason}" for reason, names in rarest)),
+        ("POSSIBLE NOW", ", ".join(map(_with_choices, filter(lambda action: action.available, told)))),
+    ]
+
+
+def _with_choices(action: ActionAvailability) -> str:
+    choices = "; ".join(f"{name}: {'|'.join(words)}" for name, words in choices_of(action).items())
+    return single_line(f"{action.name}({choices})" if choices else action.name)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from wsap_core.protocol.availability import ActionAvailability
+from wsap_core.protocol.availability import ActionAvailability, render_availability
 from wsap_core.protocol.base import Part, freeze_mappings, freeze_sequences
 from wsap_core.protocol.goals import Goal
 from wsap_core.protocol.lines import bullets, number, pairs
@@ -113,7 +113,8 @@ class Observation(Part):
 
 
 def render_observation(observation: Observation, *, extra_sections: Sequence[tuple[str, str]] = ()) -> str:
-    """Return an observation as text without empty sections; `extra_sections` (title, body) come after NEARBY."""
+    """Return an observation as text without empty sections, what is possible now last; `extra_sections` (title, body)
+    come after NEARBY."""
     o = observation
     sections: list[tuple[str, str]] = [
         ("TIME", single_line(o.time_of_day) if o.time_of_day else ""),
@@ -126,6 +127,7 @@ def render_observation(observation: Observation, *, extra_sections: Sequence[tup
         ("RECENT EVENTS", bullets(e.description for e in o.recent_events)),
         ("MESSAGES", bullets(_message(m.sender, m.type, m.content) for m in o.messages)),
         ("CURRENT GOALS", bullets(_goal(g.description or g.id, g.progress, g.hints) for g in o.current_goals)),
+        *render_availability(o.available_actions or ()),
     ]
     parts = [f"Step {o.step}"]
     parts += [f"{title}:\n{body}" for title, body in sections if body]

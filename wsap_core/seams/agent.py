@@ -71,6 +71,8 @@ class DecisionInfo:
     """How the model went on after a tool in the middle of its reply; None if it used none there."""
     continued: bool = False
     """True if nobody was asked: the step goes on with an earlier decision."""
+    cause: str = ""
+    """Why an answer could not be used, in a few words, where it was asked for again or a fallback was taken."""
 
 
 @dataclass(frozen=True)
@@ -113,3 +115,15 @@ class UsesVision(Protocol):
         While it decides, `await get_view()` gives what is drawn for its seat at that moment, or None where the
         world draws nothing. Drawing takes time, so that nothing is drawn unless it looks.
         """
+
+
+GetDefault = Callable[[], Awaitable[Action | None]]
+"""Returns the action that a seat takes by default now; None where the world declares none."""
+
+
+@runtime_checkable
+class UsesDefault(Protocol):
+    """An agent that takes the seat's default action where it has none of its own."""
+
+    def take_default_from(self, get_default: GetDefault) -> None:
+        """Take the means to ask for the default action; called once, before `initialize`."""

@@ -7,6 +7,7 @@ BackendError
 │   ├── ContextTooSmallError the prompt does not fit
 │   └── ConstraintError      the backend can't honour the constraint
 ├── BudgetReachedError       a limit in tokens, money or calls; pause and go on later
+├── ForcedDecisionsError     no answer in a row could be used; pause and go on later
 └── TransientError           trying again can help
     ├── RateLimitError       wait as told
     ├── ServerFailedError    the server failed, or sent what can't be read
@@ -45,6 +46,14 @@ class ConstraintError(BadRequestError, code="BACKEND_CONSTRAINT"):
 
 class BudgetReachedError(BackendError, code="BUDGET", exit_code=9, http_status=402):
     """A limit in tokens, money or calls was reached; the run can be resumed when it is raised."""
+
+
+class ForcedDecisionsError(BackendError, code="FORCED_DECISIONS", exit_code=11, http_status=409):
+    """Many answers in a row could not be used; the message says why. The run can be resumed when that is mended."""
+
+
+PAUSES = (BudgetReachedError, ForcedDecisionsError)
+"""What pauses a run rather than fails it."""
 
 
 class TransientError(BackendError, code="BACKEND_TRANSIENT", retryable=True):

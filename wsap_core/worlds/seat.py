@@ -32,6 +32,9 @@ T = TypeVar("T")
 
 _GESTURES = frozenset({"look", "emote"})
 """The shared actions that a world with avatars does or refuses itself, whether it declares them or not."""
+_BODILY = ActionSpace(tuple(action for action in AVATAR_ACTIONS.actions if action.name in ("look", "inspect_self")))
+"""The shared actions that a world with avatars offers: it has gestures only if it declares `emote` itself, and leaving
+is for the nexus to offer. All others are carried out nevertheless."""
 
 
 GAME_OVER = Action("game_over")
@@ -93,11 +96,13 @@ class Seat:
         self._blocking = world.spec.blocking
         self.last_observation: Observation | None = None
         """What was observed last, or None before the first time."""
-        self.action_space = self._merged_space()
-        """All actions there are, those of avatars and messages included."""
-        self._declared = index_actions(self.action_space)
-        self.own_actions = frozenset(self._checked(lambda: face.action_space.names))
+        own = self._own_space()
+        self.own_actions = frozenset(own.names)
         """The names that the game itself declares."""
+        offered = own.merged(_BODILY) if world.has_avatars else own
+        self.action_space = offered if world.mailbox is None else offered.merged(MESSAGE_ACTIONS)
+        """All actions that are offered: the game's own, messages, and with avatars those that look."""
+        self._declared = index_actions(self.action_space.merged(AVATAR_ACTIONS))
 
     @property
     def game_description(self) -> str:
@@ -224,12 +229,11 @@ class Seat:
             return self.last_observation
         return Observation() if inspect.iscoroutinefunction(self.face.observe) else await self.observe()
 
-    def _merged_space(self) -> ActionSpace:
+    def _own_space(self) -> ActionSpace:
         space = self._checked(lambda: self.face.action_space)
         if not isinstance(space, ActionSpace):
             raise WorldError(f"{self._name} declares a {type(space).__name__}, not an ActionSpace.")
-        space = space.merged(AVATAR_ACTIONS)
-        return space if self.world.mailbox is None else space.merged(MESSAGE_ACTIONS)
+        return space
 
     def _describe(self, observation: Observation) -> str:
         avatar = observation.avatar if isinstance(observation, EmbodiedObservation) else None

@@ -19,6 +19,8 @@ from wsap_core.protocol import (
     ParamDef,
 )
 from wsap_core.protocol.base import freeze_sequences
+from wsap_core.protocol.lines import bullets
+from wsap_core.protocol.observation import render_observation
 from wsap_core.specs import AdapterSpec
 from wsap_core.untrusted import single_line
 from wsap_core.worlds.legality import check_action, index_actions
@@ -57,24 +59,22 @@ class NexusObservation(Observation):
         freeze_sequences(self, "carried", "games", "suggestions", "recent", "present")
 
     def to_text(self) -> str:
-        """Return it for a model: the protocol's layout, then the worlds."""
-        lines = [super().to_text(), "", "=== WORLDS ==="]
+        """Return it for a model: the protocol's layout, with the worlds in it."""
+        worlds = []
         for entry in self.games:
             where = f", {entry.visits} visits" if entry.visits else ", never visited"
-            bodies = f"; your bodies: {', '.join(map(single_line, entry.avatars))}" if entry.avatars else ""
-            lines.append(f"- {single_line(entry.game)} ({entry.status}{where}): {single_line(entry.summary)}{bodies}")
-        if self.suggestions:
-            lines += ["", "=== SUGGESTIONS ==="]
-            lines += [f"- {single_line(s.game)} ({s.score:.2f}): {'; '.join(s.reasons)}" for s in self.suggestions]
-        if self.skills:
-            lines += ["", "=== SKILLS ===", ", ".join(f"{k} {v:.2f}" for k, v in sorted(self.skills.items()))]
-        if self.carried:
-            lines += ["", "=== YOU CARRY ===", ", ".join(map(single_line, self.carried))]
-        if self.recent:
-            lines += ["", "=== BEFORE ===", *(f"- {single_line(line)}" for line in self.recent)]
-        if self.present:
-            lines += ["", "=== HERE ===", ", ".join(map(single_line, self.present))]
-        return "\n".join(lines)
+            bodies = f"; your bodies: {', '.join(entry.avatars)}" if entry.avatars else ""
+            worlds.append(f"{entry.game} ({entry.status}{where}): {entry.summary}{bodies}")
+        suggestions = (f"{s.game} ({s.score:.2f}): {'; '.join(s.reasons)}" for s in self.suggestions)
+        sections = [
+            ("WORLDS", bullets(worlds)),
+            ("SUGGESTIONS", bullets(suggestions)),
+            ("SKILLS", ", ".join(f"{k} {v:.2f}" for k, v in sorted(self.skills.items()))),
+            ("YOU CARRY", ", ".join(map(single_line, self.carried))),
+            ("BEFORE", bullets(self.recent)),
+            ("HERE", ", ".join(map(single_line, self.present))),
+        ]
+        return render_observation(self, extra_sections=sections)
 
 
 @dataclass(frozen=True)

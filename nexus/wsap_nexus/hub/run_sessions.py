@@ -21,7 +21,7 @@ from wsap_core.host import PluginHost
 from wsap_core.protocol import AvatarState
 from wsap_core.references import load_adapter_spec
 from wsap_core.seams.memory import AgentMemory
-from wsap_core.seams.model_errors import BudgetReachedError
+from wsap_core.seams.model_errors import PAUSES
 from wsap_core.specs import AdapterSpec
 from wsap_nexus.agents.identity import policies_of
 from wsap_nexus.agents.memory import AgentMemories, SavedMemories, kind_of, merged, options_of
@@ -177,7 +177,7 @@ class RunSessions(AgentMemories):
 
     def _reason(self, seat: str, error: BaseException | None) -> str:
         if error is not None:
-            paused = isinstance(error, BudgetReachedError) or not isinstance(error, Exception)
+            paused = isinstance(error, PAUSES) or not isinstance(error, Exception)
             return INTERRUPTED if paused else RUN_FAILED
         assert self.run is not None, "it ended without an error"
         if self.run.was_let_go(seat):

@@ -11,13 +11,15 @@ class Controls:
 
     Args:
         pace: decisions a second for each seat; None for as fast as it goes.
+        pauses_when_forced: whether a run is paused in which one decision after the other is forced.
     """
 
     YIELD_EVERY = 0.02
     """Seconds after which a run of fast synchronous steps lets others (a view, the keys) have a turn."""
 
-    def __init__(self, *, pace: float | None = None) -> None:
+    def __init__(self, *, pace: float | None = None, pauses_when_forced: bool = True) -> None:
         self.pace = pace
+        self.pauses_when_forced = pauses_when_forced
         self.stopping = False
         """True once the run was asked to stop."""
         self._running = asyncio.Event()

@@ -12,10 +12,11 @@ from typing import Any, TypeVar
 
 from wsap_core.errors import PluginError, RecordMismatchError, WsapError
 from wsap_core.protocol import Action, ActionResult, Observation
-from wsap_core.seams.agent import NO_USAGE, Agent, DecisionInfo, LooksBack, ReflectionInfo, UsesVision
+from wsap_core.seams.agent import NO_USAGE, Agent, DecisionInfo, LooksBack, ReflectionInfo, UsesDefault, UsesVision
 from wsap_core.untrusted import single_line
 from wsap_core.worlds import GAME_OVER, Outcome
 from wsap_nexus.runs.controls import Controls
+from wsap_nexus.runs.forced import ForcedStreak
 from wsap_nexus.runs.goals import GoalWatch
 from wsap_nexus.runs.recorder import Logged, LoggedChoice, LoggedLeave, LoggedStep, Recorder
 from wsap_nexus.runs.replay_order import LogPosition, ReplayOrder
@@ -102,6 +103,7 @@ class SeatLoop:
         self.lessons: dict[int, tuple[str, ...]] = dict(lessons or {})
         """The lessons that the agent drew in this run, by the number of the decision (from 0) after which it did."""
         self._latest: tuple[int, int, DecisionInfo] | None = None
+        self._forced = ForcedStreak(seat.agent_id, agent)
         self.acting = False
         """Whether a choice is recorded, and what comes of it is not yet taken in."""
         self.let_go = False
@@ -117,6 +119,8 @@ class SeatLoop:
         agent = self.agent
         if isinstance(agent, UsesVision):
             await self._ask(lambda: agent.see_with(self.seat.look))
+        if isinstance(agent, UsesDefault):
+            await self._ask(lambda: agent.take_default_from(lambda: default_action(self.seat)))
         await self._ask(lambda: self.agent.initialize(self.seat.game_description, self.seat.action_space))
 
     async def aclose(self) -> None:
@@ -272,6 +276,8 @@ class SeatLoop:
             )
             if waiting is not None:
                 await waiting
+        if self._controls.pauses_when_forced:
+            self._forced.check(observation, outcome, info)
 
     async def _repeat(self, observation: Observation) -> None:
         """Replay a recorded step, and verify that the world takes the same path.

@@ -13,7 +13,7 @@ from wsap_core.factories import load
 from wsap_core.host import PluginHost
 from wsap_core.protocol.wire import Codec
 from wsap_core.references import load_adapter_spec, load_agent_spec
-from wsap_core.seams.model_errors import BudgetReachedError
+from wsap_core.seams.model_errors import PAUSES
 from wsap_core.seams.services import Services
 from wsap_core.specs import AdapterSpec, AgentSpec, MemorySpec, ToolSpec
 from wsap_llm.backends.pool import ModelPool
@@ -90,8 +90,8 @@ class RunHandle:
         except BaseException as error:
             plan = self.run.plan
             clean(error, secrets_of([plan.options, *(seat.options for seat in plan.seats)], os.environ))
-            # A budget that is used up is a pause, not a failure.
-            paused = isinstance(error, BudgetReachedError) or not isinstance(error, Exception)
+            # A budget that is used up, or a model that can't be understood, is a pause and not a failure.
+            paused = isinstance(error, PAUSES) or not isinstance(error, Exception)
             self._close(RunStatus.INTERRUPTED if paused else RunStatus.FAILED, error)
             raise
         finally:

@@ -11,7 +11,6 @@ from wsap_check.steps import Step, fresh_text
 from wsap_check.subject import Notes, NothingToCheck, Subject, check
 from wsap_core.errors import WsapError
 from wsap_core.protocol import (
-    AVATAR_ACTIONS,
     Action,
     Avatar,
     AvatarSpec,
@@ -232,10 +231,6 @@ def _come_back(notes: Notes, table: Table, game: AvatarGameAdapter, event: Death
 async def avatar_actions(notes: Notes, subject: Subject) -> None:
     """The actions that all avatars share are carried out or refused, and inspecting oneself takes no step."""
     table = await Table(subject).begin()
-    for seat in table.seats:
-        for definition in AVATAR_ACTIONS.actions:
-            if seat.action_space.find(definition.name) is None:
-                notes.error(f"The action {definition.name!r} is not in the action space.")
     seat = table.seat
     before = fresh_text(await seat.observe())
     tries = [Action("inspect_self"), Action("look", {"target": "north"}), Action("look", {"target": "no such thing"})]

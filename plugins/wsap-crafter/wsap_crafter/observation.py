@@ -89,11 +89,9 @@ class CrafterObservation(EmbodiedObservation):
             nearby_terrain=(),
             current_goals=_short_goals(self.current_goals),
         )
-        possible = ", ".join(action.name for action in self.available_actions or () if action.available)
         sections = [
             ("NEARBY", _nearby(self.nearby_entities, self.nearby_terrain)),
             ("MAP (north up, one character a cell)", _map(self.local_map)),
-            ("POSSIBLE NOW", possible),
         ]
         return render_avatar(self) + "\n" + render_observation(plain, extra_sections=sections)
 

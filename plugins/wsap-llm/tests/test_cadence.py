@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from wsap_core.errors import SnapshotError
 from wsap_core.protocol import (
+    AVATAR_ACTIONS,
     Action,
     ActionAvailability,
     ActionDef,
@@ -27,7 +28,7 @@ from wsap_core.protocol import (
 from wsap_core.seams.model import Abilities, JsonConstraint, RegexConstraint, Request
 from wsap_llm.agent import LLMAgent, LLMOptions
 from wsap_llm.cadence import Cadence
-from wsap_llm.fallback import fallback_action
+from wsap_llm.fallback import MOST_IDLE, IdleActions, fallback_action
 from wsap_llm.prompts import Prompts
 from wsap_llm.reply.steps import CONDITIONS, NOTHING_SAID, Condition, Steps
 from wsap_llm.scripted import ScriptedBackend
@@ -158,23 +159,56 @@ def test_the_end_of_the_episode_ends_everything() -> None:
 
 
 @pytest.mark.parametrize(
-    ("fallback", "names", "taken"),
+    ("fallback", "default", "names", "taken"),
     [
-        ("go", ["go", "wait"], {"go"}),
-        ("say", ["say", "wait"], {"say"}),
-        (None, ["go", "inspect_self", "wait"], {"wait"}),
-        (None, ["inspect_self", "left", "right", "say", "jack_out"], {"left", "right"}),
-        (None, ["inspect_self", "go", "jack_out"], {"go"}),
-        (None, ["say", "inspect_self", "jack_out"], {"inspect_self"}),
-        (None, ["say", "jack_out"], {"jack_out"}),
-        (None, ["say"], {"say"}),
+        ("go", "wait", ["go", "wait"], {"go"}),
+        ("say", "wait", ["go", "say", "wait"], {"wait"}),
+        (None, "wait", ["go", "inspect_self", "wait"], {"wait"}),
+        (None, "wait", ["go", "right"], {"go", "right"}),
+        (None, "inspect_self", ["inspect_self", "go"], {"go"}),
+        (None, None, ["inspect_self", "left", "right", "say", "jack_out"], {"left", "right"}),
+        (None, None, ["say", "inspect_self"], {"say"}),
+        (None, None, ["inspect_self"], {"inspect_self"}),
     ],
 )
-def test_what_is_taken_for_a_reply_that_is_not_understood_waits_or_else_moves_on(
-    fallback: str | None, names: list[str], taken: set[str]
+def test_what_is_taken_for_a_reply_that_is_not_understood_moves_the_game_on(
+    fallback: str | None, default: str | None, names: list[str], taken: set[str]
 ) -> None:
-    legal = [SAY if name == "say" else ActionDef(name) for name in names]
-    assert {fallback_action(legal, fallback, random.Random(seed)) for seed in range(40)} == taken
+    legal = [SAY if name == "say" else AVATAR_ACTIONS.find(name) or ActionDef(name) for name in names]
+    found = {
+        fallback_action(
+            legal, Observation(), random.Random(seed), fallback=fallback, default=Action(default) if default else None
+        ).name
+        for seed in range(40)
+    }
+    assert found == taken
+
+
+def test_an_action_that_ends_no_turn_is_left_out_after_a_while_until_the_game_moves_on() -> None:
+    idle, seen = IdleActions(), Observation(step=4)
+    for count in range(MOST_IDLE):
+        assert idle.without(LEGAL) == [*LEGAL], count
+        idle.note(seen, Action("say"), ActionResult(True, "Said.", observation=seen))
+    assert idle.without(LEGAL) == [GO, WAIT]
+    idle.note(seen, Action("go"), ActionResult(True, observation=Observation(step=5)))
+    assert idle.without(LEGAL) == [*LEGAL]
+
+
+@pytest.mark.parametrize(
+    ("success", "after", "counts"),
+    [
+        (True, Observation(status={"board": "x"}), False),
+        (True, Observation(recent_events=[Event("Nothing happens.")]), True),
+        (False, Observation(status={"board": "x"}), True),
+    ],
+)
+def test_a_game_that_counts_no_steps_moves_on_when_something_changes(
+    success: bool, after: Observation, counts: bool
+) -> None:
+    idle = IdleActions()
+    for _ in range(MOST_IDLE):
+        idle.note(Observation(), Action("go"), ActionResult(success, observation=after))
+    assert (GO not in idle.without(LEGAL)) is counts
 
 
 @pytest.mark.parametrize("change", [{"seen": 3}, {"stretch": {}}, {"why": None}, {"seen": {}}, {"seen": {"health": 3}}])
@@ -227,7 +261,8 @@ def play(
             assert info is not None
             assert info.continued is (info.usage.calls == 0)
             done.append(action.name)
-            await agent.reflect(ActionResult(True, "You went on.", observation=observation))
+            after = replace(observation, step=observation.step + 1)
+            await agent.reflect(ActionResult(True, "You went on.", observation=after))
 
     asyncio.run(steps())
     return done, backend, agent
@@ -259,7 +294,10 @@ def test_a_decision_for_several_steps_is_asked_for_once_and_its_end_is_told(
     done, backend, agent = play([first, last], calm(5), style)
     assert done == ["go", "go", "go", "go", "wait"]
     assert len(backend.requests) == 2
-    assert user(backend.requests[1]).startswith("Your last decision, go, was carried out for 4 of 4 steps.\n\nStep 4")
+    assert user(backend.requests[1]).startswith(
+        "Your last decision, go, was carried out for 4 of 4 steps.\n\n"
+        "Your last action, go: it worked; You went on.\n\nStep 4"
+    )
     assert "<times>4</times>" in first or '"times": 4' in backend.requests[1].messages[-2].text()
     assert agent.last_decision is not None
     assert not agent.last_decision.repaired
@@ -336,7 +374,7 @@ def test_an_agent_goes_on_from_its_snapshot_in_the_middle_of_several_steps() -> 
                 agent.restore(data)
             action = await agent.decide(observation)
             done.append(action.name)
-            await agent.reflect(ActionResult(True, observation=observation))
+            await agent.reflect(ActionResult(True, observation=replace(observation, step=observation.step + 1)))
         return done, backend.requests
 
     whole = asyncio.run(run(None))

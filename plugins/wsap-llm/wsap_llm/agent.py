@@ -11,8 +11,9 @@ from dataclasses import replace
 
 from wsap_core.errors import SnapshotError, WireError
 from wsap_core.protocol import Action, ActionDef, ActionResult, ActionSpace, Goal, HistoryEntry, Observation
+from wsap_core.protocol.lines import bullets
 from wsap_core.protocol.wire import Codec, encode
-from wsap_core.seams.agent import DecisionInfo, GetView, ReflectionInfo
+from wsap_core.seams.agent import DecisionInfo, GetDefault, GetView, ReflectionInfo
 from wsap_core.seams.game import Snapshots
 from wsap_core.seams.memory import AgentMemory
 from wsap_core.seams.model import Backend, Constraint, Message, Reply, Request, collect
@@ -20,7 +21,7 @@ from wsap_core.seams.tool import AgentTool
 from wsap_core.untrusted import sanitize, single_line
 from wsap_llm.cadence import Cadence
 from wsap_llm.constraint import ConstraintState
-from wsap_llm.fallback import fallback_action
+from wsap_llm.fallback import IdleActions, check_fallback, fallback_action
 from wsap_llm.lookup import split
 from wsap_llm.middleware import UsageCounter
 from wsap_llm.options import LLMOptions
@@ -30,7 +31,7 @@ from wsap_llm.reply.schema import legal_actions
 from wsap_llm.speech import read_speech, request_for
 from wsap_llm.styles import Decision, DecisionTurn, JsonStyle, Style
 from wsap_llm.toolbox import Toolbox
-from wsap_llm.turn import Conversation, HistoryTurn, PausedTurn, Untold, quoted
+from wsap_llm.turn import Conversation, HistoryTurn, PausedTurn, Untold, quoted, report_of
 from wsap_llm.vision import Vision
 
 
@@ -96,14 +97,19 @@ class LLMAgent:
         self._seen: tuple[Observation, Action] | None = None
         self._paused: PausedTurn | None = None
         self._untold = Untold()
+        self._report = ""
+        self._idle = IdleActions()
+        self._get_default: GetDefault | None = None
 
     async def initialize(self, game_desc: str, action_space: ActionSpace) -> None:
         """Make the system message: the prefix that never changes.
 
         Raises:
+            ConfigError: the fallback is no action of the game.
             ConstraintError: `strict`, and the backend can't bind its replies in this style.
             UsageError: pictures were asked for, and the model can't see.
         """
+        check_fallback(self.options.fallback, action_space)
         if self._prepare is not None:
             await self._prepare()
         if self._toolbox is not None:
@@ -129,6 +135,8 @@ class LLMAgent:
         self._cadence.clear()
         self._seen = self._paused = None
         self._untold = Untold()
+        self._report = ""
+        self._idle = IdleActions()
 
     async def plan(self, goals: list[Goal]) -> list[str]:
         """Return the model's plan for the goals, one step a line; empty without goals or when switched off."""
@@ -154,20 +162,24 @@ class LLMAgent:
         """Take the means to see, which are used where pictures were asked for."""
         self._vision.get_view = get_view
 
+    def take_default_from(self, get_default: GetDefault) -> None:
+        """Take the means to ask for the seat's default action, which is the fallback unless the options name one."""
+        self._get_default = get_default
+
     async def decide(self, observation: Observation) -> Action:
         """Return the action that the model chose, now or a few steps ago, or the fallback.
 
         Where that is a tool of the world, the same turn goes on at the next decision with what the
         tool gave, unless the game has moved on to another step meanwhile.
         """
-        action = await self._decide(observation, legal_actions(self._space, observation))
+        action = await self._decide(observation, self._idle.without(legal_actions(self._space, observation)))
         self._seen = (observation, action)
         return action
 
     async def _decide(self, observation: Observation, legal: Sequence[ActionDef]) -> Action:
         if not legal:  # as where the game was over before it was this agent's turn: there is nothing to ask
-            self.last_decision = DecisionInfo(forced=True, usage=self._counter.flush())
-            return Action(fallback_action(self._space.actions, self.options.fallback, self._random))
+            self.last_decision = DecisionInfo(forced=True, usage=self._counter.flush(), cause="nothing was legal")
+            return await self._fall_back(self._space.actions, observation)
         paused = self._paused
         if paused is not None and paused.resumes(observation):
             paused = paused.hearing(observation)
@@ -182,9 +194,7 @@ class LLMAgent:
             caught_up = self._untold.before(observation)
             paused = PausedTurn.begin(caught_up, self._show(caught_up), await self._vision.picture())
         decision = await self._ask_for_action(paused, legal)
-        action = decision.action or Action(
-            fallback_action(legal, self.options.fallback, self._random), reasoning="(the reply could not be understood)"
-        )
+        action = decision.action or await self._fall_back(legal, observation)
         if decision.pending is not None:
             self._paused = replace(paused, pending=decision.pending)
             return action
@@ -194,6 +204,11 @@ class LLMAgent:
         self._untold = paused.late
         self._paused = None
         return action
+
+    async def _fall_back(self, legal: Sequence[ActionDef], observation: Observation) -> Action:
+        default = await self._get_default() if self._get_default is not None else None
+        taken = fallback_action(legal, observation, self._random, fallback=self.options.fallback, default=default)
+        return replace(taken, reasoning="(the reply could not be understood)")
 
     async def _ask_for_action(self, paused: PausedTurn, legal: Sequence[ActionDef]) -> Decision:
         turn = DecisionTurn(
@@ -207,6 +222,7 @@ class LLMAgent:
             self._ask,
             self._prompts,
             self._constraint.refused,
+            self._constraint.unusable,
             picture=paused.picture,
             pending=paused.pending,
         )
@@ -220,22 +236,27 @@ class LLMAgent:
             decision.repaired and not forced,
             forced,
             self._counter.flush(),
-            turn.unconstrained,
+            turn.unconstrained or self._constraint.ignored,
             turn.cut,
             decision.resumption,
+            cause=turn.cause,
         )
         return decision
 
     async def reflect(self, result: ActionResult) -> None:
         """Keep what came of the last action, and look back where it is time."""
         self.last_reflection = None
+        if self._seen is None:
+            return
+        observation, action = self._seen
+        self._report = "" if self.options.complete_turns and result.success else report_of(action, result)
         if self._paused is not None:
             self._paused = self._paused.with_result(result)
         else:
             self._cadence.note(result)
-        if self._seen is None or self.memory is None:
+            self._idle.note(observation, action, result)
+        if self.memory is None:
             return
-        observation, action = self._seen
         self.memory.remember(
             HistoryEntry(observation, action, result, world=self.options.game_name, step=observation.step)
         )
@@ -293,6 +314,8 @@ class LLMAgent:
             "turns": [turn.to_json() for turn in self._conversation.turns],
             "plan": self._plan,
             "pace": {**self._cadence.snapshot(), **encode(self._untold)},
+            "report": self._report,
+            "idle": dict(self._idle.counts),
             "open": self._paused.to_json() if self._paused is not None else None,
             "unbound": self._constraint.reason,
             "memory": self.memory.snapshot().hex() if self.memory is not None else None,
@@ -312,6 +335,8 @@ class LLMAgent:
             paused = PausedTurn.from_json(found["open"]) if found["open"] is not None else None
             untold = Codec().decode(Untold, found["pace"])
             self._cadence.restore(found["pace"])
+            idle = {str(name): int(count) for name, count in found.get("idle", {}).items()}
+            report = str(found.get("report", ""))
             memory = bytes.fromhex(found["memory"]) if found["memory"] is not None else None
             tools = {str(name): bytes.fromhex(kept) for name, kept in found["tools"].items()}
             version, state, gauss = found["random"]
@@ -330,27 +355,32 @@ class LLMAgent:
         self._plan = plan
         self._paused = paused
         self._untold = untold
+        self._report = report
+        self._idle.counts.update(idle)
         self._constraint.reason = unbound
 
     # --- asking ------------------------------------------------------------------------------
 
     def _show(self, observation: Observation) -> str:
-        text, explanation = self._quoted(observation)
+        seen, explanation = self._quoted(observation)
         memories: list[str] = []
         if self.memory is not None and self.options.recall_tokens:
             found = self.memory.recall(observation.to_text(), budget=self.options.recall_tokens)
             memories = [sanitize(m.text, 400) for m in found]
         question = self._style.question(self._prompts)
-        report = self._cadence.report(self._prompts, self._untold.left_out)
+        steps = self._cadence.report(self._prompts, self._untold.left_out)
+        events = bullets(event.description for event in seen.recent_events)
+        opening = (steps, self._report, f"RECENT EVENTS:\n{events}" if events else "")
         return self._prompts.render(
             "user",
-            observation="\n\n".join(filter(None, (report, text))),
+            # What happened comes first: the rest of the text is how things stand now.
+            observation="\n\n".join(filter(None, (*opening, replace(seen, recent_events=()).to_text()))),
             plan=self._plan,
             memories=memories,
             question=f"{explanation}\n\n{question}" if explanation else question,
         )
 
-    def _quoted(self, observation: Observation) -> tuple[str, str]:
+    def _quoted(self, observation: Observation) -> tuple[Observation, str]:
         return quoted(observation, self._random)
 
     async def _ask(

@@ -1,31 +1,79 @@
-"""The action that is taken where a model's reply can't be understood."""
+"""What keeps a game moving where a model does not: the fallback, and a cap on actions that take no turn."""
 
 from __future__ import annotations
 
 import random
+from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 
-from wsap_core.protocol import ActionDef
+from wsap_core.builtin.random_agents import RandomAgent
+from wsap_core.errors import ConfigError
+from wsap_core.protocol import AVATAR_ACTIONS, Action, ActionDef, ActionResult, ActionSpace, Observation
+from wsap_core.worlds.legality import check_action, index_actions
+from wsap_core.worlds.mailbox import MESSAGE_ACTIONS
+from wsap_llm.lookup import is_lookup, split
 
-WAITS = ("noop", "wait", "pass")
-"""Actions that do nothing, in the order of preference."""
-LOOKS, LEAVES = "inspect_self", "jack_out"
+MOST_IDLE = 5
+"""Times that an action may be taken in a turn that it does not end."""
+_SHARED = frozenset({*AVATAR_ACTIONS.names, *MESSAGE_ACTIONS.names})
 
 
-def fallback_action(legal: Sequence[ActionDef], fallback: str | None, generator: random.Random) -> str:
-    """Return the declared fallback if it is legal, else an action that waits.
+def check_fallback(fallback: str | None, space: ActionSpace) -> None:
+    """Raise ConfigError if a declared fallback is no action of the game, or needs parameters."""
+    if fallback is None:
+        return
+    _, reason = check_action(Action(fallback), index_actions(space))
+    if reason:
+        raise ConfigError(f"The option fallback={fallback!r} can't be taken: {reason}")
 
-    Where a game has none, any that needs no parameters: one that only looks would be taken again and
-    again, and a game in which others wait for a move would never end. For the same reason it is never
-    a tool of the game, unless nothing else is legal.
-    """
-    legal = [a for a in legal if not a.is_tool] or legal
-    names = [a.name for a in legal]
-    if fallback in names:
-        return str(fallback)
-    free = [a.name for a in legal if all(p.optional for p in a.parameters)]
-    waits = [name for name in WAITS if name in free]
-    moves = [name for name in free if name not in (LOOKS, LEAVES)]
-    if not waits and len(moves) > 1:
-        return generator.choice(moves)
-    return (waits or moves or [name for name in free if name != LEAVES] or free or names)[0]
+
+def fallback_action(
+    legal: Sequence[ActionDef],
+    observation: Observation,
+    generator: random.Random,
+    *,
+    fallback: str | None = None,
+    default: Action | None = None,
+) -> Action:
+    """Return the declared fallback, else the seat's default action, whichever is legal, else a random legal action of
+    the game, as the agent `random-legal` takes it: one that only looks or leaves would be taken for ever."""
+    offered = {action.name: action for action in split(legal)[0]}
+    for action in (Action(fallback) if fallback else None, default):
+        if action is not None and not check_action(action, offered)[1]:
+            return action
+    chance = RandomAgent(generator, legal_only=True)
+    chance.initialize("", ActionSpace(tuple(offered.values())))
+    return chance.decide(observation)
+
+
+class IdleActions:
+    """Counts how often each action was taken in a turn without ending it. A model that says the same for ever would
+    never end a turn with it."""
+
+    def __init__(self) -> None:
+        self.counts: Counter[str] = Counter()
+
+    def note(self, before: Observation, action: Action, result: ActionResult) -> None:
+        """Take in what came of an action."""
+        if _took_no_turn(before, action, result):
+            self.counts[action.name] += 1
+        else:
+            self.counts.clear()
+
+    def without(self, legal: Sequence[ActionDef]) -> Sequence[ActionDef]:
+        """Return the legal actions without those that were taken too often; all where none that ends a turn is left."""
+        left = [action for action in legal if self.counts[action.name] < MOST_IDLE]
+        return legal if all(map(is_lookup, left)) else left
+
+
+def _took_no_turn(before: Observation, action: Action, result: ActionResult) -> bool:
+    now = result.observation
+    if result.done or now.step != before.step:
+        return False
+    # A game that counts no steps is always at step 0: there something else has to tell.
+    return before.step > 0 or not result.success or action.name in _SHARED or _state(now) == _state(before)
+
+
+def _state(observation: Observation) -> Observation:
+    return replace(observation, recent_events=(), messages=())

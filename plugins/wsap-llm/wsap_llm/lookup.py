@@ -1,7 +1,7 @@
 """Looking things up in the middle of a turn: with the agent's own tools, which answer at once, and with the world's.
 
-A tool of the world is an action of the category `TOOL` (see `wsap_core.protocol.actions`). Only the
-runtime can carry it out, so the style returns it as the decision, together with a `PendingCall`, from
+A tool of the world is an action of the category `TOOL` (see `wsap_core.protocol.actions`), or looks with the body.
+Only the runtime can carry it out, so the style returns it as the decision, together with a `PendingCall`, from
 which the same turn resumes once the world has answered.
 """
 
@@ -23,6 +23,13 @@ LONGEST_RESULT = 2000
 """Longest tool result that is shown to the model, in characters."""
 NO_RESULT = "(no result)"
 """Shown to the model if a tool of the world returns nothing."""
+_LOOKS = ("look", "inspect_self")
+"""The shared actions of bodies that only look."""
+
+
+def is_lookup(action: ActionDef) -> bool:
+    """Return whether an action looks something up."""
+    return action.is_tool or (action.category == "avatar" and action.name in _LOOKS)
 
 
 def split(legal: Sequence[ActionDef]) -> tuple[Sequence[ActionDef], Sequence[ActionDef]]:
@@ -30,10 +37,10 @@ def split(legal: Sequence[ActionDef]) -> tuple[Sequence[ActionDef], Sequence[Act
 
     Where nothing but tools is legal, one of these ends the turn like any other action.
     """
-    tools = [action for action in legal if action.is_tool]
+    tools = [action for action in legal if is_lookup(action)]
     if not tools:
         return legal, ()
-    finals = [action for action in legal if not action.is_tool]
+    finals = [action for action in legal if not is_lookup(action)]
     return (finals, tools) if finals else (legal, ())
 
 

@@ -25,6 +25,8 @@ class LLMOptions:
     """Who the agent is, in a person's words; part of the system message."""
     window: int = 16
     """About how many steps of the conversation are sent along: from half to twice as many."""
+    complete_turns: bool = False
+    """Whether the game's own text of a turn tells what came of the last one, unless that failed."""
     sampling: Sampling = DEFAULT_SAMPLING
     thinking: bool | None = None
     """Whether the model is asked to think first; None for its default."""
@@ -66,6 +68,7 @@ def llm_options(context: Context) -> LLMOptions:
         objective=(game.objective if game is not None else "") or LLMOptions.objective,
         persona=text(context, "persona"),
         window=int(number(context, "window", 0 if complete else None)),
+        complete_turns=complete,
         sampling=Sampling(
             max_tokens=int(number(context, "max_tokens")),
             temperature=number(context, "temperature"),

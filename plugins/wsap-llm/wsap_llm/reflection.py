@@ -13,6 +13,7 @@ from wsap_core.seams.model import Message, Reply
 from wsap_core.untrusted import sanitize
 from wsap_llm.prompts import Prompts
 from wsap_llm.thinking import split_thinking
+from wsap_llm.turn import outcome_of
 
 LESSON = "lesson"
 """The kind of note under which memories keep lessons."""
@@ -31,8 +32,8 @@ _NOTHING = frozenset({"nothing", "none", "n/a", "nothing new", "no new lessons",
 
 Asks = Callable[[str, Sequence[Message]], Awaitable[Reply]]
 """Asks the model, with the conversation so far, recorded under a purpose."""
-Quotes = Callable[[Observation], tuple[str, str]]
-"""Returns an observation as text, what others wrote in quotes, and the sentence that explains the quotes."""
+Quotes = Callable[[Observation], tuple[Observation, str]]
+"""Returns an observation with what others wrote in quotes, and the sentence that explains the quotes."""
 
 
 @dataclass
@@ -86,12 +87,12 @@ class Reflector:
 
     async def _look_back(self, why: str, quotes: Quotes, ask: Asks) -> ReflectionInfo:
         result = self._last
-        seen, explanation = quotes(result.observation) if result is not None else ("", "")
+        seen, explanation = quotes(result.observation) if result is not None else (None, "")
         text = self.prompts.render(
             "reflect",
-            observation=seen,
+            observation=seen.to_text() if seen is not None else "",
             explanation=explanation,
-            outcome=_outcome(result),
+            outcome=outcome_of(result, LINE) if result is not None else "",
             why=why,
             lessons=self._known(),
             most=self.most,
@@ -141,12 +142,3 @@ def read_lines(text: str, most: int, limit: int = LINE) -> tuple[str, ...]:
 def _is_json(line: str) -> bool:
     # A line out of the middle of an object that was spread over several.
     return line.startswith('"') and ('":' in line or line.endswith(('",', '"}')))
-
-
-def _outcome(result: ActionResult | None) -> str:
-    if result is None:
-        return ""
-    parts = ["it worked" if result.success else "it failed", sanitize(result.message, LINE)]
-    if result.achievements:
-        parts.append("achieved: " + ", ".join(sanitize(name, 60) for name in result.achievements[:10]))
-    return "; ".join(part for part in parts if part).rstrip(".")

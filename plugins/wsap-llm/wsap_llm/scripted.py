@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncGenerator, Callable, Iterable
 
 from wsap_core.errors import ConfigError
@@ -75,11 +76,12 @@ def _cut(text: str, stops: Iterable[str]) -> tuple[str, str | None]:
 
 
 def create(context: Context) -> ScriptedBackend:
-    """Return a scripted backend for `--model scripted/...`: always the reply in the option `reply`. Raises ConfigError
-    if the option is missing."""
-    reply = context.config.get("reply")
-    if not isinstance(reply, str):
-        raise ConfigError("The scripted backend needs the option reply: the text that it always answers.")
+    """Return a scripted backend for `--model scripted/...`: always the reply in the option `reply`, as text or as JSON.
+    Raises ConfigError if the option is missing."""
+    given = context.config.get("reply")
+    if given is None:
+        raise ConfigError("The scripted backend needs the option reply: what it always answers, as text or as JSON.")
+    reply = given if isinstance(given, str) else json.dumps(given)
     return ScriptedBackend(lambda request: reply, model=f"scripted/{context.config.get('model', 'reply')}")
 
 

@@ -12,7 +12,7 @@ from typing_extensions import override
 
 from wsap_core.protocol import Action, ActionDef, Tool
 from wsap_core.protocol.wire import dumps
-from wsap_core.seams.agent import NO_USAGE, Resumption, Usage
+from wsap_core.seams.agent import Resumption
 from wsap_core.seams.model import Abilities, Constraint, ImagePart, JsonConstraint, Message, RegexConstraint, Reply
 from wsap_core.seams.model_errors import ConstraintError
 from wsap_core.seams.tool import AgentTool
@@ -29,6 +29,14 @@ from wsap_llm.strict_schema import unwrapped
 
 MOST_CONSTRAINTS = 256
 """Most constraints that a style caches, one for each set of legal actions."""
+
+
+class Unusable(Protocol):
+    """Takes a reply that is not what was asked for, and returns the cause in a few words."""
+
+    def __call__(self, reply: Reply, reason: str, *, bound: bool) -> str:
+        """Take a reply, `bound` if the backend took a constraint with the request; raises if that ends the game."""
+        ...
 
 
 class Ask(Protocol):
@@ -53,7 +61,6 @@ class Decision:
 
     action: Action | None
     """None if neither reply could be read."""
-    usage: Usage
     repaired: bool = False
     said: str = ""
     """The model's turn as it is kept in the conversation: without its thinking."""
@@ -82,10 +89,15 @@ class DecisionTurn:
     prompts: Prompts
     refused: Callable[[ConstraintError], None]
     """Called when the backend refuses a constraint; raises if that ends the game."""
+    unusable: Unusable
     unconstrained: bool = False
     """Whether a reply was not constrained to what is legal."""
     cut: bool = False
     """Whether a reply was cut off at its limit of tokens."""
+    bound: bool = False
+    """Whether the backend took a constraint with the last request."""
+    cause: str = ""
+    """Why a reply could not be used."""
     picture: ImagePart | None = None
     """What the agent sees beside the text."""
     pending: PendingCall | None = None
@@ -121,7 +133,12 @@ class DecisionTurn:
             self.unconstrained = True
             reply = await self.ask(purpose, messages, prefill=prefill, stop=stop)
         self.cut = self.cut or reply.truncated
+        self.bound = constraint is not None and self.constrain
         return reply
+
+    def misread(self, reply: Reply, reason: str) -> None:
+        """Take a reply that is not what was asked for."""
+        self.cause = self.unusable(reply, reason, bound=self.bound)
 
 
 class Style(Protocol):
@@ -178,12 +195,11 @@ class JsonStyle(Style):
         messages, used = [turn.opening], turn.pending is not None
         if turn.pending is not None:
             messages += [*turn.pending.said, self._told(turn, turn.pending.name, turn.pending.result or "")]
-        usage, repaired, purpose = NO_USAGE, False, "tool" if used else "decide"
+        repaired, purpose = False, "tool" if used else "decide"
         while True:
             legal = [*finals, *calls.world] if world else finals
             constraint = self._constraint(turn, legal, calls.own) if self.constrains(turn.abilities) else None
             reply = await turn.ask_constrained(purpose, messages, constraint)
-            usage += reply.usage
             # As OpenAI's strict mode wants it: in an object of its own, with null for what is left out.
             wrapped = turn.abilities.schema_subset and not turn.unconstrained and not reply.truncated
             text, steps = unwrapped(reply.text) if wrapped else reply.text, NOTHING_SAID
@@ -191,13 +207,16 @@ class JsonStyle(Style):
                 text, steps = steps_in_json(text, self._steps, legal)
             reading = read_reply(text, legal, calls.own, declared=turn.declared)
             if isinstance(reading, NotUnderstood):
+                turn.misread(reply, reading.reason)
                 if repaired:
-                    return Decision(None, usage)
+                    return Decision(None)
                 repaired, purpose = True, "re-ask"
                 reason = _reason(reading.reason, reply)
                 messages += [Message("assistant", _short(reply.text)), Message("user", reask(reason, legal))]
                 continue
             mended = repaired or (reading.repaired and not wrapped)
+            if turn.bound and reading.repaired and not wrapped:
+                turn.misread(reply, reading.how)
             resumption: Resumption | None = "turns" if used else None
             if isinstance(reading.choice, ToolCall):
                 used, purpose = True, "tool"
@@ -209,13 +228,13 @@ class JsonStyle(Style):
             head = {"action": action.name, "params": dict(action.parameters), **steps.told()}
             said = json.dumps({**head, "reasoning": action.reasoning or ""}, ensure_ascii=False)
             if action.name not in world:
-                return Decision(action, usage, mended, said, resumption, steps)
+                return Decision(action, mended, said, resumption, steps)
             call = ToolCall(action.name, action.parameters)
             answer = await calls.answer(call)
             messages.append(Message("assistant", said))
             if answer is None:
                 pending = calls.pending(call, messages[1:])
-                return Decision(action, usage, mended, said, resumption, pending=pending)
+                return Decision(action, mended, said, resumption, pending=pending)
             used, purpose = True, "tool"
             messages.append(self._told(turn, action.name, answer))
 
@@ -284,16 +303,15 @@ class TagStyle(Style):
             messages += turn.pending.said
             so_far = _gone_on(messages, turn.pending.so_far, turn.pending.result or "", turns=how == "turns")
             inside = True
-        usage, repaired, purpose = NO_USAGE, False, "tool" if used else "decide"
+        repaired, purpose = False, "tool" if used else "decide"
         while True:
             reply, event, text = await self._leg(turn, tags, messages, so_far, purpose, calls.left, inside=inside)
-            usage += reply.usage
             resumption = how if used else None
             if isinstance(event, FinalTag):
                 steps = steps_in_tags(text, tags.steps)
                 told = "".join(f"<{name}>{value}</{name}>" for name, value in steps.told().items())
                 mended = repaired or event.repaired
-                return Decision(event.action, usage, mended, told + said(event.action, tags), resumption, steps)
+                return Decision(event.action, mended, told + said(event.action, tags), resumption, steps)
             if isinstance(event, ToolTag):
                 result = await calls.answer(event.call)
                 if how == "turns":
@@ -303,12 +321,13 @@ class TagStyle(Style):
                 if result is None:
                     action = Action(event.call.tool, event.call.parameters, event.thought)
                     pending = calls.pending(event.call, messages[1:], so_far)
-                    return Decision(action, usage, repaired, resumption=resumption, pending=pending)
+                    return Decision(action, repaired, resumption=resumption, pending=pending)
                 used, purpose, inside = True, "tool", True
                 so_far = _gone_on(messages, so_far, result, turns=how == "turns")
                 continue
+            turn.misread(reply, event.reason)
             if repaired:
-                return Decision(None, usage)
+                return Decision(None)
             repaired, purpose = True, "re-ask"
             listed = ", ".join(_example(a.name, bool(a.parameters)) for a in finals[:40])
             told = f"{_reason(event.reason, reply)} End your turn with one of: {listed}"

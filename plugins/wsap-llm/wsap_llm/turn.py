@@ -14,14 +14,14 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TypeVar
 
-from wsap_core.protocol import ActionResult, AgentMessage, Event, Observation
+from wsap_core.protocol import Action, ActionResult, AgentMessage, Event, Observation
 from wsap_core.protocol.values import JsonValue
-from wsap_core.protocol.wire import Codec, encode
+from wsap_core.protocol.wire import Codec, dumps, encode
 from wsap_core.seams.memory import estimate_tokens
 from wsap_core.seams.model import Backend, ImagePart, Message, Request
 from wsap_core.seams.model_errors import ContextTooSmallError
 from wsap_core.untrusted import Quoter, sanitize
-from wsap_llm.lookup import NO_RESULT, PendingCall
+from wsap_llm.lookup import LONGEST_RESULT, NO_RESULT, PendingCall
 from wsap_llm.pictures import with_picture
 from wsap_llm.tokens import estimate_message, estimate_request
 
@@ -32,11 +32,11 @@ MOST_UNTOLD = 24
 """Events, and messages, of steps without a decision that are kept for the next one."""
 
 
-def quoted(observation: Observation, generator: random.Random) -> tuple[str, str]:
-    """Return an observation's text with what others wrote in quotes, and the sentence that explains the quotes, whose
+def quoted(observation: Observation, generator: random.Random) -> tuple[Observation, str]:
+    """Return an observation with what others wrote in quotes, and the sentence that explains the quotes, whose
     delimiters are drawn from the generator; nothing is drawn if nobody wrote anything."""
     if not observation.messages and not any(e.type in SPOKEN for e in observation.recent_events):
-        return observation.to_text(), ""
+        return observation, ""
     quoter = Quoter.draw(generator)
     messages = tuple(
         replace(m, sender=sanitize(m.sender, 60), content=quoter.quote(m.content)) for m in observation.messages
@@ -45,7 +45,24 @@ def quoted(observation: Observation, generator: random.Random) -> tuple[str, str
         replace(e, description=quoter.quote(e.description)) if e.type in SPOKEN else e
         for e in observation.recent_events
     )
-    return replace(observation, messages=messages, recent_events=events).to_text(), quoter.explain()
+    return replace(observation, messages=messages, recent_events=events), quoter.explain()
+
+
+def outcome_of(result: ActionResult, limit: int) -> str:
+    """Return what came of an action in a few words for the model, its message cut at so many characters."""
+    parts = ["it worked" if result.success else "it failed", sanitize(result.message, limit)]
+    if result.achievements:
+        parts.append("achieved: " + ", ".join(sanitize(name, 60) for name in result.achievements[:10]))
+    if result.reward:
+        parts.append(f"reward {result.reward:g}")
+    return "; ".join(part for part in parts if part).rstrip(".")
+
+
+def report_of(action: Action, result: ActionResult) -> str:
+    """Return the sentence that opens the next message to the model: what came of the last action."""
+    given = f" {sanitize(dumps(dict(action.parameters)), 300)}" if action.parameters else ""
+    over = " The episode ended, and another one began." if result.done else ""
+    return f"Your last action, {action.name}{given}: {outcome_of(result, LONGEST_RESULT)}.{over}"
 
 
 @dataclass(frozen=True)

@@ -80,21 +80,6 @@ def test_models_sit_beside_scripted_players_and_a_kill_changes_nothing(tmp_path:
     assert runs == {row["run"] for row in begun}, "games that had begun were gone on with"
 
 
-@pytest.mark.parametrize("everybody", [False, True])
-def test_a_model_that_leaves_does_nothing_from_then_on(tmp_path: Path, everybody: bool) -> None:
-    one = "also=scripted/y" if everybody else "one=scripted"
-    leaving = {"model.reply": json.dumps({"action": "jack_out", "params": {}})}
-    field = entrants_of([one, "bot=scripted/x"])
-    outcome = run_tournament(tmp_path, Settings(field, OPTIONS, 2, model_options=leaving), 2, resamples=2)
-    assert outcome.summary["games"] == 2
-    for line in lines(tmp_path):
-        record = record_from_json(line["record"])
-        assert record.game.ending is not None
-        bots = [n for n, label in enumerate(line["entrants"]) if label != "one"]
-        assert {e.verb for e in record.game.record if e.player in bots} == {"wait"}
-        assert [line["usage"][n][0] for n in bots] == [1] * len(bots), "asked once, and never again"
-
-
 def test_a_model_that_cannot_be_asked_ends_it_in_a_sentence(tmp_path: Path) -> None:
     nobody = Settings(entrants_of(["one=scripted", "nosuch/model"]), OPTIONS)
     with pytest.raises(WsapError, match="nosuch"):
