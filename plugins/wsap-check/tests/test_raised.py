@@ -104,29 +104,24 @@ class RaisingAtFirst(EchoWorld):
         raise KeyError("no map")  # made
 
 
-class RaisingRules:
-    action_space = ActionSpace([])
-    reset = observe = act = EchoWorld.act
-
+class RaisingRules(EchoWorld):
     @property
     def game_description(self) -> str:
         raise OSError("no rules")  # rules
 
 
-@pytest.mark.parametrize(
-    ("game", "said", "line"),
-    [
-        (RaisingAtFirst, "RaisingAtFirst() raised KeyError: 'no map'", "made"),
-        (RaisingRules, "game_description() raised OSError: no rules", "rules"),
-    ],
-)
-def test_a_game_that_can_not_be_created_says_where_it_raised(
-    game: type, said: str, line: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_game_that_can_not_be_created_says_where_it_raised(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(HERE.parent)
     with pytest.raises(PluginError) as caught:
-        run_checks(game, steps=20)
-    assert str(caught.value) == f"{game.__name__} could not be created: {said} at test_raised.py:{line_of(line)}"
+        run_checks(RaisingAtFirst, steps=20)
+    said = f"RaisingAtFirst() raised KeyError: 'no map' at test_raised.py:{line_of('made')}"
+    assert str(caught.value) == f"RaisingAtFirst could not be created: {said}"
+
+
+def test_a_property_that_raises_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(HERE.parent)
+    (finding, *_) = run_checks(RaisingRules, steps=20).findings
+    assert finding.message == f"game_description() raised OSError: no rules at test_raised.py:{line_of('rules')}"
 
 
 def test_the_place_is_the_authors_own_in_whichever_of_its_files(
