@@ -21,6 +21,7 @@ from wsap_nexus.models.spending import limited_models
 from wsap_nexus.runs.loop import Observer
 from wsap_nexus.runs.plan import RunPlan, plan_seats
 from wsap_nexus.runs.recorder import read_step
+from wsap_nexus.runs.replay_order import IN_ORDER, in_order_made
 from wsap_nexus.runs.session import ResolvedSpecs, RunHandle, run_to_end, unrecorded
 from wsap_nexus.runs.store import Store, open_database, open_store
 from wsap_nexus.runs.tally import RunSummary
@@ -50,7 +51,7 @@ class RecordedRun:
     record: RunRecord
     """Game, agents, times, status and summary."""
     steps: tuple[RecordedStep, ...]
-    """Every decision, in the order it was recorded."""
+    """Every decision, in the order in which they were made."""
 
     @property
     def rewards(self) -> list[float]:
@@ -205,7 +206,7 @@ def _steps(repository: Repository, record: RunRecord, host: PluginHost) -> Itera
     codec = Codec()
     if record.game in host.games.names():
         codec = Codec([load(reference) for reference in host.games.get(record.game).wire_types])
-    for event in repository.read_events(record.id, kinds=("step",)):
+    for event in in_order_made(repository.read_events(record.id, kinds=IN_ORDER)):
         step = read_step(event.seq, event.episode, event.step or 0, event.body, codec)
         yield RecordedStep(step.seat, step.episode, step.step + 1, step.action, step.result)
 

@@ -1,12 +1,16 @@
-"""The order in which several seats acted, followed when a recorded run is replayed."""
+"""The order in which several seats acted: how a recorded run is shown, and followed when it is played again."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from wsap_core.seams.clock import Clock
 from wsap_nexus.runs.deadlock import DeadlockDetector
+from wsap_nexus.store.records import EventRecord
+
+IN_ORDER = ("chosen", "step")
+"""Kinds of events from which steps are put in the order in which they were made."""
 
 LogPosition = tuple[int, int, str]
 """A position in the recorded order; the smaller comes first."""
@@ -20,6 +24,30 @@ def position_of_event(seq: int, seat: str) -> LogPosition:
 def position_after_event(seq: int, seat: str) -> LogPosition:
     """Return the position of an observation that was made when an event was the last."""
     return seq, 1, seat
+
+
+def in_order_made(events: Iterable[EventRecord]) -> Iterator[EventRecord]:
+    """Give a run's steps in the order in which the seats made their moves.
+
+    In a game of several seats a step is recorded when its result is there, which may be after the moves of others.
+    Steps without a recorded choice (of a single seat, or of an older version) come in the order of the log.
+
+    Args:
+        events: of the kinds `IN_ORDER`, oldest first.
+    """
+    made: dict[tuple[str | None, int | None], EventRecord | None] = {}  # by the seat and the number of its step
+    for event in events:
+        key = event.seat, event.step
+        if event.kind == "chosen":
+            made[key] = None
+        elif key not in made:
+            yield event
+        else:
+            made[key] = event
+            while made and (step := next(iter(made.values()))) is not None:
+                del made[step.seat, step.step]
+                yield step
+    yield from (step for step in made.values() if step is not None)
 
 
 class ReplayOrder:

@@ -16,6 +16,7 @@ from wsap_core.protocol.wire import Codec
 from wsap_core.seams.agent import DecisionInfo, Usage
 from wsap_core.specs import AdapterSpec, EpisodeSummary
 from wsap_core.untrusted import single_line
+from wsap_nexus.runs.replay_order import IN_ORDER, in_order_made
 from wsap_nexus.store.records import EventRecord, RunRecord
 from wsap_nexus.store.repository import Repository
 from wsap_nexus.terminal.spending import Spent
@@ -23,13 +24,13 @@ from wsap_nexus.terminal.story import KEPT, Note, SeatScene, Stage, note_of, num
 
 
 def read_notes(repository: Repository, run_id: str) -> Iterator[Note]:
-    """Give the recorded steps of a run in short, oldest first, in bounded memory.
+    """Give the recorded steps of a run in short, in the order in which they were made, in bounded memory.
 
     Raises:
         WireError: an event is not what a step looks like.
     """
     counts: dict[str, int] = {}
-    for event in repository.read_events(run_id, kinds=("step",)):
+    for event in in_order_made(repository.read_events(run_id, kinds=IN_ORDER)):
         yield _note(event, counts)
 
 
