@@ -66,10 +66,10 @@ def watched() -> Iterator[dict[int, list[Part]]]:
     rounds: dict[int, list[Part]] = {}
     resolve = Town._resolve
 
-    def noting(town: Town, actions: Mapping[str, Action]) -> Mapping[str, ActionResult]:
+    def noting(town: Town, moves: Mapping[str, Action]) -> Mapping[str, ActionResult]:
         phase = town.game.phase
-        rounds.setdefault(id(town), []).append((phase, len(actions), time.perf_counter()))
-        return resolve(town, actions)
+        rounds.setdefault(id(town), []).append((phase, len(moves), time.perf_counter()))
+        return resolve(town, moves)
 
     Town._resolve = noting  # type: ignore[method-assign, assignment]
     try:

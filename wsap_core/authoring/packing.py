@@ -21,17 +21,17 @@ def pack(header: bytes, state: JsonValue) -> bytes:
     return header + zlib.compress(text.encode("ascii"), 6)
 
 
-def unpack(header: bytes, data: bytes, game: str) -> dict[str, JsonValue]:
+def unpack(header: bytes, data: bytes, game: str, largest: int = _LARGEST) -> dict[str, JsonValue]:
     """Return the object that `pack` was given; its contents are not trusted.
 
     Raises:
-        SnapshotError: the data has another header, is damaged, or holds more than 4 MB.
+        SnapshotError: the data has another header, is damaged, or holds more than `largest` bytes.
     """
     if not data.startswith(header):
         raise SnapshotError(f"This is not a snapshot of {game}, or it is of another version.")
     try:
         reader = zlib.decompressobj()
-        text = reader.decompress(data[len(header) :], _LARGEST)
+        text = reader.decompress(data[len(header) :], largest)
         if not reader.eof or reader.unused_data:
             raise ValueError("it ends too early or too late")
         state = json.loads(text, parse_constant=_refuse_constant)

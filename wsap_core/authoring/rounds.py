@@ -74,7 +74,7 @@ class RoundGame(GameRules):
 
     def unpacked(self, data: bytes) -> dict[str, JsonValue]:
         """Return what a snapshot holds; override it to read those of older versions."""
-        return unpack(self._header, data, type(self).__name__)
+        return unpack(self._header, data, type(self).__name__, self.largest_snapshot)
 
     def message(self, seat: str, pay: float) -> str:
         """Return the words of a result that brings so much pay."""
@@ -159,7 +159,7 @@ class RoundGame(GameRules):
         try:
             self._restore(self.unpacked(data))
         except (*WRONG_DATA, SnapshotError) as error:
-            self._restore(unpack(self._header, before, ""))
+            self._restore(unpack(self._header, before, "", self.largest_snapshot))
             if isinstance(error, SnapshotError):
                 raise
             raise SnapshotError(f"The snapshot of {type(self).__name__} is damaged: {error}.") from error
@@ -167,10 +167,10 @@ class RoundGame(GameRules):
 
     def _restore(self, state: Mapping[str, JsonValue]) -> None:
         (seed, episode), number, told = state["seed"], state["round"], state["told"]
+        self.load(state["game"])  # first, since the game knows best whether the snapshot is one of another game
         paid = {seat: float(state["paid"][seat]) for seat in self.seats}
         if not all(type(n) is int for n in (seed, episode, number)) or number < 0 or not set(told) <= set(self.seats):
             raise ValueError("the seed, the round or who was told the end can't be so")
-        self.load(state["game"])
         named, returns = tuple(self.to_move()), self.returns()
         if not set(named) <= set(self.seats) or not all(map(math.isfinite, (*paid.values(), *returns.values()))):
             raise ValueError("who moves or what was paid can't be so")

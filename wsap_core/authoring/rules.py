@@ -22,6 +22,8 @@ class GameRules:
     """All actions of all seats."""
     timing: Timing = "alternating"
     """As in the spec. With `free` every action is a round of its own, and who is not named by `to_move` is done."""
+    largest_snapshot: ClassVar[int] = 4_000_000
+    """Bytes of JSON that a snapshot may hold."""
     talks: ClassVar[bool] = False
     """Whether seats may send each other messages; they arrive when the round is resolved."""
 

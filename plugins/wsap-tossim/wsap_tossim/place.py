@@ -34,8 +34,6 @@ class Place:
         self.turns = 0
         """Its turns so far, used as the step of its observations. The game's round number would reveal hidden
         choices."""
-        self.rounds: dict[int, int] = {}
-        """Turn -> the game's round in which it is asked."""
         self.earned: dict[str, bool] = {}
         """Achievement -> whether it has been told of it."""
         self.summed_up: dict[int, str] = {}

@@ -10,7 +10,7 @@ import json
 from collections.abc import Callable, Iterator, Sequence
 
 import pytest
-from turn_kit import Scene
+from turn_kit import Scene, town_with
 
 from wsap_core.protocol import Action
 from wsap_core.protocol.wire import encode
@@ -31,10 +31,7 @@ LOOKS = [name for name in TOOLS if name not in ("write_will", "write_death_note"
 def history(scene: Scene, player: int, until: tuple[int, str]) -> list[str]:
     """Return everything that a player is shown at its turns up to a phase, in the order in which it comes."""
     game, number = scene.game, player - 1
-    town = Town(scene.options, scene.seed)
-    kept = json.loads(town.snapshot())
-    kept["game"] = game.to_json()  # before its first round
-    town.restore(json.dumps(kept).encode())
+    town = town_with(game, scene.options, scene.seed)  # before its first round
     found: list[str] = []
     live = town.game
     while not live.over and (live.state.day, live.phase.value) != until:
@@ -373,7 +370,7 @@ def test_achievements_that_tell_who_is_an_enemy_wait_for_the_end() -> None:
         s.play(2, "judgement")
         town = s.town()
         turn(town, dict.fromkeys(town.game.waiting, WAIT))
-        return [town._result(n).achievements for n in range(12)]
+        return [town._result(seat).achievements for seat in town.seats]
 
     assert earned("Jester") == earned("Escort")
 

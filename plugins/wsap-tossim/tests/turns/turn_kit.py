@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import json
+from dataclasses import replace
 from typing import Any
 
 from wsap_tossim.engine.game import Game
 from wsap_tossim.engine.model import WAIT, Choice, Verb
+from wsap_tossim.history import History
 from wsap_tossim.observation import TownObservation
 from wsap_tossim.options import TownOptions, seat_name
 from wsap_tossim.world import Town
@@ -79,11 +80,7 @@ class Scene:
 
     def town(self) -> Town:
         """Return the world with this game in it, as it is now."""
-        town = Town(self.options, self.seed)
-        kept = json.loads(town.snapshot())
-        kept["game"] = self.game.to_json()
-        town.restore(json.dumps(kept).encode())
-        return town
+        return town_with(self.game, self.options, self.seed)
 
     def shown(self, player: int) -> TownObservation:
         """Return what a player is shown now."""
@@ -92,6 +89,11 @@ class Scene:
     def text(self, player: int) -> str:
         """Return the turn of a player as a model is shown it."""
         return self.shown(player).to_text()
+
+
+def town_with(game: Game, options: TownOptions, seed: int) -> Town:
+    """Return the world with a game in it, as it is now."""
+    return Town(replace(options, history=History(game, options.names)), seed)
 
 
 def headings(text: str) -> list[str]:

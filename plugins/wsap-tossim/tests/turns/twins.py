@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
+from turn_kit import town_with
 from who_may_know import Round, Told, Watched, told
 
 from wsap_core.protocol import Action, ActionResult
@@ -108,11 +109,8 @@ class Played:
 def town_of(script: Script) -> Town:
     """Return the world with the roles of the script in it."""
     options = TownOptions.read({"roles": ["Any"] * len(script.roles), **script.rules})
-    town = Town(options, script.seed)
-    kept = json.loads(town.snapshot())
-    kept["game"] = Game(options.setup, options.rules, script.seed, roles=script.roles).to_json()
-    town.restore(json.dumps(kept).encode())
-    return town
+    game = Game(options.setup, options.rules, script.seed, roles=script.roles)
+    return town_with(game, options, script.seed)
 
 
 def changed(script: Script, change: Change) -> Script:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from wsap_core.protocol import Action, ActionDef, ActionResult, ActionSpace
 from wsap_llm.export import ToolUse, legal_actions
 from wsap_tossim.engine.game import Game
+from wsap_tossim.history import History
 from wsap_tossim.options import TownOptions
 from wsap_tossim.verbs import TOOLS
 from wsap_tossim.world import Town
@@ -107,11 +107,9 @@ def walk(source: Source) -> Walked:
 
 
 async def _walk(source: Source) -> Walked:
-    town = Town(source.options, source.begins.seed)
-    # The world's own way to be put into a given game, which may have roles that were not dealt by its seed.
-    state = json.loads(town.snapshot())
-    state |= {"game": source.begins.to_json(), "seed": source.begins.seed}
-    town.restore(json.dumps(state).encode())
+    # As the history of a town, since its roles may not have been dealt by its seed.
+    history = History(source.begins, source.options.names, source.options.given)
+    town = Town(replace(source.options, history=history), source.begins.seed)
     descriptions = [town.seat(seat).game_description for seat in town.seats]
     walker = _Walker(town)
     try:
@@ -144,7 +142,7 @@ class _Walker:
             refused = town.game.write(player, _PAPERS[deed.action.name], deed.whole)
             opened.uses.append(ToolUse(deed.action, refused or "Written."))
             return
-        asked = asyncio.create_task(town.play(seat, deed.action, town.game.round))
+        asked = asyncio.create_task(town.play(seat, deed.action))
         await asyncio.sleep(0)  # it runs until it waits for others, or has its answer
         if deed.action.name in TOOLS:
             opened.uses.append(ToolUse(deed.action, (await asked).message))
