@@ -88,7 +88,8 @@ def main() -> int:
             games = recorded(game, count, Path(folder) / "wsap.db")
         sums = Counter(sum(map(sum, seats.values())) for seats in games)
         print(
-            f"{game.__name__}: {len(games)} games, {sums[0.0]} sum to zero, conformance {'ok' if report.ok else 'FAILS'}"
+            f"{game.__name__}: {len(games)} games, {sums[0.0]} sum to zero, "
+            f"conformance {'ok' if report.ok else 'FAILS'}"
         )
         wrong += sums[0.0] != count or not report.ok
         played = {

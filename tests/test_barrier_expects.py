@@ -213,16 +213,3 @@ def test_a_seat_that_waits_for_its_result_can_not_be_waited_for() -> None:
     barrier = Barrier(SEATS, resolve, lambda s: Action("x"), observe=script.observe, expects=script.expects)
     with pytest.raises(WorldError, match=r"'a'.*result"):
         asyncio.run(asyncio.wait_for(barrier.act("a", Action("x")), 300))
-
-
-def test_a_world_that_names_seats_has_no_timing_of_its_own() -> None:
-    script = Script([])
-    with pytest.raises(WorldError, match="timing"):
-        Barrier(
-            SEATS,
-            script.resolve,
-            lambda s: Action("x"),
-            observe=script.observe,
-            expects=script.expects,
-            timing="alternating",
-        )

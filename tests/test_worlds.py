@@ -46,7 +46,7 @@ def test_the_order_in_which_actions_arrive_never_changes_what_a_round_does(order
         return {s: ActionResult(True) for s in actions}
 
     async def play() -> None:
-        barrier = Barrier(["a", "b", "c"], resolve, lambda seat: Action("x"), observe=lambda seat: Observation())
+        barrier = Barrier("abc", resolve, lambda s: Action("x"), observe=lambda s: Observation(), expects=lambda: "abc")
         await asyncio.gather(*(barrier.act(seat, Action(choices[seat])) for seat in order))
 
     asyncio.run(play())
@@ -258,7 +258,7 @@ def test_a_world_goes_on_without_a_seat_that_left(leaver: str, acted: set[str]) 
         return {s: ActionResult(True, "resolved") for s in actions}
 
     async def play() -> list[ActionResult]:
-        barrier = Barrier(["a", "b", "c"], resolve, lambda seat: Action("x"), observe=lambda seat: Observation())
+        barrier = Barrier("abc", resolve, lambda s: Action("x"), observe=lambda s: Observation(), expects=lambda: "abc")
         early = [asyncio.create_task(barrier.act(seat, Action("x"))) for seat in sorted(acted)]
         await asyncio.sleep(0)
         barrier.leave(leaver)

@@ -1,4 +1,4 @@
-"""How a world with several seats waits: for everyone, for the one whose turn it is, or for whom the world names."""
+"""How a world with several seats waits for those that move now: one in turn, several at once, or some of them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import asyncio
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Literal
 
 from wsap_core.errors import WorldError
 from wsap_core.protocol import Action, ActionResult, Observation
@@ -39,34 +38,30 @@ def _waiting() -> Iterator[None]:
 
 
 class Barrier:
-    """Lets each seat act when it is its turn, and resolves a round once all expected seats have acted.
+    """Lets each seat act when it is asked, and resolves a round once all that are asked have acted.
 
     The order in which actions arrive never matters: they are resolved in the order of the
     seats. Whoever keeps the time calls `expire` at a deadline; seats that have not acted then
     get their default action, and an action that comes too late is refused as a result.
 
-    With `expects` the world names the seats of each round itself, any of them: one speaker by day,
-    some by night. It is asked when the barrier is first used after its making or a `restart`, and
-    after each resolution. The round is resolved once all of these have acted or left; without any
-    action if all have left for good. Who is not named waits in `turn`. A seat whose result is held
-    back can't act, so whatever names it gives it its result first. When nobody is named the game is
-    over: `turn` returns at once, and a result that the last resolution still holds back is replaced
-    by one that says so, so that nobody waits for ever.
+    The world names the seats of each round, any of them: all, the one whose turn it is, one speaker
+    by day and some by night. It is asked when the barrier is first used after its making or a
+    `restart`, and after each resolution. The round is resolved once all of these have acted or left;
+    without any action if all have left for good. Who is not named waits in `turn`. A seat whose
+    result is held back can't act, so whatever names it gives it its result first. When nobody is named
+    the game is over: `turn` returns at once, and a result that the last resolution still holds back is
+    replaced by one that says so, so that nobody waits for ever.
 
     Args:
         seats: the agents, in the world's fixed order.
-        resolve: carries out a round; for alternating time a round is one seat's action.
+        resolve: carries out a round.
         default_action: gives what is done for a seat that misses its deadline.
-        timing: `simultaneous` or `alternating`.
         observe: gives a seat's present state, for refusals.
-        next_seat: for alternating time, gives the seat whose turn comes after the given one;
-            the next in order when None.
-        expects: gives the seats that the next round waits for; it takes the place of `timing` and
-            `next_seat`, which keep their defaults then.
+        expects: gives the seats that the next round waits for.
 
     Raises:
-        WorldError: there are no seats, or `expects` comes with a timing. Later, from whatever ends a
-            round: `expects` named somebody who has no seat, or whose result is held back.
+        WorldError: there are no seats. Later, from whatever ends a round: `expects` named somebody
+            who has no seat, or whose result is held back.
     """
 
     def __init__(
@@ -75,26 +70,19 @@ class Barrier:
         resolve: Resolve,
         default_action: Callable[[str], Action],
         *,
-        timing: Literal["simultaneous", "alternating"] = "simultaneous",
         observe: Callable[[str], Observation],
-        next_seat: Callable[[str], str] | None = None,
-        expects: Expects | None = None,
+        expects: Expects,
     ) -> None:
         if not seats:
             raise WorldError("A world needs at least one seat to wait for.")
-        if expects is not None and (timing != "simultaneous" or next_seat is not None):
-            raise WorldError("A world that says whom a round waits for gives its barrier no timing and no next seat.")
         self._order = tuple(seats)
         self._active = list(seats)
         self._absent: set[str] = set()
         self._resolve = resolve
         self._default_action = default_action
-        self._timing = timing
         self._observe = observe
-        self._next_seat = next_seat
         self._expects = expects
         self._named: tuple[str, ...] | None = None  # by `expects`, for this round; None before it was asked
-        self._turn = self._order[0]
         self._submitted: dict[str, Action] = {}
         self._results: dict[str, asyncio.Future[ActionResult]] = {}
         self._shown: dict[str, int] = {}  # the round that a seat saw last, by its turn or its result
@@ -107,7 +95,7 @@ class Barrier:
     @property
     def expected(self) -> tuple[str, ...]:
         """The seats that have yet to act before the round is resolved."""
-        return tuple(s for s in self._awaited() if s not in self._submitted)
+        return tuple(s for s in self._asked() if s in self._active and s not in self._submitted)
 
     @property
     def held(self) -> tuple[str, ...]:
@@ -116,8 +104,8 @@ class Barrier:
 
     @property
     def over(self) -> bool:
-        """Whether the world waits for nobody any more; only one that says whom a round waits for can say so."""
-        return self._expects is not None and not self._asked()
+        """Whether the world waits for nobody any more."""
+        return not self._asked()
 
     async def turn(self, seat: str) -> int:
         """Wait until the seat can decide, has left or the game is over, and return the round it decides in."""
@@ -171,8 +159,6 @@ class Barrier:
         if replaced:
             self._absent.add(seat)
         else:
-            if self._turn == seat and len(self._active) > 1:
-                self._turn = self._following(seat)
             self._active.remove(seat)
             self._submitted.pop(seat, None)
         future = self._results.pop(seat, None)
@@ -182,8 +168,8 @@ class Barrier:
         self._open.set()
         self._resolve_if_complete()
 
-    def restart(self, *, round_number: int = 0, turn: str | None = None) -> None:
-        """Forget an unresolved round and wait for all seats again; for resets and restored snapshots."""
+    def restart(self, *, round_number: int = 0) -> None:
+        """Forget an unresolved round, and who has left; for resets and restored snapshots."""
         for future in self._results.values():
             future.cancel()
         self._results.clear()
@@ -191,16 +177,10 @@ class Barrier:
         self._shown.clear()
         self._active = list(self._order)
         self._absent.clear()
-        self._turn = turn or self._order[0]
         self._named = None
         self.round = round_number
         self.forced.clear()
         self._open.set()
-
-    @property
-    def current_turn(self) -> str:
-        """In alternating time, whose turn it is."""
-        return self._turn
 
     def _resolve_if_complete(self) -> None:
         """Resolve as many rounds as can be: the absent act at once, as long as somebody is present."""
@@ -213,17 +193,10 @@ class Barrier:
             if self.round == before:
                 return
 
-    def _awaited(self) -> tuple[str, ...]:
-        if self._expects is not None:
-            return tuple(s for s in self._asked() if s in self._active)
-        if self._timing == "alternating":
-            return (self._turn,) if self._active else ()
-        return tuple(self._active)
-
     def _asked(self) -> tuple[str, ...]:
         """Return whom the world named for this round, in order, less those who had left when it was asked."""
         if self._named is None:
-            named = () if self._expects is None else tuple(self._expects())
+            named = tuple(self._expects())
             unknown = [s for s in named if s not in self._order]
             if unknown:
                 raise WorldError(f"The world waits for {unknown[0]!r}, which is none of its seats.")
@@ -236,21 +209,14 @@ class Barrier:
     def _game_over(self, seat: str) -> ActionResult:
         return ActionResult(False, "The game is over.", done=True, observation=self._observe(seat))
 
-    def _round_is_complete(self) -> bool:
-        if self._expects is not None:
-            return bool(self._asked()) and not self.expected
-        return bool(self._submitted) and not self.expected
-
     def _resolve_round(self) -> None:
-        if not self._active or not self._round_is_complete():
+        if not self._active or self.over or self.expected:
             return
         actions = {s: self._submitted[s] for s in self._order if s in self._submitted}
         results = self._resolve(actions)
         waiting, self._results = self._results, {}
         self._submitted = {}
         self.round += 1
-        if self._timing == "alternating":
-            self._turn = self._following(self._turn)
         for seat, future in waiting.items():
             if seat not in results:
                 self._results[seat] = future
@@ -258,19 +224,9 @@ class Barrier:
                 self._shown[seat] = self.round
                 future.set_result(results[seat])
         self._named = None
-        if self.over:
+        if not self._asked():
             held, self._results = self._results, {}
             for seat, future in held.items():
                 if not future.done():
                     future.set_result(self._game_over(seat))
         self._open.set()
-
-    def _following(self, seat: str) -> str:
-        if self._next_seat is not None:
-            return self._next_seat(seat)
-        position = self._order.index(seat)
-        for step in range(1, len(self._order) + 1):
-            candidate = self._order[(position + step) % len(self._order)]
-            if candidate in self._active:
-                return candidate
-        return seat
