@@ -30,7 +30,7 @@ HAPPENS = {
 def told(**options: object) -> tuple[str, str]:
     """Return the description of a game, and what the tool `phases` says of its days."""
     chosen = TownOptions.read({"mode": "nine", **options})
-    return description_of(chosen), phases_of(chosen.rules.to_json())
+    return description_of(chosen.setup, chosen.rules), phases_of(chosen.rules.to_json())
 
 
 @pytest.mark.parametrize("name", [*RULE_SETS, "bids", "silent"])
@@ -49,7 +49,7 @@ def test_what_can_happen_is_told_and_nothing_else(name: str) -> None:
                 game.write(player, "note", "And you.")
             game.carry_out({player: random_choice(game, player, rng, talk=True) for player in game.waiting})
         kinds |= {event.kind for event in game.log}
-    text = description_of(options)
+    text = description_of(options.setup, options.rules)
     for kind, words in HAPPENS.items():
         assert all((word in text) is (kind in kinds) for word in words), (kind, text)
 

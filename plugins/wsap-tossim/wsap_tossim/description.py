@@ -6,8 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from wsap_tossim.engine.model import If, Role
+from wsap_tossim.engine.rules import RuleSet
+from wsap_tossim.engine.setups import Setup
 from wsap_tossim.engine.tokens import CHARACTERS
-from wsap_tossim.options import TownOptions
 
 __all__ = ["BIDDING", "description_of", "phases_of", "role_sheet"]
 
@@ -20,10 +21,10 @@ Rules = Mapping[str, Any]
 """A rule set as `RuleSet.to_json` gives it. Any: a switch has a value of its own type."""
 
 
-def description_of(options: TownOptions) -> str:
-    """Return the description that every player gets of a game with these options."""
-    rules = options.rules.to_json()
-    return "\n".join(" ".join(paragraph) for paragraph in (_town(options), _game(rules), _turn(rules)))
+def description_of(setup: Setup, rules: RuleSet) -> str:
+    """Return the description that every player gets of a game with a role list under some rules."""
+    switches = rules.to_json()
+    return "\n".join(" ".join(part) for part in (_town(setup, rules), _game(switches), _turn(switches)))
 
 
 def phases_of(rules: Rules) -> str:
@@ -54,13 +55,12 @@ def has_floor(rules: Rules) -> bool:
     return bool(rules["discussion_rounds"]) or rules["lynching"] == "trial"
 
 
-def _town(options: TownOptions) -> Iterator[str]:
-    rules = options.rules
+def _town(setup: Setup, rules: RuleSet) -> Iterator[str]:
     yield (
-        f"A town of {len(options.names)} players. Each has a secret role. The Town wants to find and remove everybody "
+        f"A town of {len(setup.slots)} players. Each has a secret role. The Town wants to find and remove everybody "
         "who threatens it; its enemies want something else, and will lie about who they are."
     )
-    yield f"Role list ({options.setup.name}): {', '.join(options.setup.slots)}."
+    yield f"Role list ({setup.name}): {', '.join(setup.slots)}."
     yield f"Rules: {rules.name}, version {rules.version}."
 
 

@@ -48,7 +48,7 @@ class Town(RoundGame):
         self.options = options
         self.names = options.names
         self.seats = tuple(seat_name(i) for i in range(len(options.setup.slots)))
-        self.game_description = description_of(options)
+        self.game_description = description_of(options.setup, options.rules)
         self.action_space = action_space(self.names, list(ROLES), options.rules)
         self._described: dict[int, str] = {}
         """Player -> the role that whoever sits there was told of at first."""
