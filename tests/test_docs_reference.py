@@ -26,6 +26,15 @@ def as_rst(text: str) -> str:
     return "\n".join(module.as_rst(text.split("\n")))
 
 
+def test_the_reference_of_worlds_is_that_of_the_docstrings() -> None:
+    spec = importlib.util.spec_from_file_location("write_worlds_reference", ROOT / "tools/write_worlds_reference.py")
+    assert spec is not None
+    assert spec.loader is not None
+    tool = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(tool)
+    assert tool.PAGE.read_text("utf-8") == tool.page(), "run: python tools/write_worlds_reference.py"
+
+
 @pytest.mark.parametrize(
     ("plain", "markup"),
     [

@@ -84,7 +84,7 @@ class GameRules:
         return f"{self.game_description}\nYou are {seat}."
 
     def achieved(self, seat: str) -> Sequence[str]:
-        """Return the achievements that go with a seat's next result; called once for each result."""
+        """Return the achievements that go with the result that a seat is about to get."""
         return ()
 
     def hears(self) -> Sequence[str]:
