@@ -276,7 +276,8 @@ def test_in_the_background_it_gives_the_address_that_opens_the_controls_as_in_th
 def test_all_that_is_said_of_how_it_is_run_goes_into_the_background_too() -> None:
     said = StartRequest(
         host="::1", port=7, expose=True, seed=3, pace=2.5, games=("echo", "matrix"), model="scripted/any", workers=2,
-        worker_memory=512, game_hosts=("games.local", "10.0.0.7"), keep_days=1.5, as_json=False, database="x.db",
+        worker_memory=512, game_hosts=("games.local", "10.0.0.7"), keep_days=1.5, keep_size=2_000_000_000,
+        as_json=False, database="x.db",
     )  # fmt: skip
     with start.make_context("start", words_of(said)) as context:
         context.params.pop("detach")

@@ -99,9 +99,10 @@ OLD: list[tuple[str, str | None, str | None, dict[str, Any]]] = [
     ("game_offline", "crafter", None, {"reason": "It failed 3 times", "before": "available"}),
     ("pruned", None, None, {"runs": 1, "run_events": 2, "nexus_events": 3, "worlds": 0, "bytes": 100}),
     ("prune_failed", None, None, {"error": "There is no room left."}),
+    ("disk_full", None, None, {"seconds": 12.5}),
 ]  # fmt: skip
 NEW = {"world_crashed", "entry_refused", "listener_failed"}
-WITHOUT_AGENT = {"started", "stopped", "pruned", "prune_failed", "listener_failed"}
+WITHOUT_AGENT = {"started", "stopped", "pruned", "prune_failed", "disk_full", "listener_failed"}
 
 
 def old(kind: str, game: str | None, session: str | None, body: dict[str, Any]) -> NexusEvent:

@@ -270,7 +270,7 @@ def test_when_the_disk_is_full_the_caller_is_told_and_what_was_recorded_is_kept(
             if len(appended) % 8 == 0:
                 log.flush()
 
-    with pytest.raises(StorageFullError, match="--resume"):
+    with pytest.raises(StorageFullError, match="Free some space, then try again"):
         record()
     with pytest.raises(StorageFullError):
         log.append(run_id, "step", "{}")

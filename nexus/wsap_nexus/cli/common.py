@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -65,6 +66,14 @@ def _value(text: str) -> Any:
 
 def _refuse(word: str) -> None:
     raise ValueError(word)
+
+
+def size_of_text(context: click.Context, option: click.Parameter, text: str) -> int:
+    """Return a number of bytes that was given with a unit, such as 500MB or 2GB: the callback of an option."""
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([KMGT]?)i?B?", text.strip(), re.IGNORECASE)
+    if found is None:
+        raise click.BadParameter(f"{single_line(text)[:40]!r} is not a size such as 500MB or 2GB.")
+    return int(float(found[1]) * 1000.0 ** " KMGT".index(found[2].upper() or " "))
 
 
 def plural(count: int, noun: str) -> str:

@@ -69,7 +69,7 @@ async def overview(nexus: Hub, request: Request, private: Private) -> Response:
             "names": names,
             "transit": [{"agent": row.agent_id, "kind": row.kind, "world": row.world_id} for row in moving],
             "recent": recent,
-            "attention": _attention(book) if private else [],
+            "attention": _full_disk(nexus) + (_attention(book) if private else []),
             "spent": usage_last_day(nexus, book),
             "health": _health(nexus, request),
             "games": [encode(info) for info in nexus.games()],
@@ -320,6 +320,12 @@ def _events_of(book: Transaction, query: Any, private: bool) -> list[dict[str, A
     return [event | ({"body": {}} if event["seq"] in large else {}) for event in found]
 
 
+def _full_disk(nexus: Nexus) -> list[dict[str, Any]]:
+    """Return that the disk is full, if it is: everybody may know."""
+    why = nexus.live.full
+    return [{"kind": "disk", "id": "disk", "name": "Agents are held", "what": why}] if why else []
+
+
 def _attention(book: Transaction) -> list[dict[str, Any]]:
     """Return failed agents, unresolved transfers, and unavailable games."""
     failed = select(_AGENT).where(_AGENT.c.state == "paused").order_by(_AGENT.c.id).limit(20)
@@ -348,6 +354,7 @@ def _health(nexus: Nexus, request: Request) -> dict[str, Any]:
         "since": request.app.state.started,
         "database_bytes": size,
         "version": version("wsap-nexus"),
+        "full": nexus.live.full,
         "decisions": request.app.state.board.decisions,
         "rate": round(request.app.state.board.rate(), 1),
     }

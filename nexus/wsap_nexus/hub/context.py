@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Generic, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 from wsap_core.host import PluginHost
 from wsap_core.seams.clock import Clock
@@ -55,6 +55,14 @@ class PendingFutures(Generic[T]):
             future.set_result(outcome)
 
 
+class Room(Protocol):
+    """Says when there is room on the disk."""
+
+    async def room(self) -> None:
+        """Return once there is room to write."""
+        ...
+
+
 WorldMaker = Callable[[AdapterSpec, WorldRecord], WorldPort]
 """Makes a new, unstarted world."""
 StepListener = Callable[[LiveSession, StepTaken], None]
@@ -90,6 +98,8 @@ class LiveState:
     listeners: list[StepListener] = field(default_factory=list)
     stopping: bool = False
     """Whether the nexus is being stopped: nothing begins any more."""
+    full: str = ""
+    """Why nothing can be written and agents are held; empty while there is room."""
 
     def is_active(self, agent_id: str) -> bool:
         """Return whether an agent's task is running."""
@@ -134,6 +144,8 @@ class HubContext:
     wakeups: Wakeups
     """Wakes agents that wait in the nexus."""
     live: LiveState
+    storage: Room
+    """Where agents wait while the disk is full."""
     make_near: WorldMaker
     """Makes worlds of games that are installed here."""
 
@@ -151,6 +163,8 @@ class HubContext:
         controls = Controls(pace=self.settings.pace)
         if agent.state == "paused":
             controls.pause()
+        if self.live.full:
+            controls.hold()
         if self.live.stopping:
             controls.stop()
         self.live.controls[agent.id] = controls

@@ -9,12 +9,13 @@ import time
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 
-from wsap_core.errors import WsapError
+from wsap_core.errors import StorageFullError, WsapError
 from wsap_core.factories import load
 from wsap_core.host import PluginHost
 from wsap_core.untrusted import single_line
 from wsap_nexus import hookspecs
 from wsap_nexus.hookspecs import Listener, ListenerSpec
+from wsap_nexus.store.eventlog import TRY_AGAIN
 from wsap_nexus.store.events import ListenerFailed, NexusEvent
 from wsap_nexus.store.nexus_store import NexusStore
 
@@ -148,6 +149,9 @@ class Delivery:
         try:
             async with limit:
                 await self._on_event(event)
+        except StorageFullError:
+            await asyncio.sleep(TRY_AGAIN)
+            await self._tell(event)
         except Exception as error:  # whoever only listens stops nobody, itself included
             _LOG.debug("The listener %s failed.", self._name, exc_info=error)
             report, self._on_failure = self._on_failure, None

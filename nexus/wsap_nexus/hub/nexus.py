@@ -30,6 +30,7 @@ from wsap_nexus.hub.scheduler import AgentTasks, Scheduler
 from wsap_nexus.hub.seating import Seating
 from wsap_nexus.hub.sessions import SessionRunner
 from wsap_nexus.hub.settings import Settings as Settings
+from wsap_nexus.hub.storage import StorageWatch
 from wsap_nexus.runs.run import Run
 from wsap_nexus.runs.session import InstalledSpecs
 from wsap_nexus.runs.store import Store
@@ -92,6 +93,8 @@ class Nexus:
         """Games in other processes."""
         self.catalog = Catalog(host, self.settings.games, self.remote_games, self.breaker)
         """Which games there are."""
+        self.storage = StorageWatch(store, self.ledger, self.live, self.settings.keep_bytes)
+        """Holds the agents while the disk is full, and measures the database."""
         wakeups = Wakeups(self.clock)
         self.ledger.listen(wakeups.heard)
         context = self._context = HubContext(
@@ -107,6 +110,7 @@ class Nexus:
             catalog=self.catalog,
             wakeups=wakeups,
             live=self.live,
+            storage=self.storage,
             make_near=make_world or self.placement.make,
         )
         self.capacity = Capacity(context)
@@ -152,6 +156,7 @@ class Nexus:
             self._lock.release()
             raise
         self._lost = asyncio.get_running_loop().create_future()
+        self.storage.start()
         if not self.store.database.is_sqlite:
             self._watching_lock = asyncio.create_task(self._watch_lock(self._lost), name="leading")
         self.sessions.settle()
@@ -182,6 +187,7 @@ class Nexus:
         Where another nexus has taken over, nothing is kept: what this one did since is not so.
         """
         self.live.stopping = True
+        await self.storage.stop()
         await self._scheduler.stop()
         for stay in list(self.live.sessions.values()):
             stay.stop(SHUTDOWN, at_once=True)

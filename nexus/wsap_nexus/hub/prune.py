@@ -16,6 +16,7 @@ import json
 import shutil
 import time
 from collections.abc import Callable, Collection, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -24,7 +25,7 @@ from typing import Any
 from sqlalchemy import Connection, Select, and_, case, delete, func, or_, select
 from sqlalchemy.exc import OperationalError
 
-from wsap_core.errors import WsapError
+from wsap_core.errors import StorageFullError, WsapError
 from wsap_core.protocol import AvatarState
 from wsap_core.seams.clock import Clock
 from wsap_nexus.hub.item_transfer import lose_world
@@ -33,6 +34,7 @@ from wsap_nexus.store.database import Database
 from wsap_nexus.store.events import PruneFailed, RecordsPruned
 from wsap_nexus.store.nexus_store import NexusStore, Transaction
 from wsap_nexus.store.records import RunStatus
+from wsap_nexus.store.room import used_bytes
 from wsap_nexus.store.tables import METADATA
 
 _T = METADATA.tables
@@ -49,6 +51,9 @@ _CHUNK = 2000
 
 _NAMES = 500
 # Names in one query.
+
+_BELOW = 0.95
+# The share of the limit that is small enough, so that a database at its limit is not pruned every minute.
 
 _KEPT_KINDS = ("diary", "agent_registered")
 # Events that are part of who an agent is.
@@ -113,10 +118,14 @@ def prune(
     database: Database,
     keep_days: float,
     *,
+    limit: int | None = None,
     now: float | None = None,
     progress: Callable[[int, int], None] = lambda done, of: None,
 ) -> Pruned:
     """Forget what is older than some days, in small transactions, and return what that was.
+
+    With a limit, it ends as soon as the database is small enough: recordings go first, the oldest first, then worlds
+    without living bodies, then events of the nexus' log, the oldest first.
 
     Killed at any point, the rest is forgotten the next time: a recording goes as a whole or, while
     its events are being deleted, is one that `replay` finds shortened; nobody goes on with it.
@@ -124,23 +133,33 @@ def prune(
     Args:
         database: where.
         keep_days: how many days are kept.
+        limit: the size in bytes that is small enough; None to forget all that is old.
         now: seconds since 1970; the wall clock's when None.
         progress: told how many recordings are gone, of how many.
     """
     moment = time.time() if now is None else now
     cutoff = moment - keep_days * DAY
+
+    def enough() -> bool:
+        return limit is not None and used_bytes(database) <= _BELOW * limit
+
     with database.read() as connection:
         names = _old_runs(connection, cutoff)
-    run_events = size = 0
-    for number, name in enumerate(names):
+    runs = run_events = size = worlds = freed = 0
+    for name in names:
+        if enough():
+            break
         events, length = _delete_run(database, name)
-        run_events, size = run_events + events, size + length
-        progress(number + 1, len(names))
-    worlds, freed = _end_dead_worlds(database, cutoff, moment)
-    nexus_events, length = _delete_events(database, cutoff)
-    with database.write() as connection:
-        transfers = connection.execute(delete(_TRANSFER).where(_old_transfers(cutoff))).rowcount
-    done = Pruned(len(names), run_events, nexus_events, int(transfers), worlds, size + freed + length)
+        runs, run_events, size = runs + 1, run_events + events, size + length
+        progress(runs, len(names))
+    if not enough():
+        worlds, freed = _end_dead_worlds(database, cutoff, moment)
+    nexus_events, length = _delete_events(database, cutoff, enough)
+    transfers = 0
+    if limit is None:
+        with database.write() as connection:
+            transfers = connection.execute(delete(_TRANSFER).where(_old_transfers(cutoff))).rowcount
+    done = Pruned(runs, run_events, nexus_events, transfers, worlds, size + freed + length)
     if done.anything:
         with database.write() as connection:
             Transaction(connection, moment).note(
@@ -162,7 +181,7 @@ async def look_after(ledger: NexusStore, clock: Clock, keep_days: float, *, ever
             await asyncio.to_thread(prune, ledger.database, keep_days, now=ledger.wall_clock())
         except WsapError as error:
             # A full disk or another writer: it is tried again tomorrow, and whoever looks sees why.
-            with ledger.change() as book:
+            with suppress(StorageFullError), ledger.change() as book:
                 book.note(PruneFailed(error=str(error)))
         await clock.sleep(every)
 
@@ -311,8 +330,10 @@ def _end_dead_worlds(database: Database, cutoff: float, now: float) -> tuple[int
     return count, size
 
 
-def _delete_events(database: Database, cutoff: float) -> tuple[int, int]:
+def _delete_events(database: Database, cutoff: float, enough: Callable[[], bool]) -> tuple[int, int]:
     count = size = after = 0
+    if enough():
+        return count, size
     with database.read() as connection:
         gains = _newest_gains(connection)
     while True:
@@ -324,7 +345,7 @@ def _delete_events(database: Database, cutoff: float) -> tuple[int, int]:
             for some in _batches([row[0] for row in rows]):
                 connection.execute(delete(_NEXUS_EVENT).where(_NEXUS_EVENT.c.seq.in_(some)))
         count, size = count + len(rows), size + sum(int(row[1]) for row in rows)
-        if len(found) < _CHUNK:
+        if len(found) < _CHUNK or enough():
             return count, size
         after = found[-1][0]
 

@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 
 from sqlalchemy import Row, insert, select, update
 
-from wsap_core.errors import UsageError, WireError, WsapError
+from wsap_core.errors import StorageFullError, UsageError, WireError, WsapError
 from wsap_core.protocol import Achievement, Action, TransferRule, TransitPackage
 from wsap_core.protocol.wire import Codec, encode
 from wsap_core.seams.clock import Clock
@@ -194,7 +194,8 @@ class RemoteGames:
                 self._withdrawn(row, told)
             except WsapError as error:
                 left += 1
-                self._still_unknown(row, error)
+                with contextlib.suppress(StorageFullError):
+                    self._still_unknown(row, error)
                 continue
             finally:
                 spec.factory.end_work(path)

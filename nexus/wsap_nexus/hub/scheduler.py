@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from wsap_core.errors import WsapError
+from wsap_core.errors import StorageFullError, WsapError
 from wsap_core.seams.context import derive_seed
 from wsap_core.specs import AdapterSpec
 from wsap_nexus.agents.identity import seat_plan
@@ -135,6 +135,19 @@ class AgentTasks:
         await asyncio.gather(*ending, return_exceptions=True)
 
     async def _live(self, agent_id: str) -> None:
+        """Live until paused or the nexus stops; on a full disk, go on from what is recorded once there is room."""
+        held = False
+        while not self._context.live.stopping:
+            try:
+                if held:
+                    self._sessions.settle(agent_id)
+                await self._live_on(agent_id)
+                return
+            except StorageFullError:
+                held = True
+                await self._context.storage.room()
+
+    async def _live_on(self, agent_id: str) -> None:
         """Go on with what was open, then visit, enter, play and come back, for as long as the nexus runs."""
         try:
             while not self._context.live.stopping:
@@ -151,6 +164,8 @@ class AgentTasks:
                     await self._travel(prepared)
                 elif not self._context.live.stopping:
                     await self._context.clock.sleep(1.0)
+        except StorageFullError:
+            raise
         except WsapError as error:
             self._failures.agent_failed(agent_id, error)
 
@@ -188,17 +203,28 @@ class AgentTasks:
 
     async def _travel(self, prepared: PreparedEntry) -> None:
         """Bring an agent into a world, let it play there, and bring it back."""
-        spec = self._context.catalog.spec(prepared.game)
-        if spec.seats[1] == 1:
-            run_id = await self._enter_together([prepared], spec)
-        else:
-            if prepared.game not in self._lobbies:
-                self._lobbies[prepared.game] = Lobby(
-                    spec, self._context.settings.lobby_seconds, self._context.clock, self._enter_together
-                )
-            run_id = await self._lobbies[prepared.game].join(prepared)
+        try:
+            run_id = await self._arrive(prepared)
+        except StorageFullError as error:
+            live = self._context.live
+            if prepared.game in self._context.remote_games.specs():
+                live.arriving.resolve(prepared.agent_id, error)  # it is settled with the game what became of it
+            else:
+                live.entries[prepared.agent_id] = prepared
+            raise
         if run_id is not None:
             await self._sessions.until_back(run_id, prepared.agent_id)
+
+    async def _arrive(self, prepared: PreparedEntry) -> str | None:
+        """Bring an agent into a world and return the run; None if the world didn't let it in."""
+        spec = self._context.catalog.spec(prepared.game)
+        if spec.seats[1] == 1:
+            return await self._enter_together([prepared], spec)
+        if prepared.game not in self._lobbies:
+            self._lobbies[prepared.game] = Lobby(
+                spec, self._context.settings.lobby_seconds, self._context.clock, self._enter_together
+            )
+        return await self._lobbies[prepared.game].join(prepared)
 
     async def _enter_together(self, entries: Sequence[PreparedEntry], spec: AdapterSpec) -> str | None:
         return await self._capacity.enter_together(entries, spec, self._sessions.enter_together)

@@ -5,8 +5,11 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Mapping, Sequence
+from typing import Any
 
-from wsap_core.errors import StorageError, WorldError, WsapError
+from sqlalchemy import Row
+
+from wsap_core.errors import StorageError, StorageFullError, WorldError, WsapError
 from wsap_core.protocol import ActionResult
 from wsap_core.specs import AdapterSpec
 from wsap_nexus.errors import DiedAsleepError, WorldFailedError, is_failure
@@ -29,6 +32,7 @@ from wsap_nexus.runs.run import Run
 from wsap_nexus.store.entities import SessionRecord, WorldRecord
 from wsap_nexus.store.events import EntryRefused, SessionResumed
 from wsap_nexus.store.events.endings import GAME_OFFLINE
+from wsap_nexus.store.nexus_store import Transaction
 from wsap_nexus.store.records import NewRun, RunStatus
 from wsap_nexus.worlds.placement import saved_on_the_way
 from wsap_nexus.worlds.port import WorldPort
@@ -102,6 +106,8 @@ class SessionRunner:
         except Exception as error:
             if port is not None:
                 await port.close()
+            if isinstance(error, StorageFullError):
+                raise
             if self._context.placement.must_stay_home(spec.name, error):
                 return await self.enter_together(entries, spec, (record, kept, new))
             self._not_let_in(entries, record, new=new, error=error)
@@ -330,6 +336,9 @@ class SessionRunner:
         with self._context.ledger.change() as book:
             if prepared.avatar is not None:
                 return book.world(prepared.avatar.world_id), book.world_snapshot(prepared.avatar.world_id), False
+            for row in book.open_transfers(prepared.agent_id):
+                if row.world_id is not None and not book.lived_in(row.world_id):
+                    book.drop_world(row.world_id)  # of an attempt on a full disk
             owner = prepared.agent_id if spec.seats[1] == 1 else None
             record = book.add_world(spec.name, owner, entry_seed(self._context.settings.seed, prepared), {})
             for each in entries:
@@ -357,19 +366,29 @@ class SessionRunner:
         for prepared in entries:
             self._context.live.arriving.resolve(prepared.agent_id, known)
 
-    def settle(self) -> None:
-        """Take back what was prepared and not committed when the nexus last ended."""
+    def settle(self, agent_id: str | None = None) -> None:
+        """Take back what was prepared and not committed when the nexus last ended, or when an agent could not write."""
+        why = "the nexus ended in the middle of it" if agent_id is None else "the disk was full"
+        with self._context.ledger.look() as book:
+            if not self._unsettled(book, agent_id):
+                return
         with self._context.ledger.change() as book:
-            for row in book.open_transfers():
+            for row in self._unsettled(book, agent_id):
                 if row.kind == "enter":
-                    why = "the nexus ended in the middle of it"
                     if not self._context.remote_games.doubt(book, row.id, row.agent_id, str(row.data.get("game")), why):
                         cancel_entry(book, row.id, row.agent_id, why)
                     if row.world_id is not None and not book.lived_in(row.world_id):
                         book.drop_world(row.world_id)
                 else:
                     # The stay goes on, and ends with the same transfer.
-                    book.settle(row.id, "cancelled", why="the nexus ended in the middle of it")
+                    book.settle(row.id, "cancelled", why=why)
+
+    def _unsettled(self, book: Transaction, agent_id: str | None) -> list[Row[Any]]:
+        if agent_id is None:
+            return book.open_transfers()
+        # An entry that is still to be taken is not given up.
+        coming = self._context.live.entries.get(agent_id)
+        return [row for row in book.open_transfers(agent_id) if coming is None or row.id != coming.transfer_id]
 
     def record_run(self, plan: RunPlan, game: str) -> str:
         """Write down a run that begins, and return its id."""

@@ -32,5 +32,7 @@ class Settings:
     """How long is waited for workers."""
     logs: Path | None = None
     """The folder for what games in workers print; None keeps nothing of it."""
+    keep_bytes: int | None = None
+    """The size of the database at which old records are deleted; None for no limit."""
     game_hosts: tuple[str, ...] = ()
     """Hosts besides this machine that games in other processes may be on."""

@@ -24,6 +24,7 @@ class Controls:
         """True once the run was asked to stop."""
         self._running = asyncio.Event()
         self._running.set()
+        self._paused = self._held = False
         self._allowance = 0
         self._finishing = False
         self._last_yield = time.monotonic()
@@ -32,21 +33,38 @@ class Controls:
     @property
     def paused(self) -> bool:
         """Whether decisions wait."""
-        return not self._running.is_set()
+        return self._paused
 
     def pause(self) -> None:
         """Let no further decision begin."""
+        self._paused = True
         self._running.clear()
 
     def resume(self) -> None:
         """Go on."""
-        self._allowance = 0
-        self._running.set()
+        self._allowance, self._paused = 0, False
+        self._let_run()
 
     def step_once(self) -> None:
         """While paused, let one decision through."""
         self._allowance += 1
-        self._running.set()
+        self._paused = False
+        self._let_run()
+
+    def hold(self) -> None:
+        """Let no further decision begin, paused or not, until `release`."""
+        self._held = True
+        if not self.stopping:
+            self._running.clear()
+
+    def release(self) -> None:
+        """End a `hold`."""
+        self._held = False
+        self._let_run()
+
+    def _let_run(self) -> None:
+        if not self._held and not self._paused:
+            self._running.set()
 
     def stop(self) -> None:
         """End the run before the next decision; it can be resumed."""
@@ -77,7 +95,7 @@ class Controls:
         if self._allowance:
             self._allowance -= 1
             if not self._allowance:
-                self._running.clear()
+                self.pause()
         if self.pace:
             await asyncio.sleep(1 / self.pace)
         return await self.yield_to_loop()

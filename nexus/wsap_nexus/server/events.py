@@ -47,20 +47,23 @@ async def about(nexus: Hub, request: Request) -> Response:
 
 @router.get("/health", responses={200: {"model": shapes.Health}, 503: {"model": shapes.Health}})
 async def health(nexus: Hub, request: Request) -> Response:
-    """Health: 200, or 503 if the database cannot be read."""
+    """Health: 200, or 503 with a reason if the database can be neither read nor written."""
     streams: Streams = request.app.state.streams
+    agents, storage, reason = 0, None, nexus.live.full
     try:
-        agents, works = _count(nexus), True
-    except StorageError:
-        agents, works = 0, False
+        agents, storage = _count(nexus), nexus.storage.report()
+    except StorageError as error:
+        reason = str(error)
     body = {
-        "status": "ok" if works else "degraded",
-        "database": works,
+        "status": "degraded" if reason else "ok",
+        "reason": reason or None,
+        "database": storage is not None,
         "agents": agents,
         "in_worlds": len(nexus.live.sessions),
         "streams": streams.count,
+        "storage": None if storage is None else storage.to_json(),
     }
-    return answer(body, 200 if works else 503)
+    return answer(body, 503 if reason else 200)
 
 
 def _count(nexus: Nexus) -> int:

@@ -9,6 +9,7 @@ from typing import Any
 
 from fastapi import Response
 
+from wsap_core.errors import StorageFullError
 from wsap_core.protocol import Action, Observation
 from wsap_core.protocol.wire import dumps, encode
 from wsap_nexus.errors import TransitError
@@ -125,8 +126,7 @@ def idempotent_act(nexus: Nexus, agent_id: str, request: ActRequest, what: str) 
         if seat is None:
             raise SeatLeftError(f"{agent_id!r} is on its way; ask for its observation first.")
         result = await seat.act(action)
-        # The log is written before the action is acknowledged.
-        await asyncio.to_thread(nexus.store.writer.flush)
+        await _until_recorded(nexus)
         return reply_of({"result": result})
 
     return IdempotentRequest(
@@ -135,6 +135,18 @@ def idempotent_act(nexus: Nexus, agent_id: str, request: ActRequest, what: str) 
         do,
         lambda intent: _recorded(nexus, intent, action),
     )
+
+
+async def _until_recorded(nexus: Nexus) -> None:
+    """Return once the log is written, before an action is acknowledged; where the disk is full, once it has room."""
+    while True:
+        try:
+            await asyncio.to_thread(nexus.store.writer.flush)
+            return
+        except StorageFullError:
+            if nexus.stopping:
+                raise
+            await nexus.storage.room()
 
 
 def _next_step(nexus: Nexus, agent_id: str) -> Intent:
@@ -148,6 +160,7 @@ def _next_step(nexus: Nexus, agent_id: str) -> Intent:
 
 def _recorded(nexus: Nexus, intent: Mapping[str, Any], action: Action) -> Reply | None:
     """Return the result of an action if the log has it at the intended step."""
+    nexus.store.writer.flush()  # on a full disk something may wait
     if intent.get("run") is None:
         return None
     for event in nexus.store.repository.read_events(intent["run"], kinds=("step",), seat=intent["seat"]):

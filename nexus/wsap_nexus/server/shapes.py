@@ -246,14 +246,33 @@ class About(Answer):
     """The number of the newest event."""
 
 
+class StorageShape(Answer):
+    """The size of the database, and how it grows."""
+
+    bytes: int
+    """What its content takes."""
+    growth: float | None
+    """Bytes a day, as measured; `null` in the first minutes."""
+    free: int | None
+    """Bytes that are free for it on its disk; `null` for a database on a server."""
+    limit: int | None
+    """The size at which old records are deleted; `null` for no limit."""
+    left: float | None
+    """Days until it reaches its limit or the disk is full; `null` where that is not known."""
+
+
 class Health(Answer):
     """The health of the nexus."""
 
     status: Literal["ok", "degraded"]
+    reason: str | None
+    """Why it is degraded, such as a full disk, while which agents are held."""
     database: bool
+    """Whether the database can be read."""
     agents: int
     in_worlds: int
     streams: int
+    storage: StorageShape | None
 
 
 class PolicyAnswer(Answer):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import os
+import shutil
 import sqlite3
 import threading
 import time
@@ -25,8 +26,8 @@ from sqlalchemy.exc import ArgumentError, DatabaseError, NoSuchModuleError
 from wsap_core.errors import (
     ConfigError,
     MissingServiceError,
-    NotADatabaseError,
     StorageError,
+    StorageFullError,
     StorageLockedError,
     StorageReadOnlyError,
 )
@@ -34,6 +35,7 @@ from wsap_core.protocol import wire
 from wsap_nexus.paths import is_url
 from wsap_nexus.store import migrate
 from wsap_nexus.store.errors import OutdatedDatabaseError, is_damage, said_clearly
+from wsap_nexus.store.files import check_owner, check_writable, prepare_file, reading_uri
 
 BUSY_SECONDS = 5.0
 """Seconds to wait for another process that is writing."""
@@ -45,9 +47,8 @@ PAGE_BYTES = 4096
 """SQLite's page size for new databases; larger ones waste space on snapshots."""
 
 CHECKPOINT_PAGES = 4000
-"""The size of the write-ahead log, in pages, at which SQLite makes a checkpoint: 16 MB."""
+"""The size of the write-ahead log, in pages, at which SQLite makes a checkpoint: 16 MB, less on a small disk."""
 
-_MAGIC = b"SQLite format 3\x00"
 SETUP_LOCK = 0x57534152
 """The number of the advisory lock on PostgreSQL that serializes migrations."""
 _LOG = logging.getLogger(__name__)
@@ -65,6 +66,9 @@ class Database:
         """Whether writing is refused."""
         self.fence: Callable[[Connection], None] | None = None
         """Called first in each transaction that writes; raises when this process may not write any more."""
+        self.on_full: Callable[[StorageFullError], None] | None = None
+        """Called, on any thread, when there is no room to write. Where it is set, the log writer waits for room
+        instead of failing."""
         self._busy_seconds = busy_seconds
         self._writing = threading.Lock()
 
@@ -99,10 +103,10 @@ class Database:
         url = _url(os.fspath(location))
         if url.get_backend_name() == "sqlite":
             path = Path(url.database or "").absolute()
-            _prepare_file(path, create=create and not read_only, read_only=read_only)
+            prepare_file(path, create=create and not read_only, read_only=read_only)
             where = str(path)
             with said_clearly(where):
-                _check_owner(path, where, busy_seconds)
+                check_owner(path, where, busy_seconds)
             engine = _sqlite_engine(path, read_only=read_only, busy_seconds=busy_seconds)
         else:
             where = url.render_as_string(hide_password=True)
@@ -132,15 +136,21 @@ class Database:
 
         Raises:
             StorageReadOnlyError: the database was opened for reading.
+            StorageFullError: there is no room; nothing was written.
         """
         if self.read_only:
             raise StorageReadOnlyError(f"The database {self.where} was opened for reading only.")
         # IMMEDIATE: a transaction that reads before it writes could fail when another writes in between.
         engine = self.engine.execution_options(wsap_begin="BEGIN IMMEDIATE")
-        with said_clearly(self.where), self.turn_to_write(), engine.begin() as connection:
-            if self.fence is not None:
-                self.fence(connection)
-            yield connection
+        try:
+            with said_clearly(self.where), self.turn_to_write(), engine.begin() as connection:
+                if self.fence is not None:
+                    self.fence(connection)
+                yield connection
+        except StorageFullError as error:
+            if self.on_full is not None:
+                self.on_full(error)
+            raise
 
     @contextmanager
     def turn_to_write(self) -> Iterator[None]:
@@ -194,7 +204,7 @@ class Database:
             found = migrate.revision(connection)
         if found == migrate.HEAD:
             if self.is_sqlite and not self.read_only:
-                _check_writable(Path(self.where))
+                check_writable(Path(self.where))
             return
         if self.read_only:
             migrate.check_known(found, self.where)
@@ -256,85 +266,14 @@ def _url(location: str) -> URL:
     return url
 
 
-def _prepare_file(path: Path, *, create: bool, read_only: bool) -> None:
-    if path.is_dir():
-        raise NotADatabaseError(f"{path} is a folder, not a database; give the path of a file in it.")
-    try:
-        if not path.exists():
-            _make_file(path, create=create)
-            return
-        if not path.is_file():
-            raise NotADatabaseError(f"{path} is not a regular file; choose another place with --database.")
-        if not read_only and path.stat().st_nlink > 1:
-            # SQLite keeps its log, and the nexus its lock, by the name.
-            raise StorageError(
-                f"The database {path} has more than one name (a hard link), and would be damaged if two processes "
-                "opened it by different ones; remove the others, or copy it with: wsap nexus backup"
-            )
-        with path.open("rb") as file:
-            head = file.read(len(_MAGIC))
-    except PermissionError:
-        verb = "read" if path.exists() or read_only else "made"
-        raise StorageReadOnlyError(
-            f"The database {path} can't be {verb}: permission denied; "
-            "change the permissions of the file and its folder, or choose another place with --database."
-        ) from None
-    except OSError as error:
-        raise StorageError(f"The database {path} can't be opened: {error.strerror or error}.") from None
-    if head and head != _MAGIC:
-        raise NotADatabaseError(f"The file {path} is not a WSAP database; choose another place with --database.")
-
-
-def _make_file(path: Path, *, create: bool) -> None:
-    if not create:
-        raise StorageError(f"There is no database at {path}; record a run first, with: wsap play")
-    if not path.parent.is_dir():
-        raise StorageError(
-            f"The folder {path.parent} for the database does not exist; "
-            "make it, or choose another place with --database."
-        )
-    # Created here with the owner's permissions alone; the files that SQLite puts beside it get the same.
-    os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
-
-
-def _check_writable(path: Path) -> None:
-    # SQLite opens a read-only file without an error, and fails at the first write.
-    if not (os.access(path, os.W_OK) and os.access(path.parent, os.W_OK)):
-        raise StorageReadOnlyError(
-            f"The database {path} can't be written; change the permissions of the file and its folder, "
-            "or choose another place with --database."
-        )
-
-
-def _check_owner(path: Path, where: str, busy_seconds: float) -> None:
-    # Another program's database must not be changed, not even its journal mode.
-    if path.stat().st_size == 0:
-        return
-    connection = sqlite3.connect(_reading_uri(path), uri=True, timeout=busy_seconds)
-    try:
-        (identity,) = connection.execute("PRAGMA application_id").fetchone()
-        (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
-    finally:
-        connection.close()
-    if identity != migrate.APPLICATION_ID and (identity or tables):
-        raise migrate.not_ours(where)
-
-
-def _reading_uri(path: Path) -> str:
-    # In WAL mode a reader writes the index beside the file. Where it can't and there is no log, the file is immutable.
-    wal = path.with_name(path.name + "-wal")
-    sealed = not os.access(path.parent, os.W_OK) and not (wal.exists() and wal.stat().st_size)
-    return path.as_uri() + ("?immutable=1" if sealed else "?mode=ro")
-
-
 def _sqlite_engine(path: Path, *, read_only: bool, busy_seconds: float) -> Engine:
-    uri = _reading_uri(path) if read_only else path.as_uri()
+    uri = reading_uri(path) if read_only else path.as_uri()
 
     def connect() -> sqlite3.Connection:
         # isolation_level None: `_begin` starts transactions, not sqlite3.
         connection = sqlite3.connect(uri, uri=True, timeout=busy_seconds, isolation_level=None, check_same_thread=False)
         try:
-            for pragma in _pragmas(read_only=read_only):
+            for pragma in _pragmas(path, read_only=read_only):
                 _execute_patiently(connection, pragma, busy_seconds)
         except BaseException:
             connection.close()
@@ -366,9 +305,11 @@ def _queue_pool() -> type[Any]:
     return QueuePool
 
 
-def _pragmas(*, read_only: bool) -> list[str]:
+def _pragmas(path: Path, *, read_only: bool) -> list[str]:
     if read_only:
         return ["PRAGMA query_only = ON", "PRAGMA mmap_size = 0"]
+    # The log must not fill a small disk before its first checkpoint.
+    pages = min(CHECKPOINT_PAGES, max(64, shutil.disk_usage(path.parent).free // PAGE_BYTES // 8))
     return [
         f"PRAGMA page_size = {PAGE_BYTES}",  # of a new file; no effect on others
         "PRAGMA journal_mode = WAL",
@@ -376,7 +317,7 @@ def _pragmas(*, read_only: bool) -> list[str]:
         # itself, several times a second.
         "PRAGMA synchronous = NORMAL",
         "PRAGMA foreign_keys = ON",
-        f"PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES}",
+        f"PRAGMA wal_autocheckpoint = {pages}",
         "PRAGMA journal_size_limit = 67108864",
     ]
 

@@ -56,7 +56,7 @@ _SENTENCES: dict[type[StorageError], str] = {
     "change the permissions of the file and its folder, or choose another place with --database.",
     NotADatabaseError: "The file {where} is not a WSAP database; choose another place with --database.",
     StorageFullError: "There is no room left for the database {where}; what was committed is kept. "
-    "Free some space, then go on with --resume.",
+    "Free some space, then try again.",
 }
 
 

@@ -12,6 +12,8 @@ Guarantees:
 - Memory is bounded: when the writer falls behind by `limit` events or 64 MiB, `append` waits.
 - When a commit fails (disk full, file gone), earlier commits stay; the writer stops, and each later `append` and
   `flush` raises. The run can be resumed from there.
+- Where somebody looks after a full disk (`Database.on_full`), the writer keeps what it can't commit and tries again
+  every second; `flush` raises meanwhile, and `append` only where the queue is full.
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ from typing import Any, Self
 
 from sqlalchemy import text
 
-from wsap_core.errors import StorageError, StorageReadOnlyError, UnknownNameError, WsapError
+from wsap_core.errors import StorageError, StorageFullError, StorageReadOnlyError, UnknownNameError, WsapError
 from wsap_core.protocol import wire
 from wsap_nexus.store.admission import Admission, checked_count, packed_body
 from wsap_nexus.store.bodies import BodyEncoder
@@ -45,6 +47,8 @@ LIMIT = 20_000
 """Queued events above which `append` waits."""
 LIMIT_BYTES = 64 << 20
 """Queued bytes of bodies above which `append` waits."""
+TRY_AGAIN = 1.0
+"""Seconds between two attempts to write to a full disk."""
 
 
 class LogWriter:
@@ -96,6 +100,7 @@ class LogWriter:
         self._waiting = 0
         self._closing = False
         self._failure: WsapError | None = None
+        self._full: StorageFullError | None = None
         self._told = False
 
         # Used by the writer's thread alone.
@@ -188,12 +193,18 @@ class LogWriter:
             self._waiting += 1
             try:
                 self._wake.notify()
-                while self._done < goal and self._failure is None and self._thread.is_alive():
+                while self._done < goal and not self._failure and not self._full and self._thread.is_alive():
                     self._progress.wait()
             finally:
                 self._waiting -= 1
             if self._done < goal:
                 raise self._refusal()
+
+    @property
+    def full(self) -> bool:
+        """Whether something waits for room on the disk."""
+        with self._lock:
+            return self._full is not None
 
     def committed(self, run_id: str) -> int:
         """Return the number of the last committed event of a run, else -1."""
@@ -239,21 +250,22 @@ class LogWriter:
         self._waiting += 1
         try:
             while len(self._pending) >= self._limit or self._pending_bytes >= LIMIT_BYTES:
+                if self._failure or self._full or self._closing:
+                    raise self._refusal()
                 self._wake.notify()
                 self._progress.wait()
-                if self._failure is not None or self._closing:
-                    raise self._refusal()
         finally:
             self._waiting -= 1
 
     def _refusal(self) -> WsapError:
-        if self._failure is None and not self._closing:
+        failure = self._failure or self._full
+        if failure is None and not self._closing:
             return StorageError("The event log's thread is not in this process; open the database anew after a fork.")
-        if self._failure is None:
+        if failure is None:
             return StorageError("The event log is closed; open the run again to record more.")
-        self._told = True
-        again = type(self._failure)(str(self._failure))
-        again.__cause__ = self._failure.__cause__
+        self._told = failure is self._failure
+        again = type(failure)(str(failure))
+        again.__cause__ = failure.__cause__
         return again
 
     def _find_run(self, run_id: str) -> int:
@@ -329,7 +341,7 @@ class LogWriter:
 
     def _commit(self, sink: Sink, batch: list[Item | State]) -> None:
         group = make_group(batch, self._encoder)
-        sink.commit(group)
+        self._write(lambda: sink.commit(group))
         with self._lock:
             for row in group.events:
                 self._committed[row[0]] = row[1]
@@ -345,7 +357,29 @@ class LogWriter:
         if time.monotonic() - self._forced >= self._force_every:
             self._force(sink)
 
+    def _write(self, do: Callable[[], None]) -> None:
+        """Write something, again and again while the disk is full and somebody looks after that."""
+        while True:
+            try:
+                do()
+            except Exception as error:
+                full = translate(error, self._database.where)
+                if not isinstance(full, StorageFullError) or self._database.on_full is None:
+                    raise
+            else:
+                with self._lock:
+                    self._full = None
+                return
+            self._database.on_full(full)
+            with self._lock:
+                self._full = full
+                self._progress.notify_all()
+                if not self._closing:
+                    self._wake.wait(TRY_AGAIN)
+                if self._closing:
+                    raise full
+
     def _force(self, sink: Sink) -> None:
-        sink.force()
+        self._write(sink.force)
         self._unforced = False
         self._forced = time.monotonic()

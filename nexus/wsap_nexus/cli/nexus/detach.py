@@ -108,7 +108,8 @@ def _why(log: Path, began: int) -> str:
 def words_of(request: StartRequest) -> list[str]:
     """Return the arguments that start the same nexus in the foreground."""
     words = ["--host", request.host, "--port", str(request.port), "--seed", str(request.seed),
-             "--pace", str(request.pace), "--keep-days", str(request.keep_days)]  # fmt: skip
+             "--pace", str(request.pace), "--keep-days", str(request.keep_days),
+             "--keep-size", str(request.keep_size)]  # fmt: skip
     for name in request.games:
         words += ["--game", name]
     for name in request.game_hosts:

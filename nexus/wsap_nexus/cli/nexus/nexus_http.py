@@ -87,13 +87,15 @@ class NexusHttp:
         """
         return self._ask("DELETE", path, None, timeout)
 
-    def answers(self) -> bool:
-        """Return whether it responds within two seconds."""
+    def health(self) -> dict[str, Any] | None:
+        """Return its health, from JSON; None if it does not respond within two seconds. Any: the shape is the API's."""
         try:
-            self.get("nexus", timeout=2.0)
+            found: dict[str, Any] = self.get("nexus", "health", timeout=2.0)
+        except DegradedError as error:
+            return error.health
         except WsapError:
-            return False
-        return True
+            return None
+        return found
 
     def _ask(self, method: str, path: tuple[str, ...], body: object, timeout: float) -> Any:
         url = self.running.url + "/".join(quote(part, safe="") for part in path)
@@ -126,9 +128,23 @@ class NexusHttp:
             ) from None
 
 
+class DegradedError(WsapError):
+    """The nexus runs, and can't read or write its database."""
+
+    code = "DEGRADED"
+
+    def __init__(self, health: dict[str, Any]) -> None:
+        super().__init__(single_line(health.get("reason")))
+        self.health = health
+        """Its health."""
+
+
 def _refusal(error: urllib.error.HTTPError) -> WsapError:
     try:
-        told = json.loads(error.read(_LARGEST))["error"]
+        body = json.loads(error.read(_LARGEST))
+        if error.code == 503 and "status" in body:
+            return DegradedError(body)
+        told = body["error"]
         message, code = str(told["message"]), str(told["code"])
     except (OSError, ValueError, KeyError, TypeError):
         message, code = f"The nexus answered {error.code}.", "REFUSED"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -82,6 +83,10 @@ class Status:
     """Events in the nexus' log."""
     sessions: int = 0
     """Sessions, open and closed."""
+    reason: str | None = None
+    """Why a running nexus holds its agents."""
+    storage: dict[str, Any] | None = None
+    """How the database grows, as a running nexus measures it. Any: the shape is the API's."""
 
     def to_json(self) -> dict[str, Any]:
         """Return it as JSON-ready data."""
@@ -93,17 +98,21 @@ def running_on(database: str | None) -> state.Running | None:
     return state.read(state.state_file(database_location(database, os.environ), os.environ))
 
 
-def status_of(database: Database | None, running: state.Running | None, where: str, *, answers: bool) -> Status:
-    """Return the status of a nexus."""
+def status_of(
+    database: Database | None, running: state.Running | None, where: str, *, health: Mapping[str, Any] | None
+) -> Status:
+    """Return the status of a nexus. Any: the shape is the API's."""
     found = Status(
         running is not None,
-        answers,
+        health is not None,
         running.url if running else None,
         running.pid if running else None,
         max(0.0, time.time() - running.started) if running else None,
         where,
         size_of(database) if database is not None else None,
         running.keep_days if running else None,
+        reason=None if health is None else health.get("reason"),
+        storage=None if health is None else health.get("storage"),
     )
     if database is None:
         return found

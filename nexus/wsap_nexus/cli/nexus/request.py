@@ -29,6 +29,7 @@ class StartRequest:
     worker_memory: int | None
     game_hosts: tuple[str, ...]
     keep_days: float
+    keep_size: int
     as_json: bool
     database: str | None
 

@@ -15,7 +15,7 @@ import click
 
 from wsap_core.cli.grouped import GroupedCommand, refuse_given
 from wsap_core.cli.params import SEED
-from wsap_nexus.cli.common import database_option, json_option
+from wsap_nexus.cli.common import database_option, json_option, size_of_text
 from wsap_nexus.cli.nexus.request import STEER, StartRequest, say_ready
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ _INSISTED = "Ended at once; nothing is lost. Continue with: wsap nexus start\n"
         "Agents": ("model", "pace", "seed"),
         "Games": ("games", "game_hosts", "workers", "worker_memory"),
         "Network": ("host", "port", "expose"),
-        "Recording": ("database", "keep_days"),
+        "Recording": ("database", "keep_days", "keep_size"),
     },
     examples=(
         "wsap nexus start",
@@ -86,6 +86,9 @@ _INSISTED = "Ended at once; nothing is lost. Continue with: wsap nexus start\n"
               help="A host, other than this machine, on which remote games may run; may be repeated.")  # fmt: skip
 @click.option("--keep-days", type=click.FloatRange(0, 100_000), default=KEEP_DAYS, show_default=True,
               help="Delete what is older than this once a day; 0 keeps everything.")  # fmt: skip
+@click.option("--keep-size", callback=size_of_text, default="0", metavar="SIZE", show_default="no limit",
+              help="Delete old records when the database is larger than this, such as 2GB: recordings of what is over "
+              "first, the oldest first, then old events of the nexus.")  # fmt: skip
 @click.option("--detach", is_flag=True, help="Run in the background; wsap nexus stop ends it.")
 @json_option
 @database_option
@@ -193,6 +196,7 @@ def settings_of(request: StartRequest) -> Settings:
         timeouts=WorkerTimeouts(memory=None if request.worker_memory is None else request.worker_memory * 2**20),
         logs=home(os.environ) / "logs",
         game_hosts=request.game_hosts,
+        keep_bytes=request.keep_size or None,
     )
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -34,10 +34,10 @@ def status(*, as_json: bool, database: str | None) -> None:
     from wsap_nexus.paths import database_location
 
     running = running_on(database)
-    answers = NexusHttp(running).answers() if running is not None else False
+    health = NexusHttp(running).health() if running is not None else None
     opened = open_for_reading(database)
     try:
-        found = status_of(opened, running, database_location(database, os.environ), answers=answers)
+        found = status_of(opened, running, database_location(database, os.environ), health=health)
     finally:
         if opened is not None:
             opened.close()
@@ -61,9 +61,15 @@ def status_lines(found: Status) -> list[str]:
         lines = ["No nexus is running; this is its last state. Continue with: wsap nexus start"]
     size = f", {_bytes(found.bytes)}" if found.bytes is not None else ""
     lines.append(f"{found.database}{size}: {plural(found.events, 'event')}, {plural(found.sessions, 'session')}")
+    if found.reason:
+        lines.append(f"Agents are held: {single_line(found.reason)}")
+    if found.storage is not None:
+        lines += growth_lines(found.storage)
     if found.running:
         kept = f"What is older than {found.keep_days:g} days is deleted once a day."
-        lines.append(kept if found.keep_days else "Nothing is deleted automatically; see wsap nexus prune.")
+        limited = found.storage is not None and found.storage["limit"] is not None
+        if found.keep_days or not limited:
+            lines.append(kept if found.keep_days else "Nothing is deleted automatically; see wsap nexus prune.")
     lines.append("")
     lines += agent_lines(found.agents)
     if found.worlds:
@@ -72,6 +78,25 @@ def status_lines(found: Status) -> list[str]:
             *(f"{single_line(w.game)}: {plural(w.worlds, 'world')}, {plural(w.agents, 'agent')}" for w in found.worlds),
         ]
     return lines
+
+
+def growth_lines(storage: Mapping[str, Any]) -> list[str]:
+    """Return how a database grows, and for how long that can go on. Any: the shape is the API's."""
+    from wsap_nexus.cli.doctor import _bytes
+
+    growth, limit, left = storage["growth"], storage["limit"], storage["left"]
+    if growth is None:
+        return ["How fast it grows is measured in the first minutes."]
+    grows = f"It grows by {_bytes(round(growth))} a day"
+    if limit is not None and storage["bytes"] >= 0.95 * limit:
+        full = "" if storage["bytes"] <= limit else ", which it exceeds, since what is left is still needed"
+        return [f"{grows}; it is at its limit of {_bytes(limit)}{full}."]
+    if not growth or left is None:
+        return [f"{grows}."]
+    lasting = duration(left * 86400)
+    if limit is not None and limit - storage["bytes"] <= (storage["free"] or limit):
+        return [f"{grows}, and reaches its limit of {_bytes(limit)} in {lasting}; then the oldest records go."]
+    return [f"{grows}; its disk is full in {lasting}."]
 
 
 def agent_lines(agents: Sequence[AgentRow], *, limit: int | None = SHOWN) -> list[str]:

@@ -92,7 +92,12 @@ def _print_lines(client: WatchClient, host: PluginHost, agent: str | None, *, as
         for line in agent_lines(sight.agents):
             click.echo(line)
     follow: Following | None = None
+    held = ""
     while True:
+        if sight.held != held:
+            held = sight.held
+            told = held or "Agents go on."
+            click.echo(dumps({"held": held or None}) if as_json else f"{clock(time.time())} {told}")
         wanted = [event for event in events if agent in (None, event.agent_id)]
         if as_json:
             for event in wanted:
@@ -232,10 +237,10 @@ class _Live:
 
         from wsap_nexus.cli.nexus.watch_screen import agent_screen, overview
 
-        row = self._agent()
+        row, note = self._agent(), self._note or self._sight.held
         if width < SMALLEST[0] or height < SMALLEST[1]:
             return Text(f"{width}x{height} is too small; press q to leave.")
         if self._close and row is not None:
-            return agent_screen(self._follow, row, width, height, plain=plain, note=self._note, helping=self._help)
+            return agent_screen(self._follow, row, width, height, plain=plain, note=note, helping=self._help)
         chosen = self._sight.agents.index(row) if row is not None else 0
-        return overview(self._sight, chosen, width, height, now=time.time(), note=self._note, helping=self._help)
+        return overview(self._sight, chosen, width, height, now=time.time(), note=note, helping=self._help)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import deque
 from dataclasses import dataclass, replace
 from typing import Any
@@ -11,7 +12,9 @@ from sqlalchemy import select
 from wsap_core.errors import WsapError
 from wsap_core.host import PluginHost
 from wsap_core.protocol import Observation
+from wsap_core.untrusted import single_line
 from wsap_nexus import state
+from wsap_nexus.cli.nexus.nexus_http import NexusHttp
 from wsap_nexus.cli.nexus.report import AgentRow, WorldLine, agent_rows, worlds_of
 from wsap_nexus.hub.place import GAME
 from wsap_nexus.hub.prune import size_of
@@ -26,6 +29,9 @@ from wsap_nexus.terminal.story import Note, SeatStory, Stage
 
 KEPT = 200
 """Number of events that are kept to be shown."""
+
+ASK_EVERY = 2.0
+"""Seconds between two questions to the nexus whether it holds its agents."""
 
 _LONG = 4000
 # Events of a recording that are read from its beginning on; of a longer one, the last ones are.
@@ -43,6 +49,8 @@ class Sight:
     events: tuple[NexusEvent, ...]
     """The last ones, oldest first."""
     bytes: int | None
+    held: str = ""
+    """Why all agents are held, such as a full disk; empty if they are not."""
 
     @property
     def names(self) -> Names:
@@ -65,6 +73,8 @@ class WatchClient:
         self._path = path
         self._events: deque[NexusEvent] = deque(maxlen=KEPT)
         self._seq = -1
+        self._asked = -ASK_EVERY
+        self._held = ""
 
     def look(self, *, recent: int = KEPT) -> tuple[Sight, list[NexusEvent]]:
         """Return the present state, and the events since the last call; at the first call, the last `recent` ones."""
@@ -77,8 +87,20 @@ class WatchClient:
         if new:
             self._seq = new[-1].seq
         self._events.extend(new)
-        sight = Sight(running, tuple(rows), tuple(worlds), tuple(self._events), size_of(self.database))
+        sight = Sight(
+            running, tuple(rows), tuple(worlds), tuple(self._events), size_of(self.database), self._why_held(running)
+        )
         return sight, new
+
+    def _why_held(self, running: state.Running | None) -> str:
+        # Only the process knows: where nothing can be written, the database does not have it.
+        if running is None:
+            return ""
+        if time.monotonic() - self._asked >= ASK_EVERY:
+            self._asked = time.monotonic()
+            reason = (NexusHttp(running).health() or {}).get("reason")
+            self._held = f"Agents are held: {single_line(reason)}" if reason else ""
+        return self._held
 
     def run_of(self, agent_id: str) -> str | None:
         """Return the recording that an agent is in now: of its session in a game, or in the nexus."""

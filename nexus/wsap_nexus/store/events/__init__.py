@@ -37,6 +37,7 @@ from wsap_nexus.store.events.agents import (
 from wsap_nexus.store.events.base import BY_ID, AgentEvent, Gain, GameEvent, Names, NexusEvent, OtherEvent, sentences
 from wsap_nexus.store.events.endings import ENDINGS, why_ended
 from wsap_nexus.store.events.nexus import (
+    DiskFull,
     GameAvailable,
     GameFailed,
     GameInMaintenance,
@@ -105,6 +106,7 @@ AnyEvent = Annotated[
     | PersonaChanged
     | PolicyChanged
     | PruneFailed
+    | DiskFull
     | RecordsPruned
     | SessionForceClosed
     | SessionResumed
@@ -206,6 +208,7 @@ __all__ = [
     "AvatarChanged",
     "DiaryWritten",
     "Died",
+    "DiskFull",
     "Entered",
     "EntryRefused",
     "Gain",

@@ -61,6 +61,18 @@ class PruneFailed(NexusEvent):
         return f"Old records could not be deleted{because(self.error)}"
 
 
+class DiskFull(NexusEvent):
+    """The disk of the database was full, and has room again."""
+
+    kind: Literal["disk_full"] = "disk_full"
+    seconds: float = 0.0
+    """How long agents were held."""
+
+    @override
+    def sentence(self, names: Names = BY_ID) -> str:
+        return f"The disk was full; agents were held for {self.seconds:g} seconds"
+
+
 class ListenerFailed(NexusEvent):
     """A listener raised or took too long; told once for each listener while the nexus runs."""
 

@@ -1,0 +1,156 @@
+"""A nexus whose disk is full says so, holds its agents, and goes on by itself once there is room."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from life_kit import Place, host_with, nexus_at
+
+from wsap_core.errors import StorageFullError
+from wsap_core.protocol import Action
+from wsap_nexus.hub import storage
+from wsap_nexus.store.entities import EXTERNAL, EntryRequest, Policy
+from wsap_nexus.store.room import has_room
+
+if sys.platform != "win32":
+    import resource
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="needs a limit on file sizes")
+
+
+@contextmanager
+def full_disk() -> Iterator[None]:
+    """No file of this process can grow: a real error of the system at every write of SQLite."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+@pytest.fixture(autouse=True)
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It looks for room fifty times a second."""
+    monkeypatch.setattr("wsap_nexus.store.eventlog.TRY_AGAIN", 0.02)
+    monkeypatch.setattr(storage, "TRY_AGAIN", 0.02)
+
+
+async def until_full(place: Place) -> None:
+    await place.until(lambda: place.nexus.live.full)
+
+
+async def until_room(place: Place) -> None:
+    await place.until(lambda: not place.nexus.live.full)
+
+
+def steps(place: Place) -> int:
+    repository = place.nexus.store.repository
+    return sum(repository.count_events(run.id, "step") for run in repository.list_runs())
+
+
+def test_agents_are_held_and_go_on_by_themselves(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    async def scene() -> None:
+        agents = {name: {"nexus": Policy("wanderer")} for name in ("ada", "bob", "eve")}
+        async with nexus_at(tmp_path, agents, host=host_with()) as place:
+            await place.until(lambda: steps(place) > 100)
+            with full_disk():
+                await until_full(place)
+                before = steps(place)
+                tasks = dict(place.nexus.live.agent_tasks)
+                assert not has_room(place.nexus.store.database)
+            await until_room(place)
+            assert {name for name, task in tasks.items() if not task.done()} == {"ada", "bob", "eve"}
+            await place.until(lambda: steps(place) > before + 100)
+            (told,) = place.events("disk_full")
+            assert told.body["seconds"] > 0
+            assert place.events("agent_failed", "world_crashed", "session_force_closed") == []
+        said = [record.message for record in caplog.records if record.name == storage.__name__]
+        assert "There is no room left for the database" in said[0]
+        assert "goes on by itself" in said[0]
+        assert "There is room again" in said[1]
+
+    with caplog.at_level(logging.WARNING):
+        asyncio.run(scene())
+
+
+def test_what_an_agent_does_on_a_full_disk_is_acknowledged_once_it_is_recorded(tmp_path: Path) -> None:
+    async def scene() -> None:
+        async with nexus_at(tmp_path, {"ida": {"*": EXTERNAL}}, host=host_with()) as place:
+            stay = await place.nexus.enter("ida", "echo", EntryRequest())
+            seat, _ = await place.nexus.live.external.observation("ida")
+            with full_disk():
+                result = await seat.act(Action("speak", {"text": "held"}))
+                assert result.success
+                await until_full(place)
+                with pytest.raises(StorageFullError):
+                    place.nexus.store.writer.flush()
+            await until_room(place)
+            place.nexus.store.writer.flush()
+            repository = place.nexus.store.repository
+            assert repository.count_events(stay.session.run_id, "step") == 1
+            seat, _ = await place.nexus.live.external.observation("ida")
+            assert (await seat.act(Action("speak", {"text": "free"}))).success
+
+    asyncio.run(scene())
+
+
+@pytest.mark.parametrize("leave", [False, True], ids=["entering", "leaving"])
+def test_a_transit_that_could_not_be_written_is_made_up_for(tmp_path: Path, leave: bool) -> None:
+    async def scene() -> None:
+        async with nexus_at(tmp_path, {"ida": {"*": EXTERNAL}}, host=host_with()) as place:
+            nexus = place.nexus
+            if leave:
+                stay = await nexus.enter("ida", "echo", EntryRequest())
+                await nexus.live.external.observation("ida")
+                with full_disk():
+                    stay.stop("kicked")
+                    await until_full(place)
+            else:
+                await nexus.live.external.observation("ida")
+                nexus.request_enter("ida", "echo", EntryRequest())
+                with full_disk():
+                    nexus.live.controls["ida"].stop()
+                    await until_full(place)
+            await until_room(place)
+            if leave:
+                # Whoever wanted it back asks again: nothing of the first time is left.
+                await place.until(lambda: "ida" in nexus.live.sessions)
+                await nexus.exit("ida")
+                await nexus.enter("ida", "echo", EntryRequest())
+            await place.until(lambda: "ida" in nexus.live.sessions)
+            with nexus.ledger.look() as book:
+                assert book.open_transfers() == []
+                assert len(book.sessions(agent_id="ida")) == (2 if leave else 1)
+
+    asyncio.run(scene())
+
+
+def test_a_nexus_is_stopped_on_a_full_disk_and_goes_on_from_what_was_recorded(tmp_path: Path) -> None:
+    reached: list[int] = []
+
+    async def scene() -> None:
+        async with nexus_at(tmp_path, {"ada": {"nexus": Policy("wanderer")}}, host=host_with()) as place:
+            await place.until(lambda: steps(place) > 20)
+            reached.append(steps(place))
+            resource.setrlimit(resource.RLIMIT_FSIZE, (0, limits[1]))
+            await until_full(place)
+
+    async def again() -> None:
+        async with nexus_at(tmp_path, {}, host=host_with()) as place:
+            assert steps(place) >= reached[0]
+            await place.until(lambda: steps(place) > reached[0] + 20)
+
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    try:
+        with pytest.raises(StorageFullError, match="no room left"):
+            asyncio.run(scene())
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    asyncio.run(again())

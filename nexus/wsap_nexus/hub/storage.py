@@ -1,0 +1,163 @@
+"""What becomes of a nexus whose disk is full, and how fast its database grows."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections import deque
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+
+from wsap_core.errors import StorageFullError, WsapError
+from wsap_nexus.hub.context import LiveState
+from wsap_nexus.hub.prune import DAY, prune
+from wsap_nexus.runs.store import Store
+from wsap_nexus.store.eventlog import TRY_AGAIN
+from wsap_nexus.store.events import DiskFull
+from wsap_nexus.store.nexus_store import NexusStore
+from wsap_nexus.store.room import free_bytes, has_room, used_bytes
+
+EVERY = 60.0
+"""Seconds between two measurements of the database."""
+
+WINDOW = 360
+"""Measurements that the growth is taken from, the newest ones: those of six hours."""
+
+_LONGEST_PAUSE = 30.0
+# Seconds between two looks for room, at most.
+
+_LOG = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class StorageReport:
+    """The size of a database, and how it grows."""
+
+    bytes: int
+    """What its content takes."""
+    growth: float | None
+    """Bytes a day, as measured while the nexus ran; None in its first minutes."""
+    free: int | None
+    """Bytes that are free for it on its disk; None for a database on a server."""
+    limit: int | None
+    """The size at which old records are deleted; None for no limit."""
+
+    @property
+    def left(self) -> float | None:
+        """Days until the limit is reached, or until the disk is full; None where that is not known."""
+        ends = [self.limit - self.bytes] if self.limit is not None else []
+        ends += [self.free] if self.free is not None else []
+        return max(0, min(ends)) / self.growth if ends and self.growth else None
+
+    def to_json(self) -> dict[str, float | None]:
+        """Return it as JSON-ready data."""
+        return {**asdict(self), "left": self.left}
+
+
+class StorageWatch:
+    """Holds the agents of a nexus while there is no room to write, and measures its database.
+
+    Args:
+        store: the database and the log of runs.
+        ledger: the nexus' records.
+        live: the agents that are held.
+        limit: the size in bytes at which old records are deleted; None for no limit.
+    """
+
+    def __init__(self, store: Store, ledger: NexusStore, live: LiveState, limit: int | None) -> None:
+        self._store = store
+        self._ledger = ledger
+        self._live = live
+        self._limit = limit
+        self._room = asyncio.Event()
+        self._room.set()
+        self._since = self._until = -EVERY
+        self._pause = TRY_AGAIN
+        self._grown: deque[tuple[float, int]] = deque(maxlen=WINDOW)
+        self._used = 0
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        """Begin to look after the database."""
+        loop = asyncio.get_running_loop()
+
+        def full(error: StorageFullError) -> None:
+            if not self._live.full and not loop.is_closed():
+                loop.call_soon_threadsafe(self._hold, str(error))
+
+        self._store.database.on_full = full
+        self._task = asyncio.create_task(self._work(), name="storage")
+
+    async def stop(self) -> None:
+        """Look no more, and hold nobody: whoever can't write fails."""
+        self._store.database.on_full = None
+        self._room.set()
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+
+    async def room(self) -> None:
+        """Return once there is room to write."""
+        # The error may have come before what it tells of was taken in.
+        await asyncio.sleep(0)
+        await self._room.wait()
+
+    def report(self) -> StorageReport:
+        """Return the size of the database, and how it grows."""
+        database = self._store.database
+        (began, first), (now, last) = (self._grown[0], self._grown[-1]) if self._grown else ((0.0, 0), (0.0, 0))
+        growth = (last - first) * DAY / (now - began) if now > began else None
+        return StorageReport(used_bytes(database), growth, free_bytes(database), self._limit)
+
+    def _hold(self, why: str) -> None:
+        if self._live.full or self._live.stopping:
+            return
+        self._live.full = why
+        self._since = time.monotonic()
+        # What is too large for the little room that there was is not tried every second.
+        self._pause = min(2 * self._pause, _LONGEST_PAUSE) if self._since - self._until < EVERY else TRY_AGAIN
+        self._room.clear()
+        for controls in self._live.controls.values():
+            controls.hold()
+        _LOG.error("%s The nexus holds its agents, and goes on by itself once there is room.", why)
+
+    def _go_on(self) -> None:
+        self._until = time.monotonic()
+        seconds = round(self._until - self._since, 1)
+        _LOG.warning("There is room again for the database; the nexus goes on after %.0f seconds.", seconds)
+        self._live.full = ""
+        self._room.set()
+        for controls in self._live.controls.values():
+            controls.release()
+        with suppress(WsapError), self._ledger.change() as book:
+            book.note(DiskFull(seconds=seconds))
+
+    async def _work(self) -> None:
+        measured = -EVERY
+        while True:
+            if self._live.full:
+                await asyncio.sleep(self._pause)
+                if await asyncio.to_thread(self._has_room):
+                    self._go_on()
+            elif time.monotonic() - measured >= EVERY:
+                measured = time.monotonic()
+                await asyncio.to_thread(self._measure)
+            else:
+                await asyncio.sleep(TRY_AGAIN)
+
+    def _has_room(self) -> bool:
+        return has_room(self._store.database) and not self._store.writer.full
+
+    def _measure(self) -> None:
+        """Measure the database, and delete old records where it is too large."""
+        try:
+            used = used_bytes(self._store.database)
+            grown = self._grown[-1][1] + max(0, used - self._used) if self._grown else 0
+            self._grown.append((time.monotonic(), grown))
+            if self._limit is not None and used > self._limit:
+                prune(self._store.database, 0.0, limit=self._limit, now=self._ledger.wall_clock())
+                used = used_bytes(self._store.database)
+            self._used = used
+        except WsapError as error:  # it is tried again in a minute
+            _LOG.warning("The database can't be looked after: %s", error)

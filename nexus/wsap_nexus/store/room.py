@@ -1,0 +1,72 @@
+"""Whether there is room to write, and how large a database is."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+from sqlalchemy import Connection, text
+
+from wsap_core.errors import StorageFullError, WsapError
+from wsap_nexus.store.database import Database
+from wsap_nexus.store.errors import said_clearly
+
+NEEDED = 1 << 18
+"""Bytes that must be free before writing goes on: 256 KiB."""
+
+_FILL = text("INSERT INTO answer (scope, key, fingerprint, status, body, created) VALUES ('', 'room', '', 0, :body, 0)")
+
+
+class _Enough(Exception):
+    pass
+
+
+def has_room(database: Database) -> bool:
+    """Return whether some room is free, after giving back what the write-ahead log can spare."""
+    try:
+        if database.is_sqlite:
+            _check_disk(database)
+        with database.write() as connection:
+            connection.execute(_FILL, {"body": os.urandom(NEEDED // 2).hex()})
+            raise _Enough  # rolled back
+    except _Enough:
+        return True
+    except WsapError as error:
+        # Another error is for whoever writes next.
+        return not isinstance(error, StorageFullError)
+
+
+def _check_disk(database: Database) -> None:
+    # In a transaction that is rolled back, SQLite writes nothing to the disk.
+    with said_clearly(database.where):
+        with database.engine.connect().execution_options(wsap_begin="SELECT 1") as connection:
+            connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)")
+        path = Path(f"{database.where}.room")
+        try:
+            path.write_bytes(bytes(NEEDED))
+        finally:
+            path.unlink(missing_ok=True)
+
+
+def used_bytes(database: Database) -> int:
+    """Return the bytes that the content of a database takes, without what is free for reuse in its file."""
+    with database.read() as connection:
+        if not database.is_sqlite:
+            return int(connection.execute(text("SELECT pg_database_size(current_database())")).scalar_one())
+        return (_pragma(connection, "page_count") - _pragma(connection, "freelist_count")) * _pragma(
+            connection, "page_size"
+        )
+
+
+def free_bytes(database: Database) -> int | None:
+    """Return the bytes that the content of a database can still grow on its disk; None for one on a server."""
+    if not database.is_sqlite:
+        return None
+    with database.read() as connection:
+        reused = _pragma(connection, "freelist_count") * _pragma(connection, "page_size")
+    return shutil.disk_usage(Path(database.where).parent).free + reused
+
+
+def _pragma(connection: Connection, name: str) -> int:
+    return int(connection.exec_driver_sql(f"PRAGMA {name}").scalar_one())
