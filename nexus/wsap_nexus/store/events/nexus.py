@@ -64,6 +64,7 @@ class PruneFailed(NexusEvent):
 class DiskFull(NexusEvent):
     """The disk of the database was full, and has room again."""
 
+    PUBLIC = frozenset({"seconds"})
     kind: Literal["disk_full"] = "disk_full"
     seconds: float = 0.0
     """How long agents were held."""
