@@ -150,7 +150,7 @@ def _check_home(book: Transaction, agent_id: str) -> None:
         raise RemovalRefusedError(f"{agent_id!r} is on its way; start the nexus, which settles that, and try again.")
     if any(row.agent_id == agent_id for row in book.transfers("unknown")):
         raise RemovalRefusedError(
-            f"A transfer of {agent_id!r} is unresolved, with what belongs to it; wait until the game answers, or decide: "
+            f"A transfer of {agent_id!r} is unresolved, with what belongs to it; wait for the game, or decide: "
             f"wsap nexus agents settle {agent_id} --as returned"
         )
 
