@@ -269,7 +269,7 @@ class RoundSeat:
     @property
     def action_space(self) -> ActionSpace:
         """All actions of the game."""
-        return self.game.action_space
+        return self.game.actions_of(self.name)
 
     async def observe(self) -> Observation:
         """Return what the seat sees at its next decision, or when the game is over for it."""

@@ -83,6 +83,10 @@ class GameRules:
         """Return what whoever sits there is told of the game, once."""
         return f"{self.game_description}\nYou are {seat}."
 
+    def actions_of(self, seat: str) -> ActionSpace:
+        """Return the actions as one seat is told of them: all of them, some perhaps `unlisted`."""
+        return self.action_space
+
     def achieved(self, seat: str) -> Sequence[str]:
         """Return the achievements that go with the result that a seat is about to get."""
         return ()

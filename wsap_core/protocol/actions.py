@@ -84,6 +84,9 @@ class ActionDef(Part):
     """When it is valid, for a reader: "Must be near interactable object"."""
     category: str = "general"
     """"movement", "combat", "crafting", "meta", "tool" (see `TOOL`); a game may use other words."""
+    unlisted: bool = False
+    """True if a seat is not told of it beforehand, such as what only another role can do; it is legal all the same
+    where an observation offers it."""
 
     def __post_init__(self) -> None:
         freeze_sequences(self, "parameters", "preconditions")
@@ -120,6 +123,10 @@ class ActionSpace(Part):
     def find(self, name: str) -> ActionDef | None:
         """Return the declared action of that name, or None."""
         return next((action for action in self.actions if action.name == name), None)
+
+    def listed(self) -> ActionSpace:
+        """Return the actions that a seat is told of beforehand."""
+        return ActionSpace([action for action in self.actions if not action.unlisted])
 
     def merged(self, other: ActionSpace) -> ActionSpace:
         """Return a space with the other's actions added, keeping our own where names are equal."""

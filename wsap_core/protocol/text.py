@@ -28,7 +28,7 @@ def system_message(game_name: str, game_description: str, action_space: ActionSp
     return SYSTEM_TEMPLATE.format(
         game_name=single_line(game_name),
         game_description=dedent(game_description),
-        action_space=action_space.to_text(),
+        action_space=action_space.listed().to_text(),
     )
 
 

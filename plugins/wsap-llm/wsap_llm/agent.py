@@ -119,7 +119,8 @@ class LLMAgent:
         self._constraint.check()
         self._space = action_space
         tools = list(self._tools.values())
-        finals, lookups = split(action_space.actions)
+        listed = action_space.listed().actions
+        finals, lookups = split(listed)
         system = self._prompts.render(
             "system",
             game_name=single_line(self.options.game_name),
@@ -129,7 +130,7 @@ class LLMAgent:
             action_space=ActionSpace(finals).to_text(),
             lookups=ActionSpace(lookups).to_text(),
             tools="\n".join(f"- {t.definition.name}: {single_line(t.definition.description)}" for t in tools),
-            how_to_answer=self._style.how_to_answer(self._prompts, action_space.actions, tools),
+            how_to_answer=self._style.how_to_answer(self._prompts, listed, tools),
         )
         self._conversation.begin(system)
         self._cadence.clear()

@@ -76,12 +76,12 @@ class TurnMessages:
 
 
 async def system_prompts(
-    descriptions: Sequence[str], space: ActionSpace, dialect: Dialect, *, game_name: str, objective: str
+    told: Sequence[tuple[str, ActionSpace]], dialect: Dialect, *, game_name: str, objective: str
 ) -> list[str]:
-    """Return the system messages of models that play, one for each description of the game."""
+    """Return the system messages of models that play, one for each description of the game and its actions."""
     options = LLMOptions(game_name, objective, window=0, plan=False, reflect=False, constrain=False)
     found = []
-    for description in descriptions:
+    for description, space in told:
         agent = LLMAgent(ScriptedBackend([]), options, style=_style(dialect), prompts=PROMPTS)
         await agent.initialize(description, space)
         found.append(agent.system_prompt)

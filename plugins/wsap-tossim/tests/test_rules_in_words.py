@@ -30,7 +30,7 @@ HAPPENS = {
 def told(**options: object) -> tuple[str, str]:
     """Return the description of a game, and what the tool `phases` says of its days."""
     chosen = TownOptions.read({"mode": "nine", **options})
-    return description_of(chosen.setup, chosen.rules), phases_of(chosen.rules.to_json())
+    return description_of(chosen.setup, chosen.rules), phases_of(chosen.rules)
 
 
 @pytest.mark.parametrize("name", [*RULE_SETS, "bids", "silent"])
@@ -99,12 +99,12 @@ def test_under_parity_nobody_is_told_of_trials_wills_or_speeches() -> None:
 )
 def test_a_role_is_told_as_the_switch_is(role: str, switch: str, on: str) -> None:
     for value in (True, False):
-        sheet = role_sheet(ROLES[role], RuleSet(**{switch: value}).to_json())  # type: ignore[arg-type]  # all are flags
+        sheet = role_sheet(ROLES[role], RuleSet(**{switch: value}))  # type: ignore[arg-type]  # all are flags
         assert (on in sheet) is value, sheet
 
 
 def test_numbers_of_the_rules_are_told_and_silence_is_no_talk() -> None:
-    rules = RuleSet(hunter_bullets=2, vampires_at_most=3, night_talk_rounds=0, spy_hears_mafia=True).to_json()
+    rules = RuleSet(hunter_bullets=2, vampires_at_most=3, night_talk_rounds=0, spy_hears_mafia=True)
     assert "with 2 bullets" in role_sheet(ROLES["Vampire Hunter"], rules)
     assert "When 3 Vampires live" in role_sheet(ROLES["Vampire"], rules)
     for role in ROLES.values():

@@ -113,7 +113,7 @@ def where_it_stands(knowledge: Knowledge, names: Sequence[str]) -> str:
     needed = len(knowledge.living()) // 2 + 1
     if phase == "nomination":
         held = len(knowledge.of_kind("trial", day=knowledge.day))
-        most = rules["trials_a_day"]
+        most = rules.trials_a_day
         return f"The town may vote: {needed} votes put somebody on trial. Trials today: {held} of at most {most}."
     on_trial = "Nobody" if knowledge.accused is None else names[knowledge.accused]
     mine = knowledge.accused == knowledge.player
@@ -123,7 +123,7 @@ def where_it_stands(knowledge: Knowledge, names: Sequence[str]) -> str:
         return f"{on_trial} is on trial, and all others judge."
     if phase == "last words":
         return "You are condemned: these are your last words." if mine else f"{on_trial} is condemned."
-    if phase == "discussion" and knowledge.day == 1 and rules.get("first_day") == "talk":
+    if phase == "discussion" and knowledge.day == 1 and rules.first_day == "talk":
         return "The town discusses; there is no vote on the first day."
     return {
         "discussion": "The town discusses; nobody can vote yet.",

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from wsap_tossim.engine.model import Event, Phase
+from wsap_tossim.engine.rules import CLASSIC, RuleSet
 from wsap_tossim.engine.tokens import tokens
 
 __all__ = ["Knowledge", "Seen", "Standing", "seen_by"]
@@ -82,7 +83,7 @@ class Knowledge:
     player: int | None
     """The player; None for public knowledge."""
     players: int = 0
-    rules: Mapping[str, Any] = field(default_factory=dict)
+    rules: RuleSet = CLASSIC
     mode: str = ""
     slots: Sequence[str] = ()
     """The role list, as all know it."""
@@ -149,7 +150,7 @@ class Knowledge:
     @property
     def tokens_left(self) -> int | None:
         """How many tokens the player may still say and whisper today; None where there is no limit."""
-        most = int(self.rules.get("tokens_a_day", 0))
+        most = self.rules.tokens_a_day
         if not most:
             return None
         own = [e for e in self.of_kind("speech", "whisper", day=self.day) if e.data["player"] == self.player]
@@ -159,7 +160,7 @@ class Knowledge:
 
     def _on_begins(self, data: Mapping[str, Any]) -> None:
         self.players = data["players"]
-        self.rules = data["rules"]
+        self.rules = RuleSet.from_json(data["rules"])
         self.mode = data["mode"]
         self.slots = data["slots"]
         self.standing = [Standing(n) for n in range(self.players)]

@@ -10,7 +10,7 @@ from wsap_tossim.observation import TownObservation, news_of, options_of
 from wsap_tossim.options import TownOptions
 from wsap_tossim.place import Place
 from wsap_tossim.tool_use import barred, hint
-from wsap_tossim.verbs import availability
+from wsap_tossim.verbs import availability, deeds_of
 
 __all__ = ["observed"]
 
@@ -43,7 +43,7 @@ def observed(options: TownOptions, game: Game, place: Place, *, described: str |
             names,
             able,
             today,
-            sheet=role_sheet(one.role, knows.rules) if new_role else "",
+            sheet=f"{role_sheet(one.role, knows.rules)}\n{deeds_of(one.role)}".rstrip() if new_role else "",
             hint=hint(options, place) if able else "",
         ),
         player=player,

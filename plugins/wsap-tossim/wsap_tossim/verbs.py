@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from wsap_core.protocol import TOOL, Action, ActionAvailability, ActionDef, ActionSpace, ParamDef, Possible
 from wsap_tossim.engine.bids import BIDS
-from wsap_tossim.engine.model import Choice, Option, Verb
+from wsap_tossim.engine.model import Choice, Option, Role, Verb
 from wsap_tossim.engine.rules import CLASSIC, RuleSet
 
 __all__ = ["action_space", "availability", "choice_of", "to_action"]
@@ -86,8 +86,27 @@ TOOLS: Mapping[str, tuple[str, tuple[str, ...]]] = {
 """Tool -> what it gives, and its parameters. Asking takes no turn."""
 
 
-def action_space(names: Sequence[str], roles: Sequence[str], rules: RuleSet = CLASSIC) -> ActionSpace:
-    """Return all actions of a game with these players and rules, the same for every seat and role."""
+_PAPERS = {
+    **dict.fromkeys(("check_will", "view_will", "write_will"), "wills"),
+    "write_death_note": "death_notes",
+}
+"""Tool -> the switch without which it does nothing."""
+_OF_ROLES = {
+    Verb.REVEAL: ("Mayor", "has_floor"),
+    Verb.JAIL: ("Jailor", "name"),
+    Verb.SEANCE: ("Medium", "night_talk_rounds"),
+}
+"""Verb that is none of the night -> the role that has it, and the switch without which it does nothing."""
+
+
+def action_space(
+    names: Sequence[str], roles: Sequence[str], rules: RuleSet = CLASSIC, role: Role | None = None
+) -> ActionSpace:
+    """Return all actions of a game with these players and rules.
+
+    They are the same for every seat; with a role, what its player can't do, and what does nothing under these rules,
+    is unlisted.
+    """
     kinds = {
         "role": _one_of("role", "a role", roles),
         "day": ParamDef("day", "a day, or a day/page such as 2/3", schema=DAY),
@@ -102,16 +121,32 @@ def action_space(names: Sequence[str], roles: Sequence[str], rules: RuleSet = CL
         if words:
             parameters.append(_spoken(words, rules.longest_will if verb is Verb.FORGE else rules.longest_text))
         category = "day" if verb in _DAY else "night"
-        actions.append(ActionDef(verb.value, summary, parameters, (), category))
+        unlisted = role is not None and not _does(verb, rules, role)
+        actions.append(ActionDef(verb.value, summary, parameters, (), category, unlisted))
     for name, (summary, needs) in TOOLS.items():
         own = {"text": _spoken("the words", min(500, rules.longest_will))} if name == "summarise_day" else {}
-        actions.append(ActionDef(name, summary, [(kinds | own)[need] for need in needs], (), TOOL))
+        unlisted = role is not None and (name == "get_role" or not getattr(rules, _PAPERS.get(name, ""), True))
+        actions.append(ActionDef(name, summary, [(kinds | own)[need] for need in needs], (), TOOL, unlisted))
     return ActionSpace(actions)
 
 
 def _played(verb: Verb, rules: RuleSet) -> bool:
     """Return whether there is such a thing in a game with these rules, for anybody at any time."""
     return verb not in BIDS or rules.floor == "bids"
+
+
+def _does(verb: Verb, rules: RuleSet, role: Role) -> bool:
+    """Return whether a player with this role can ever do something under these rules, as long as it has the role."""
+    if verb in _OF_ROLES:
+        name, switch = _OF_ROLES[verb]
+        return role.name == name and bool(getattr(rules, switch))
+    if verb in role.verbs:
+        return verb is not Verb.FORGE or rules.wills
+    if verb in BIDS or verb in (Verb.SPEAK, Verb.WHISPER):
+        return rules.has_floor
+    if verb in (Verb.UNVOTE, Verb.GUILTY, Verb.INNOCENT, Verb.ABSTAIN):
+        return rules.lynching == "trial"
+    return verb in (Verb.VOTE, Verb.WAIT) or (verb is Verb.SAY and rules.night_talk_rounds > 0)
 
 
 def _one_of(name: str, what: str, words: Sequence[str]) -> ParamDef:
@@ -122,6 +157,11 @@ def _one_of(name: str, what: str, words: Sequence[str]) -> ParamDef:
 def _spoken(what: str, longest: int) -> ParamDef:
     """Return a parameter for words, of which there can be so many characters."""
     return ParamDef("text", f"{what}, at most {longest} characters", schema={"type": "string", "maxLength": longest})
+
+
+def deeds_of(role: Role) -> str:
+    """Return what a role can do at night, a line for each action; empty if it does nothing."""
+    return "\n".join(f"- {verb}: {_NEEDS[verb][0]}" for verb in role.verbs)
 
 
 def availability(

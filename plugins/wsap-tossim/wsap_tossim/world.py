@@ -11,7 +11,7 @@ from typing_extensions import override
 
 from wsap_core.authoring.rounds import RoundGame, RoundSeat
 from wsap_core.errors import SnapshotError
-from wsap_core.protocol import Action, ActionAvailability, Observation, View
+from wsap_core.protocol import Action, ActionAvailability, ActionSpace, Observation, View
 from wsap_core.protocol.values import JsonValue
 from wsap_core.seams.context import Context
 from wsap_tossim.achievements import TELLS_NOTHING, achievements
@@ -116,6 +116,11 @@ class Town(RoundGame):
         return f"The game is over: you have {'won' if self.number(seat) in ending.winners else 'lost'}. {ending.reason}"
 
     @override
+    def actions_of(self, seat: str) -> ActionSpace:
+        role = self.game.state.players[self.number(seat)].role
+        return action_space(self.names, list(ROLES), self.options.rules, role)
+
+    @override
     def achieved(self, seat: str) -> Sequence[str]:
         earned = self._places[self.number(seat)].earned
         found = sorted(name for name, told in earned.items() if not told and (self.game.over or name in TELLS_NOTHING))
@@ -143,7 +148,7 @@ class Town(RoundGame):
         # An agent is told once, when its session begins. Where its role is another one later, its turns say what
         # that one can do.
         self._described.setdefault(player, role.name)
-        sheet = role_sheet(role, self.game.rules.to_json())
+        sheet = role_sheet(role, self.game.rules)
         return f"{self.game_description}\n\nYou are {self.names[player]}, the {role.name}.\n{sheet}"
 
     @override

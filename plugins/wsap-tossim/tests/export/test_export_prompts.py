@@ -63,7 +63,9 @@ async def by_models(dialect: Dialect) -> tuple[Source, list[LLMAgent], list[list
             return ANSWERS[dialect][0 if first else 1]
 
         backend = ScriptedBackend(answer, abilities=Abilities(prefill=True))
-        own = LLMOptions(game_name=spec.name, objective=spec.objective, window=0, plan=False, constrain=False)
+        own = LLMOptions(
+            game_name=spec.name, objective=spec.objective, window=0, complete_turns=True, plan=False, constrain=False
+        )
         style = TagStyle() if dialect == "tags" else JsonStyle()
         agents.append(LLMAgent(backend, own, style=style))
         asked.append(calls)
@@ -82,7 +84,12 @@ def test_a_models_turns_are_exported_as_it_read_and_wrote_them(dialect: Dialect)
     assert walked.game.over
     (spec,) = wsap_adapters()
     systems = asyncio.run(
-        system_prompts(walked.descriptions, walked.space, dialect, game_name=spec.name, objective=spec.objective)
+        system_prompts(
+            tuple(zip(walked.descriptions, walked.spaces, strict=True)),
+            dialect,
+            game_name=spec.name,
+            objective=spec.objective,
+        )
     )
     for player, agent in enumerate(agents):
         assert systems[player] == agent.system_prompt

@@ -29,7 +29,7 @@ def seed_where(player: int, role: str, options: TownOptions) -> int:
 
 
 def has_sheet(text: str, role: str, rules: str = "quick") -> bool:
-    return role_sheet(ROLES[role], RULE_SETS[rules].to_json()) in text
+    return role_sheet(ROLES[role], RULE_SETS[rules]) in text
 
 
 def test_the_sheet_is_in_the_description_and_not_in_the_turns_of_a_world_that_was_reset() -> None:
@@ -86,6 +86,7 @@ def test_a_new_role_is_told_with_the_turns_of_who_had_another_one() -> None:
     town = scene.town()
     assert role_of(town, 0) == "Doctor"
     assert has_sheet(town.observation("player-1").to_text(), "Doctor", "classic")
+    assert "\n- heal: Protect a player from attacks\n" in town.observation("player-1").to_text()
     assert not has_sheet(town.observation("player-3").to_text(), "Citizen", "classic")
     assert has_sheet(town.seat("player-1").game_description, "Doctor", "classic")
     assert not has_sheet(town.observation("player-1").to_text(), "Doctor", "classic"), "it came when it had this role"

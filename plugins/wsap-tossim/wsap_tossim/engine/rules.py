@@ -109,6 +109,11 @@ class RuleSet:
             if not low <= value <= high:
                 raise ConfigError(f"The rule {name} is {value}; it can be {low} to {high}.")
 
+    @property
+    def has_floor(self) -> bool:
+        """Whether anybody ever has the floor by day: to speak, to whisper, to nominate."""
+        return self.discussion_rounds > 0 or self.lynching == "trial"
+
     def to_json(self) -> dict[str, Any]:
         """Return all switches, with name and version."""
         return {f.name: getattr(self, f.name) for f in fields(self)}

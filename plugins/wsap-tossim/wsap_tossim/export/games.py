@@ -121,9 +121,8 @@ def _players(source: Source, wanted: Wanted, tally: Tally) -> Iterator[_Player]:
     walked = walk(source)
     tally.games += 1
     (spec,) = wsap_adapters()
-    systems = asyncio.run(
-        system_prompts(walked.descriptions, walked.space, wanted.dialect, game_name=spec.name, objective=spec.objective)
-    )
+    told = zip(walked.descriptions, walked.spaces, strict=True)
+    systems = asyncio.run(system_prompts(tuple(told), wanted.dialect, game_name=spec.name, objective=spec.objective))
     for number, system in enumerate(systems):
         style = source.styles[number] if source.styles else ""
         sent = [turn.sent for turn in walked.turns if turn.player == number and turn.sent]

@@ -76,7 +76,8 @@ class Walked:
 
     game: Game
     """The game at the end."""
-    space: ActionSpace
+    spaces: Sequence[ActionSpace]
+    """Each player's actions, as it was told of them at the beginning."""
     descriptions: Sequence[str]
     """Each player's description of the game and its role at the beginning."""
     turns: Sequence[Turn]
@@ -110,7 +111,8 @@ async def _walk(source: Source) -> Walked:
     # As the history of a town, since its roles may not have been dealt by its seed.
     history = History(source.begins, source.options.names, source.options.given)
     town = Town(replace(source.options, history=history), source.begins.seed)
-    descriptions = [town.seat(seat).game_description for seat in town.seats]
+    faces = [town.seat(seat) for seat in town.seats]
+    spaces, descriptions = [face.action_space for face in faces], [face.game_description for face in faces]
     walker = _Walker(town)
     try:
         for deed in source.deeds:
@@ -119,7 +121,7 @@ async def _walk(source: Source) -> Walked:
             await walker.take(deed)
     finally:
         await walker.stop()
-    return Walked(town.game, town.action_space, descriptions, walker.turns)
+    return Walked(town.game, spaces, descriptions, walker.turns)
 
 
 class _Walker:

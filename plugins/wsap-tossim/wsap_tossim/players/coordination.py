@@ -84,7 +84,7 @@ def common_target(view: View, allowed: Sequence[int] | None = None) -> int | Non
     together = sorted([view.me, *(n for n in view.others if n in view.mates)])
     rng = random.Random(f"{together}:{view.day}")  # play, not secrets: none but they know who they are
     threat = {n: _threat(view, n, together) + 1.2 * rng.random() for n in sorted(pool)}
-    if len(together) == 1 or view.knowledge.rules.get("night_talk_rounds", 1):
+    if len(together) == 1 or view.knowledge.rules.night_talk_rounds:
         for n in attacked_before(view, Verb.KILL, Verb.BITE):  # of which the others hear only where they can talk
             if n in threat:
                 threat[n] -= 4.0

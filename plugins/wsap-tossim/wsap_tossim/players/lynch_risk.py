@@ -83,7 +83,7 @@ def _may_have_turned(view: View, against: list[Clue]) -> float:
     It may be an Executioner who has lost its target, and has become a Jester.
     """
     wrong = any(c.code in ("wrong", "misfound") and c.other in view.notes.died_at_night for c in against)
-    if not wrong or not view.knowledge.rules.get("executioner_turns", True):
+    if not wrong or not view.knowledge.rules.executioner_turns:
         return 0.0
     return _TURNED * _left(view, "Executioner")
 

@@ -180,7 +180,7 @@ def _forge(view: View, slots: Slots) -> Answer | None:
         lines.append(f"N{view.day - 1}: interrogated {view.name(blamed)}: suspicious.")
     else:
         lines.append(f"I suspect {view.name(blamed)}.")
-    text = "\n".join(lines)[: int(view.knowledge.rules.get("longest_will", 1000))]
+    text = "\n".join(lines)[: view.knowledge.rules.longest_will]
     return _do([target], f"Their will shall point at {view.name(blamed)}.", text)
 
 

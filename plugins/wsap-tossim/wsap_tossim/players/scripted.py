@@ -69,7 +69,7 @@ class ScriptedDecider:
         """Return the papers that change: the notebook with tonight's deed, and the will."""
         knowledge = view.knowledge
         rules = knowledge.rules
-        longest = int(rules.get("longest_will", 1000))
+        longest = rules.longest_will
         papers: dict[str, str] = {}
         if not knowledge.alive:
             return papers
@@ -80,11 +80,11 @@ class ScriptedDecider:
         looks = knowledge.phase in _AT_LEISURE and not view.notes.spoken.get(self.player)
         looks = looks and view.notes.will_day != knowledge.day
         differs = choice.verb is Verb.SPEAK and not knowledge.will.startswith(f"{view.told_role}.")
-        if rules.get("wills", True) and (acts or looks or differs):
+        if rules.wills and (acts or looks or differs):
             will = self._will(view, choice if acts else None, longest)
             if will != knowledge.will:
                 papers["will"] = will
-        if rules.get("death_notes", True) and not knowledge.note and view.side in ("killer", "mafia") and acts:
+        if rules.death_notes and not knowledge.note and view.side in ("killer", "mafia") and acts:
             papers["note"] = _NOTES[self.seed % len(_NOTES)][:longest]
         return papers
 

@@ -108,11 +108,11 @@ class View:
         self.day = knowledge.day
         self.options = {option.verb: option for option in options}
         now = f"{len(knowledge.events)}"
-        if knowledge.rules.get("floor") == "bids" and knowledge.phase in (Phase.DISCUSSION, Phase.NOMINATION):
+        if knowledge.rules.floor == "bids" and knowledge.phase in (Phase.DISCUSSION, Phase.NOMINATION):
             # One draws once for what one bids for and then does, however often others have the floor before.
             now = f"{knowledge.phase}:{notes.floors - (not bidding)}"
         self.rng = random.Random(f"{seed}:{now}:{knowledge.day}")  # play, not secrets
-        self.longest = int(knowledge.rules.get("longest_text", 400))
+        self.longest = knowledge.rules.longest_text
         left = None if knowledge.by_night else knowledge.tokens_left
         if left is not None:
             self.longest = min(self.longest, left * CHARACTERS)

@@ -21,11 +21,10 @@ from wsap_core.seams.model_errors import BudgetReachedError
 from wsap_core.seams.services import Player, Services, runtime_services
 from wsap_llm.kit import Budget, Price
 from wsap_tossim.engine.game import WRITINGS, Game
-from wsap_tossim.engine.model import WAIT
 from wsap_tossim.engine.record import Entry
 from wsap_tossim.options import seat_name
 from wsap_tossim.players.decider import Decider
-from wsap_tossim.replay.runs import LEAVES, RUN_FORMAT, record_of_run
+from wsap_tossim.replay.runs import RUN_FORMAT, record_of_run
 from wsap_tossim.tournament.asking import Answers, ask_day, manner_of
 from wsap_tossim.tournament.journal import Journal
 from wsap_tossim.tournament.ledger import Line
@@ -166,8 +165,6 @@ class _Tables:
         head = {"format": RUN_FORMAT, "format_version": 1, "game": "tossim", "config": config}
         events = list(services.require("runs").events(run))
         game = _in_order(record_of_run([head, *events], run).game)
-        if game.ending is None and len(_departed(events)) == len(players):
-            _wait_out(game)
         if game.ending is None or game.seed != drawn.seed:
             why = "was not played to its end" if game.ending is None else f"has the seed {game.seed}, not {drawn.seed}"
             raise WireError(f"Game {drawn.number + 1}, which is run {run}, {why}.")
@@ -208,21 +205,6 @@ class _Tables:
                 given[day, player] = answer.evil
                 usage[player] = (usage[player] or NO_USAGE) + answer.usage
         return [(day, who, given[day, who] if evil is None else evil) for day, who, evil in known], usage
-
-
-def _departed(events: Sequence[Mapping[str, Any]]) -> set[str]:
-    """Return the seats whose players have left the game."""
-    return {
-        str(event["seat"])
-        for event in events
-        if event["kind"] == "left" or (event["kind"] == "chosen" and event["body"]["action"]["name"] == LEAVES)
-    }
-
-
-def _wait_out(game: Game) -> None:
-    """Play on to the end of a game that all have left: each does nothing, as whoever has left does."""
-    while not game.over:
-        game.carry_out(dict.fromkeys(game.waiting, WAIT))
 
 
 def _in_order(game: Game) -> Game:

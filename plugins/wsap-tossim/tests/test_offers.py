@@ -1,0 +1,69 @@
+"""What a seat is told that it can do: what its role can, under the rules in force, and nothing that does nothing."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from wsap_core.cli.app import run
+from wsap_core.worlds.world import World
+from wsap_tossim.engine.roles import ROLES
+from wsap_tossim.options import TownOptions, seat_name
+from wsap_tossim.plugin import wsap_adapters
+from wsap_tossim.world import Town
+
+
+def offered(role: str, **options: Any) -> set[str]:
+    """Return what the seat of somebody with a role is told that it can do, by the world as the runtime opens it."""
+    others = [name for name in ("Citizen", "Godfather", "Sheriff", "Doctor", "Lookout", "Escort") if name != role]
+    town = Town(TownOptions.read({"roles": [role, *others], **options}), 1)
+    player = next(p.number for p in town.game.state.players if p.role.name == role)
+    (spec,) = wsap_adapters()
+    return set(World(spec, town).open_seat(seat_name(player)).action_space.listed().names)
+
+
+def test_a_jailor_is_not_told_how_to_maul() -> None:
+    names = offered("Jailor")
+    assert {"jail", "execute", "speak", "whisper", "vote", "guilty", "say", "check_will", "write_will"} <= names
+    assert not names & {"maul", "kill", "interrogate", "reveal", "seance", "bid_1"}
+    assert not names & {"jack_out", "emote", "look", "inspect_self"}, "the town has no bodies"
+    assert "reveal" in offered("Mayor")
+    assert "seance" in offered("Medium")
+    assert "bid_1" in offered("Jailor", floor="bids")
+
+
+@pytest.mark.parametrize("name", list(ROLES))
+def test_each_role_is_told_of_its_own_deeds_and_of_nobody_elses(name: str) -> None:
+    role = ROLES[name]
+    deeds = {verb.value for other in ROLES.values() for verb in other.verbs}
+    assert offered(name) & deeds == {verb.value for verb in role.verbs}
+
+
+def test_what_does_nothing_under_the_rules_is_not_offered() -> None:
+    names = offered("Mayor", rules="parity")
+    assert not names & {"speak", "whisper", "guilty", "innocent", "abstain", "unvote", "reveal", "say"}
+    assert not names & {"check_will", "view_will", "write_will", "write_death_note"}
+    assert {"vote", "wait"} <= names
+    assert "forge" not in offered("Forger", wills="no")
+    assert "seance" not in offered("Medium", night_talk_rounds=0)
+    assert "unvote" not in offered("Sheriff", lynching="ballot")
+
+
+def test_a_model_reads_what_its_role_can_do(
+    tmp_path: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("wsap_nexus", reason="needs the runtime: pip install wsap-nexus")
+    monkeypatch.setenv("WSAP_HOME", str(tmp_path))
+    seats = ["--seat", "player-1=scripted/x", "--agent-option", "model.reply=wait", "--steps", "1"]
+    assert run(["play", "tossim", "--option", "mode=classic", "--seed", "1", "--json", *seats]) == 0
+    capsys.readouterr()
+    assert run(["export", "last"]) == 0
+    rows = [json.loads(row) for row in capsys.readouterr().out.splitlines()]
+    (call, *_) = [row["body"] for row in rows if row.get("kind") == "call"]
+    system = call["messages"][0]["content"]
+    (role,) = [name for name in ROLES if f"You are Player 1, the {name}." in system]
+    for other in ROLES.values():
+        for verb in other.verbs:
+            assert (f"- {verb.value}(" in system or f"- {verb.value}:" in system) is (verb in ROLES[role].verbs), verb
