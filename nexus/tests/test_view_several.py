@@ -240,7 +240,7 @@ def test_a_person_is_shown_its_own_seat_s_picture_and_how_long_others_take() -> 
     async def test() -> None:
         await session.run._set_up()
         assert session.run.world is not None
-        await view.look_around()
+        await view.update_own_views()
         seen = view.stage().seat.view
         assert seen is not None
         assert isinstance(seen.blocks[0], TableBlock)

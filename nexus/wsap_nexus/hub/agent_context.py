@@ -210,7 +210,7 @@ class AgentContext:
 
         Args:
             sessions: the open sessions, by seat.
-            past: what was recorded before, for a stay that is gone on with.
+            past: what was recorded before, for a session that is resumed.
             recorder: of the run.
         """
         run_id = next(iter(sessions.values())).run_id
@@ -362,6 +362,6 @@ def _told_bodies(bodies: Sequence[AvatarRecord]) -> list[str]:
 
 
 def _next_decision(past: Checkpoint, seat: str) -> int:
-    """Return the number of the decision, from 0, that a seat makes first when a run is gone on with."""
+    """Return the number of the decision, from 0, that a seat makes first when a run is resumed."""
     history = past.history.get(seat)
     return history[0].step if history else past.tallies[seat].steps

@@ -113,7 +113,7 @@ class KeptVenue:
         seats: the open seats, when the agents have just come in; None to begin again from `start`.
         fillers: seats that nobody of the nexus takes.
         seed: of the world.
-        start: the body of the event `start`, when a stay is gone on with.
+        start: the body of the event `start`, when a session is resumed.
     """
 
     def __init__(

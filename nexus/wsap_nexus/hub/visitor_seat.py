@@ -7,7 +7,7 @@ nothing of it:
   why, and where to go next: straight on to another world, or back to the nexus.
 - The goals that the agent brought along stand among the observation's goals.
 - What a person whispers is a letter that comes as a message at the next decision, once. It is
-  recorded with the number of that decision, so that a stay that is gone on with goes the same way
+  recorded with the number of that decision, so that a resumed session goes the same way
   again; and it counts as read once that decision was carried out.
 """
 

@@ -18,6 +18,33 @@ TYPED = frozenset({"jack_out"})
 LONGEST_LINE = 2000
 """Characters that can be typed: a will, or a page of a notebook."""
 
+KEYS = (
+    ("space", "pause or continue"),
+    ("s or →", "one step, while paused"),
+    ("+ and -", "faster and slower"),
+    ("f", "full speed, and back"),
+    ("m", "the game's picture or the map"),
+    ("Tab", "the next seat, where there are several"),
+    ("q", "stop; the run can be resumed"),
+    ("?", "this help"),
+)
+"""The keys of the live view."""
+
+KEYS_OF_PLAYERS = (
+    (":", "type an action: its name, then its parameters in order"),
+    ("Tab", "while typing: complete, and step through what is possible now"),
+    ("Esc", "while typing: cancel"),
+    ("a letter", "the action that has this letter beside it"),
+    ("m", "the game's picture or the map"),
+    ("q", "stop; the run can be resumed"),
+    ("?", "this help"),
+)
+"""The keys of the live view for people who play."""
+
+LINE_WATCHING = "space pause  s step  +/- pace  f full speed  m map/frame  ? help  q stop"
+LINE_ASKED = "press an action's key  : type one  m map/frame  ? help  q stop"
+LINE_WAITING = "? help  q stop"
+
 _ARROWS = {
     "up": ("move_up", "up", "move_north", "north", "go_north", "forward", "move_forward"),
     "down": ("move_down", "down", "move_south", "south", "go_south", "back", "move_back"),

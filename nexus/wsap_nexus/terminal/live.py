@@ -1,8 +1,8 @@
-"""A run while it is played: drawn a dozen times a second, held and stopped by keys.
+"""The live view of a run: drawn twelve times a second, paused and stopped by keys.
 
-What is drawn has been committed to the log: before each picture the log is flushed, and only the
-steps taken before that are shown. The game is not slowed down by being looked at, unless a pace
-is set; at full speed drawing gets at most a third of the time.
+What is drawn has been committed to the log: before each frame the log is flushed, and only the
+steps taken before that are shown. Drawing does not slow the game down unless a pace
+is set; at full speed it gets at most a third of the time.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from wsap_nexus.runs.loop import StepTaken
 from wsap_nexus.runs.run import Run
 from wsap_nexus.terminal import keys
 from wsap_nexus.terminal.blocks import map_of
+from wsap_nexus.terminal.keymap import KEYS, KEYS_OF_PLAYERS, LINE_ASKED, LINE_WAITING, LINE_WATCHING
 from wsap_nexus.terminal.picture import can_decode
 from wsap_nexus.terminal.question import Question
 from wsap_nexus.terminal.screen import SMALLEST, Look, compose, fits, last_picture
@@ -34,47 +35,21 @@ from wsap_nexus.terminal.spending import spending_so_far
 from wsap_nexus.terminal.story import Note, SeatScene, SeatStory, Stage, note_of
 
 PACES: tuple[float | None, ...] = (1, 2, 5, 10, 20, 50, 100, 200, None)
-"""Steps a second that + and - go through; None for as fast as it goes."""
+"""Steps a second that + and - choose from; None for full speed."""
 
 DEFAULT_PACE = 20.0
-"""Steps a second at a terminal, unless another pace is asked for: fast, and still to be followed."""
+"""Default steps a second at a terminal: fast, but possible to follow."""
 
 FRAMES = 12
-"""Pictures a second at most."""
+"""Maximum frames a second."""
 
 SOON = 2.0
-"""Seconds of waiting for others that are not told."""
-
-KEYS = (
-    ("space", "pause, and go on"),
-    ("s or →", "one step, while paused"),
-    ("+ and -", "faster and slower"),
-    ("f", "full speed, and back"),
-    ("m", "the game's picture or the map"),
-    ("Tab", "the next seat, where there are several"),
-    ("q", "stop; the run can be gone on with"),
-    ("?", "this help"),
-)
-"""What the keys do."""
-
-_KEYS_LINE = "space pause  s step  +/- pace  f full speed  m map/frame  ? help  q stop"
-_KEYS_ASKED = "press an action's key  : type one  m map/frame  ? help  q stop"
-_KEYS_WAITING = "? help  q stop"
-KEYS_OF_PLAYERS = (
-    (":", "type an action: its name, and what it needs in its order"),
-    ("Tab", "while typing: complete, and go through what is possible now"),
-    ("Esc", "while typing: type nothing"),
-    ("a letter", "the action that has this letter beside it"),
-    ("m", "the game's picture or the map"),
-    ("q", "stop; the run can be gone on with"),
-    ("?", "this help"),
-)
-"""What the keys do for people who play."""
+"""Seconds of waiting for others before the seconds are shown."""
 
 
 @dataclass(frozen=True)
 class Taken:
-    """A step that was told but not yet drawn."""
+    """A step that was reported but not yet drawn."""
 
     note: Note
     observation: Observation
@@ -82,12 +57,12 @@ class Taken:
 
 
 class LiveView:
-    """Shows one run in the terminal, and lets keys hold it. Also the chooser of people who play.
+    """Shows one run in the terminal, with keys that pause it; asks people who play for their actions.
 
     Args:
         console: the terminal.
-        controls: what holds the run.
-        fps: pictures a second at most.
+        controls: pauses and stops the run.
+        fps: maximum frames a second.
         pace: steps a second; None for full speed. Not used while a person plays.
         flush: returns when everything recorded so far is committed.
         clock: seconds on a clock that never goes back.
@@ -130,12 +105,12 @@ class LiveView:
     def follow(
         self, run: Run, spec: AdapterSpec, *, past: Sequence[Note] = (), interactive: Sequence[str] = ()
     ) -> None:
-        """Take in whose run it is, and what was recorded of it before.
+        """Show a run, after what was recorded of it before.
 
         Args:
             run: the run that will be played.
             spec: its game.
-            past: its recorded steps, if it is gone on with.
+            past: its recorded steps, if it is resumed.
             interactive: the seats that people play; with several seats they see only their own.
         """
         self._run, self._spec = run, spec
@@ -149,22 +124,22 @@ class LiveView:
         if self._interactive:
             self._controls.pace = None
 
-    # --- what the run tells --------------------------------------------------------------------
+    # --- reported by the run --------------------------------------------------------------------
 
     def observe(self, step: StepTaken) -> None:
-        """Take in a step; an observer of the run."""
+        """Add a step; called by the run for each."""
         note = note_of(step.seat, step.episode, step.step, step.action, step.result, forced=step.forced)
         self._pending.append(Taken(note, step.result.observation, step.plan))
         self._dirty.set()
 
     def show(self, seat: str, observation: Observation, view: View | None) -> None:
-        """Take in what a seat sees, from a game or agent that says so itself."""
+        """Show what a seat sees, as a game or agent reports it."""
         if seat in self._stories:
             self._stories[seat].see(observation)
             self._dirty.set()
 
     async def choose(self, seat: str, observation: Observation, space: ActionSpace) -> Action:
-        """Ask the person at the keyboard what to do, and return it; a way to decide for `human`."""
+        """Return the action that the person at the keyboard chooses; the agent `human` decides by it."""
         question = Question(seat, observation, space)
         self._question = question
         names = list(self._stories)
@@ -179,10 +154,10 @@ class LiveView:
             self._question, self._answered = None, self._clock()
             self._dirty.set()
 
-    # --- what the person does ------------------------------------------------------------------
+    # --- keys ------------------------------------------------------------------
 
     def press(self, key: str) -> None:
-        """Do what a key stands for."""
+        """Handle a key."""
         self._dirty.set()
         if self._help:
             self._help = False
@@ -243,7 +218,7 @@ class LiveView:
 
     @contextlib.asynccontextmanager
     async def shown(self) -> AsyncIterator[None]:
-        """Show the run on the whole screen while the block runs, and listen to the keys."""
+        """Show the run on the whole screen and handle keys while the block runs."""
         with (
             Live(
                 console=self._console, screen=True, auto_refresh=False, redirect_stdout=False, redirect_stderr=False
@@ -256,10 +231,10 @@ class LiveView:
             finally:
                 drawing.cancel()
                 await asyncio.gather(drawing, return_exceptions=True)
-                await self.look_around()
+                await self.update_own_views()
 
     def print_last(self) -> None:
-        """Leave the last picture on the terminal, after the whole screen was given back."""
+        """Print the last frame below, after the whole-screen view has ended."""
         self._flush = None  # all is committed, or never will be
         self._take(len(self._pending))
         self._question, self._help, self._held, self._remark = None, False, False, "the end"
@@ -283,7 +258,7 @@ class LiveView:
                 self._dirty.clear()
                 size = size_now
                 await self.take_committed()
-                await self.look_around()
+                await self.update_own_views()
                 try:
                     picture = self.screen(size.width, size.height)
                     live.update(picture, refresh=True)
@@ -297,7 +272,7 @@ class LiveView:
         return all(story.observation is not None for story in self._stories.values())
 
     async def take_committed(self) -> None:
-        """Take in the steps that are committed by now."""
+        """Show the steps that are committed by now."""
         count = len(self._pending)
         if count and self._flush is not None:
             try:
@@ -306,8 +281,8 @@ class LiveView:
                 return  # the run itself meets the same error, and tells it
         self._take(count)
 
-    async def look_around(self) -> None:
-        """Let the game draw what the person at the keyboard sees, where several play: never what onlookers see."""
+    async def update_own_views(self) -> None:
+        """With several seats, let the game draw what the person at the keyboard sees, never what spectators see."""
         if self._run is None or len(self._stories) < 2:
             return
         for name in self._interactive:
@@ -373,7 +348,7 @@ class LiveView:
             spec.achievements,
             tuple(scores),
             self._state(),
-            _KEYS_ASKED if self._question is not None else _KEYS_WAITING if self._interactive else _KEYS_LINE,
+            LINE_ASKED if self._question is not None else LINE_WAITING if self._interactive else LINE_WATCHING,
             spending_so_far(run),
         )
 
