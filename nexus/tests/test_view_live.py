@@ -306,7 +306,9 @@ def recording(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Recording]:
 
 def test_any_moment_is_as_it_was_recorded(recording: Recording) -> None:
     assert len(recording) == 30
-    events = list(recording._repository.read_events(recording.run.id, kinds=("step",)))
+    read = recording._repository.read_events
+    steps = {(event.seat, event.step): event for event in read(recording.run.id, kinds=("step",))}
+    events = [steps[event.seat, event.step] for event in read(recording.run.id, kinds=("chosen",))]
     totals = {"row": 0.0, "column": 0.0}
     for position, event in enumerate(events, start=1):
         line = json.loads(event.body)["step"]
