@@ -27,6 +27,9 @@ class GameRules:
     talks: ClassVar[bool] = False
     """Whether seats may send each other messages; they arrive when the round is resolved."""
 
+    zero_sum: bool = False
+    """Whether what the seats are paid in an episode adds up to nothing; `wsap check` verifies it."""
+
     random: Random
     """For `begin` and `apply`; seeded anew for each, so that snapshots need not hold its state."""
     round: int

@@ -11,6 +11,7 @@ import pytest
 from wsap_check import run_agent_checks, run_checks
 from wsap_check.raised import called, describe
 from wsap_core import Action, ActionResult, ActionSpace, AgentSpec, Goal, Observation
+from wsap_core.authoring.rounds import RoundGame
 from wsap_core.builtin.echo import EchoWorld
 from wsap_core.errors import PluginError, UsageError, WorldError
 
@@ -144,7 +145,31 @@ def test_what_our_code_stumbles_over_is_said_to_be_what_the_game_returned() -> N
 
     (finding,) = run_checks(Nameless, steps=20, only=["play"]).findings
     place = rf"Nameless at .*test_raised.py:{line_of('nameless') - 1}"
-    assert re.match(rf"The check can't go on with what {place} returned: AttributeError: 'str' ", finding.message)
+    said = rf"The check can't go on with what {place} returned: AttributeError: 'str' .*, in `.*\.name.*`"
+    assert re.fullmatch(said, finding.message)
+
+
+class Unfinished(RoundGame):
+    game_description, action_space, seats = "Nothing.", ActionSpace([]), ("ann", "bob")
+
+    def begin(self) -> None: ...
+
+    def to_move(self) -> tuple[str, ...]:
+        return ()
+
+
+def test_a_method_that_the_authoring_kit_needs_and_misses_is_named() -> None:
+    with pytest.raises(PluginError, match=r"Unfinished at .*test_raised.py:\d+ has no see\(\) of its own"):
+        run_checks(Unfinished)
+
+
+def test_what_the_authoring_kit_can_not_use_is_shown_with_the_line_that_uses_it() -> None:
+    class Vague(Unfinished):
+        def to_move(self) -> tuple[str, ...]:
+            return 5  # type: ignore[return-value]
+
+    with pytest.raises(PluginError, match=r"what Vague at .* returned: TypeError: .*, in `.*to_move\(\).*`"):
+        run_checks(Vague)
 
 
 def test_what_the_suite_itself_says_of_a_game_is_left_as_it_is() -> None:

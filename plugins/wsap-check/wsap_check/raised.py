@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import inspect
+import linecache
 import reprlib
 import sysconfig
 import traceback
@@ -37,6 +38,8 @@ def describe(error: BaseException, call: str = "") -> str:
     cause = error.__cause__ if isinstance(error, WsapError) else None
     root = error if cause is None or isinstance(cause, WsapError) else cause
     places = list(traceback.walk_tb(root.__traceback__))
+    if isinstance(root, NotImplementedError) and places and _file(places[-1]).is_relative_to(_KERNEL):
+        return f"{_author(places)} has no {places[-1][0].f_code.co_name}() of its own, and needs one"
     own = [place for place in places if _is_author(_file(place))]
     if own := [place for place in own if not _file(place).is_relative_to(_KERNEL)] or own:
         frame, line = _innermost(own)
@@ -44,7 +47,9 @@ def describe(error: BaseException, call: str = "") -> str:
         return f"{call or _call(entry[0])} raised {_said(root)} at {_shown(_file((frame, line)))}:{line}"
     if isinstance(root, WsapError) or not places:
         return single_line(root) if isinstance(root, WsapError) else f"It raised {_said(root)}."
-    return f"{call or 'The check'} can't go on with what {_author(places)} returned: {_said(root)}"
+    doing = next(place for place in reversed(places) if any(map(_file(place).is_relative_to, _OURS)))
+    source = linecache.getline(str(_file(doing)), doing[1]).strip()
+    return f"{call or 'The check'} can't go on with what {_author(places)} returned: {_said(root)}, in `{source}`"
 
 
 def called(name: str, *arguments: object) -> str:

@@ -4,16 +4,34 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import inspect
+import itertools
+import math
 import random
+from dataclasses import replace
+from typing import Protocol, cast
 
 from wsap_check.play import RandomPlayer, Table, fill, own_actions, refused, settle
 from wsap_check.steps import fresh_text
 from wsap_check.subject import Notes, NothingToCheck, Subject, check, several_seats, timed
-from wsap_core.protocol import Action
-from wsap_core.seams.game import HasTeams
+from wsap_core.authoring.rounds import RoundGame
+from wsap_core.protocol import Action, ActionResult, Observation
+from wsap_core.seams.game import HasTeams, Renders
+from wsap_core.worlds import Seat
 
 _ROUNDS = (0, 3)
 """Steps after which the world is looked into."""
+_EPISODES = 4
+"""Episodes in which pay is added up and secrets are varied."""
+_MOVES = 20
+"""Moves in each of them after which secrets are varied."""
+
+
+class KeepsSecrets(Protocol):
+    """A game whose author names what only one seat may know."""
+
+    def vary_secret(self, seat: str, rng: random.Random) -> bool:
+        """Change something that only this seat may know; return False where there is nothing to change."""
 
 
 @check(several_seats)
@@ -98,6 +116,125 @@ async def turns(notes: Notes, subject: Subject) -> None:
                 notes.error("A seat acted without its turn and succeeded.", table.where(seat, action), about="acted")
         if await table.seen(ready[0]) != before:
             notes.error("An action without a turn changed what another seat sees.", table.where(), about="changed")
+
+
+def _says_zero_sum(subject: Subject) -> str:
+    zero = several_seats(subject) == "" and getattr(subject.world().adapter, "zero_sum", False) is True
+    return "" if zero else "the game does not say `zero_sum = True`"
+
+
+@check(_says_zero_sum)
+async def zero_sum(notes: Notes, subject: Subject) -> None:
+    """What all seats are paid in an episode adds up to nothing."""
+    whole = 0
+    for player in range(_EPISODES):
+        table = await Table(subject, subject.seed + player).begin()
+        trace = await table.play(RandomPlayer(83 + player, "available"), subject.steps, episodes=True)
+        for number in sorted({step.episode for step in trace}):
+            played = [step for step in trace if step.episode == number]
+            if len({step.seat for step in played if step.result.done}) < len(table.seats):
+                continue  # cut off
+            whole += 1
+            paid = {seat.agent_id: 0.0 for seat in table.seats}
+            for step in played:
+                paid[step.seat] += step.result.reward
+            if abs(total := math.fsum(paid.values())) > 1e-6:
+                each = ", ".join(f"{seat} {pay:g}" for seat, pay in paid.items())
+                notes.error(f"An episode pays {total:g} in all, not 0: {each}.", played[-1].where, about="sum")
+    if not whole:
+        raise NothingToCheck(f"no episode was over within {subject.steps} steps")
+
+
+def _names_a_secret(subject: Subject) -> str:
+    named = several_seats(subject) == "" and hasattr(subject.world().adapter, "vary_secret")
+    return "" if named else "the game has no `vary_secret(seat, rng)` that names one"
+
+
+@check(_names_a_secret)
+async def secrets(notes: Notes, subject: Subject) -> None:
+    """What the author says only one seat may know, no other seat is shown."""
+    varied = 0
+    for episode in range(_EPISODES):
+        table = await Table(subject, subject.seed + episode).begin()
+        choose, pending = RandomPlayer(84 + episode, "available"), dict[str, asyncio.Future[ActionResult]]()
+        try:
+            for moves in range(_MOVES):
+                varied += await _vary(notes, table, random.Random(moves), f"seed {table.seed}, after {moves} moves")
+                if not await _move(table, choose, pending):
+                    break  # it is over
+        finally:
+            for task in pending.values():
+                task.cancel()
+            await asyncio.gather(*pending.values(), return_exceptions=True)
+    if not varied:
+        raise NothingToCheck("`vary_secret` changed nothing")
+
+
+async def _move(table: Table, choose: RandomPlayer, pending: dict[str, asyncio.Future[ActionResult]]) -> bool:
+    """Let the next seat act, without waiting for its result; return whether the game goes on."""
+    for seat in table.seats:
+        task = pending.get(seat.agent_id)
+        if task is not None and not task.done():
+            continue
+        if (seen := await settle(seat.face.observe(), table.subject, limit=0.01)) is not None:
+            pending[seat.agent_id] = asyncio.ensure_future(_act(seat, choose(seat, seen)))
+            for _ in range(5):
+                await asyncio.sleep(0)
+            return not any(task.done() and task.result().done for task in pending.values())
+    return False
+
+
+async def _act(seat: Seat, action: Action) -> ActionResult:
+    result = seat.face.act(action)
+    return await result if inspect.isawaitable(result) else result
+
+
+async def _vary(notes: Notes, table: Table, rng: random.Random, where: str) -> int:
+    """Vary each seat's secret in turn, compare what the others are shown, and return how many secrets there were."""
+    game, found = cast(KeepsSecrets, table.world.adapter), 0
+    for owner in table.seats:
+        others = [seat for seat in table.seats if seat is not owner]
+        before = [await _shown(table, seat) for seat in others]
+        state = table.world.snapshot() if table.world.can_snapshot else b""
+        if not game.vary_secret(owner.agent_id, rng):
+            continue
+        found += 1
+        if state and state == table.world.snapshot():
+            notes.warn(f"vary_secret({owner.agent_id!r}) returned True and changed nothing in the snapshot.", where)
+        for seat, was in zip(others, before, strict=True):
+            now = await _shown(table, seat)
+            if part := next((part for part in was if was[part] != now[part]), None):
+                notes.error(
+                    f"{seat.agent_id} is shown {owner.agent_id}'s secret: where that is varied, {part} "
+                    f"has {_difference(was[part], now[part])}.",
+                    where,
+                    about=f"{seat.agent_id} {owner.agent_id} {part}",
+                )
+    return found
+
+
+def _difference(one: str, other: str) -> str:
+    """Return the first difference between two texts that differ, with a few characters around it."""
+    first = next(i for i in itertools.count() if one[i : i + 1] != other[i : i + 1])
+    part = slice(max(0, first - 30), first + 50)
+    return f"{one[part]!r} or {other[part]!r}"
+
+
+async def _shown(table: Table, seat: Seat) -> dict[str, str]:
+    """Return everything that a seat is shown at this moment, part by part, also while it waits for its turn."""
+    face, game = seat.face, table.world.adapter
+    result = await table.tried(seat, Action("no such action"))
+    shown = {"game_description": face.game_description, "action_space": fresh_text(face.action_space)}
+    if isinstance(result, ActionResult):  # the answer to a refused action brings what the seat sees
+        shown |= {"the observation": fresh_text(result.observation), "its text": result.observation.to_text()}
+        shown["the result"] = fresh_text(replace(result, observation=Observation()))
+    if isinstance(face, Renders):
+        shown["render()"] = fresh_text(face.render())
+    if isinstance(game, RoundGame):  # what its next result would bring
+        shown["its pay so far"] = str(game.returns()[seat.agent_id])
+        with contextlib.suppress(Exception):  # there may be nothing to tell yet
+            shown["the message of a result"] = game.message(seat.agent_id, 0.0)
+    return shown
 
 
 @check("messages")

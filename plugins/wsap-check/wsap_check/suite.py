@@ -43,6 +43,7 @@ CHECKS: tuple[Check[Subject], ...] = (
     *(snapshots.snapshot_refuses, snapshots.snapshot_is_data),
     *(senses.directions, senses.vision_range, senses.vision_cone),
     *(seats.shared_world, seats.hidden_choices, seeds.arrival_order, seats.turns, seats.messages),
+    *(seats.secrets, seats.zero_sum),
     *(avatars.jack_in, avatars.jack_out, avatars.avatar_states, avatars.death, avatars.avatar_actions),
     *(transits.transit_bonuses, transits.transit_items, transits.transit_release),
     *(transits.transit_once, transits.transit_sleep),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from random import Random
 
 from wsap_core import Action, ActionDef, ActionSpace, AdapterSpec, Event, Observation
 from wsap_core.authoring.rounds import RoundGame, RoundSeat
@@ -50,6 +51,11 @@ class Council(RoundGame):
         """Return what one member knows: its own worth of the motion, and how the last ones went."""
         status = {"worth to you": self.worth[SEATS.index(seat)], "round": self.motions}
         return Observation(status=status, recent_events=[Event(text) for text in self.last[-3:]])
+
+    def vary_secret(self, seat: str, rng: Random) -> bool:
+        """Change what the motion is worth to a member."""
+        self.worth[SEATS.index(seat)] += 10
+        return True
 
     def apply(self, moves: Mapping[str, Action]) -> None:
         """Take votes; carry out the motion when all are there."""

@@ -49,6 +49,30 @@ class ChoiceLeaks(Council):
         return replace(seen, status={**seen.status, "already chosen": [f"{s}: {c}" for s, c in chosen if s != seat]})
 
 
+@finds("secrets")
+class WorthLeaks(CouncilInTurn):
+    """Shows what the motion is worth to the neighbour, also to members that wait for their turn."""
+
+    def see(self, seat: str) -> Observation:
+        seen = super().see(seat)
+        return replace(seen, status={**seen.status, "next": self.worth[SEATS.index(seat) - 1]})
+
+
+@finds("secrets")
+class WorthHeard(Council):
+    """Lets the words of a result depend on what the motion is worth to others."""
+
+    def message(self, seat: str, pay: float) -> str:
+        return f"{super().message(seat, pay)} All in all it is worth {sum(self.worth)}."
+
+
+@finds("zero-sum")
+class PaidTwice(Council):
+    """Says that it is zero-sum, and is not."""
+
+    zero_sum = True
+
+
 class Whisperer(Mailbox):
     """A mailbox that everybody can look into."""
 
