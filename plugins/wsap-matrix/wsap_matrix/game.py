@@ -84,6 +84,7 @@ class MatrixGame(RoundGame):
         self.timing = timing
         self._title = game
         self._choices, self._payoffs = GAMES[game]
+        self.zero_sum = timing != "free" and all(sum(pair) == 0 for pair in self._payoffs.values())
         self._rounds = rounds
         self.action_space = ActionSpace(tuple(ActionDef(c, f"Choose {c}", (), (), "choice") for c in self._choices))
         self._available = tuple(ActionAvailability(c) for c in self._choices)
