@@ -290,9 +290,11 @@ class AgentContext:
         """Return where an agent wanted to go straight on to when the nexus ended, empty if nowhere."""
         with self._context.ledger.look() as book:
             sessions = book.sessions(agent_id=agent_id, limit=1)
+            if not sessions or sessions[0].reason != EXIT_GAME.name:
+                return ""
             left = latest(book, agent_id, Left, limit=1)
             since = latest(book, agent_id, Entered, OnwardRefused, TransferCancelled, limit=1)
-        if not sessions or sessions[0].reason != EXIT_GAME.name or not left or left[0].session_id != sessions[0].id:
+        if not left or left[0].session_id != sessions[0].id:
             return ""
         if since and since[0].seq > left[0].seq:
             return ""

@@ -69,6 +69,12 @@ StepListener = Callable[[LiveSession, StepTaken], None]
 """Called after each decision in a world."""
 
 
+def _set() -> asyncio.Event:
+    event = asyncio.Event()
+    event.set()
+    return event
+
+
 @dataclass
 class LiveState:
     """What a running nexus holds in memory, and loses when it ends."""
@@ -96,6 +102,9 @@ class LiveState:
     controls: dict[str, Controls] = field(default_factory=dict)
     """What pauses and stops each agent, by agent."""
     listeners: list[StepListener] = field(default_factory=list)
+    started: asyncio.Event = field(default_factory=_set)
+    """Set except while the nexus is starting its agents, when none decides: a few hundred who play would take all the
+    time there is, and the last of thousands would come to life after minutes."""
     stopping: bool = False
     """Whether the nexus is being stopped: nothing begins any more."""
     full: str = ""
@@ -160,7 +169,7 @@ class HubContext:
 
     def new_controls(self, agent: AgentIdentity) -> Controls:
         """Return new controls of an agent: paused if it is paused, stopped if the nexus is being stopped."""
-        controls = Controls(pace=self.settings.pace)
+        controls = Controls(pace=self.settings.pace, ready=self.live.started)
         if agent.state == "paused":
             controls.pause()
         if self.live.full:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from wsap_core.errors import WsapError
@@ -244,7 +244,7 @@ class NexusAdapter:
         action, wrong = check_action(action, _DECLARED)
         if wrong:
             return ActionResult(False, wrong, observation=self.observe())
-        self.observe()
+        seen = self.observe()
         if self._unread:
             self._desk.mark_read(self._agent_id, self._unread)
         self._step += 1
@@ -252,7 +252,8 @@ class NexusAdapter:
             success, message = True, await self._carry_out(action)
         except WsapError as error:
             success, message = False, str(error)
-        self._seen = None
+        leaving = success and action.name == "enter_game"  # nobody decides on what is seen then
+        self._seen = replace(seen, step=self._step, messages=()) if leaving else None
         return ActionResult(success, message, done=self._leaving, observation=self.observe())
 
     async def _carry_out(self, action: Action) -> str:

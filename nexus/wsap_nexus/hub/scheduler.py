@@ -26,24 +26,30 @@ from wsap_nexus.store.entities import AgentIdentity
 from wsap_nexus.store.nexus_store import NexusStore
 
 AT_ONCE = 50
-"""Agents that are started at once when a nexus starts; the others follow."""
+"""Agents that are started at once when a nexus starts; the others follow in groups."""
 PAGE = 200
 """Agents that are read from the database together."""
-TOGETHER = 4
-"""Agents that are started together, of those that follow."""
+TOGETHER = 10
+"""Agents in a group; between two groups requests are answered."""
+WAIT_MOST = 60.0
+"""Seconds after which agents decide, though others are not started yet."""
 
 
 class Scheduler:
-    """Starts the agents of a nexus: those in worlds at once, the many others little by little.
+    """Starts the agents of a nexus: those in worlds first, the many others in groups.
 
     Args:
         ledger: where they are.
         start_agent: starts one's task, unless it runs.
+        started: cleared while agents are being started, for some seconds at most.
     """
 
-    def __init__(self, ledger: NexusStore, start_agent: Callable[[AgentIdentity], None]) -> None:
+    def __init__(
+        self, ledger: NexusStore, start_agent: Callable[[AgentIdentity], None], started: asyncio.Event
+    ) -> None:
         self._ledger = ledger
         self._start_agent = start_agent
+        self._started = started
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
@@ -52,6 +58,7 @@ class Scheduler:
         for number, agent in enumerate(agents, start=1):
             self._start_agent(agent)
             if number == AT_ONCE:
+                self._started.clear()
                 self._task = asyncio.create_task(self._follow(agents), name="starting agents")
                 return
 
@@ -62,19 +69,14 @@ class Scheduler:
             await asyncio.gather(self._task, return_exceptions=True)
 
     async def _follow(self, agents: Iterator[AgentIdentity]) -> None:
-        loop = asyncio.get_running_loop()
-        await self._breathe(loop)
-        for number, agent in enumerate(agents, start=1):
-            self._start_agent(agent)
+        opening = asyncio.get_running_loop().call_later(WAIT_MOST, self._started.set)
+        for number, agent in enumerate(agents):
             if number % TOGETHER == 0:
-                await self._breathe(loop)
-
-    async def _breathe(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Wait until those who came to life have had a turn or two, and then twice as long as that took."""
-        began = loop.time()
-        for _ in range(3):
-            await asyncio.sleep(0)
-        await asyncio.sleep(min(1.0, 2 * (loop.time() - began)))
+                for _ in range(3):  # turns in which those before come to their first decision
+                    await asyncio.sleep(0)
+            self._start_agent(agent)
+        opening.cancel()
+        self._started.set()
 
     def _sleeping(self) -> Iterator[AgentIdentity]:
         """Give the active agents, those in worlds first, reading them page by page."""
@@ -159,7 +161,7 @@ class AgentTasks:
                     await self._sessions.go_on(agent.session_id)
                     continue
                 self._agent_context.go_on(agent_id)
-                prepared = self._context.live.entries.pop(agent_id, None) or await self._visit(agent_id)
+                prepared = self._context.live.entries.pop(agent_id, None) or await self._visit(agent)
                 if prepared is not None:
                     await self._travel(prepared)
                 elif not self._context.live.stopping:
@@ -169,10 +171,9 @@ class AgentTasks:
         except WsapError as error:
             self._failures.agent_failed(agent_id, error)
 
-    async def _visit(self, agent_id: str) -> PreparedEntry | None:
+    async def _visit(self, agent: AgentIdentity) -> PreparedEntry | None:
         """Let an agent be in the nexus until it is on its way somewhere."""
-        with self._context.ledger.look() as book:
-            agent = book.agent(agent_id)
+        agent_id = agent.id
         seat = seat_plan(agent_id, agent, GAME, NEXUS_SPEC.default_agent)
         spec = replace(NEXUS_SPEC, factory=lambda: NexusAdapter(self._agent_context, agent_id))
         run_seed = derive_seed(self._context.settings.seed, "visit", agent_id, agent.lifetime_steps)

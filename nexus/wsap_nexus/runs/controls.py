@@ -12,14 +12,18 @@ class Controls:
     Args:
         pace: decisions a second for each seat; None for as fast as it goes.
         pauses_when_forced: whether a run is paused in which one decision after the other is forced.
+        ready: set when decisions may begin; None for at once.
     """
 
     YIELD_EVERY = 0.02
     """Seconds after which a run of fast synchronous steps lets others (a view, the keys) have a turn."""
 
-    def __init__(self, *, pace: float | None = None, pauses_when_forced: bool = True) -> None:
+    def __init__(
+        self, *, pace: float | None = None, pauses_when_forced: bool = True, ready: asyncio.Event | None = None
+    ) -> None:
         self.pace = pace
         self.pauses_when_forced = pauses_when_forced
+        self._ready = ready
         self.stopping = False
         """True once the run was asked to stop."""
         self._running = asyncio.Event()
@@ -85,6 +89,8 @@ class Controls:
         """Wait until a decision may begin; return False if the run is to stop."""
         if self._finishing:
             self.stop()
+        if self._ready is not None:
+            await self._ready.wait()
         if self.stopping:
             return False
         if not self._running.is_set():
