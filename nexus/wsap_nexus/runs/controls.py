@@ -87,10 +87,10 @@ class Controls:
 
     async def wait_until_running(self) -> bool:
         """Wait until a decision may begin; return False if the run is to stop."""
-        if self._finishing:
-            self.stop()
         if self._ready is not None:
             await self._ready.wait()
+        if self._finishing:
+            self.stop()
         if self.stopping:
             return False
         if not self._running.is_set():
