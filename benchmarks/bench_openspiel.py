@@ -62,16 +62,13 @@ def exact(game: type[OpenSpielGame]) -> dict[str, tuple[float, float]]:
 
 
 def recorded(game: type[OpenSpielGame], count: int, database: Path) -> list[dict[str, list[float]]]:
-    """Play so many games in recorded runs, and return the rewards of each seat's steps, as the log has them."""
-    for seed in range(count):
-        wsap_nexus.play(game, "random-legal", seed=seed, database=str(database))
-    games: dict[tuple[str, int], dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
+    """Play so many games in a recorded run, and return the rewards of each seat's steps, as the log has them."""
+    run = wsap_nexus.play(game, "random-legal", episodes=count, database=str(database)).run
+    games: dict[int, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
     with Database.open(database, read_only=True) as opened:
-        repository = Repository(opened)
-        for run in repository.list_runs():
-            for event in repository.read_events(run.id, kinds=("step",)):
-                line = json.loads(event.body)["step"]
-                games[run.id, event.episode][line["seat"]].append(line["result"]["reward"])
+        for event in Repository(opened).read_events(str(run), kinds=("step",)):
+            line = json.loads(event.body)["step"]
+            games[event.episode][line["seat"]].append(line["result"]["reward"])
     return list(games.values())
 
 
