@@ -20,7 +20,7 @@ from wsap_core.protocol import Action, ActionAvailability, ActionDef, ActionResu
 from wsap_core.protocol.availability import choices_of
 from wsap_core.protocol.values import JsonValue
 from wsap_core.sampling import sample
-from wsap_core.seams.context import Context, derive_seed
+from wsap_core.seams.context import Context
 from wsap_core.worlds.barrier import Barrier
 from wsap_core.worlds.legality import check_action, index_actions, narrowed
 from wsap_core.worlds.mailbox import Mailbox
@@ -36,10 +36,9 @@ class RoundGame(GameRules):
     """
 
     def __init__(self, context: Context | None = None) -> None:
-        self.random, self.round = Random(), 0
+        self.round, self.seed, self.episode = 0, (context or Context()).seed, -1
         if self.talks:
             self.mailbox = Mailbox(self.seats, team_of=self.team_of, immediate=self.timing == "free")
-        self._seed, self._episode = (context or Context()).seed, -1
         self._taken: dict[str, str] = {}
         self._barrier = Barrier(
             self.seats, self._resolve, self.default_action, observe=self.observation, expects=lambda: self._named
@@ -51,8 +50,9 @@ class RoundGame(GameRules):
         offer = self._offers(seat).get(action.name)
         if offer is None or not offer.available:
             return (offer.reason if offer else "") or f"{action.name} is not possible now."
-        definition = narrowed(self._declared[action.name], choices_of(offer))
-        return check_action(action, {action.name: definition})[1]
+        if not (choices := choices_of(offer)):
+            return ""
+        return check_action(action, {action.name: narrowed(self._declared[action.name], choices)})[1]
 
     def default_action(self, seat: str) -> Action:
         """Return what is done for a seat whose agent is late or gone: the first legal action, with first choices."""
@@ -96,11 +96,11 @@ class RoundGame(GameRules):
 
     def reset(self, seed: int | None = None) -> Observation:
         """Begin an episode, of the seed or the next of the world's own; return what the first seat sees."""
-        self._seed, self._episode = (self._seed, self._episode + 1) if seed is None else (seed, 0)
+        self.seed, self.episode = (self.seed, self.episode + 1) if seed is None else (seed, 0)
         self.round = 0
         self._paid = dict.fromkeys(self.seats, 0.0)
         self._told: set[str] = set()  # seats that a result has told the end
-        self._chance()
+        self._random = None
         self.begin()
         self._named = tuple(self.to_move())
         self._barrier.restart()
@@ -142,7 +142,7 @@ class RoundGame(GameRules):
     def snapshot(self) -> bytes:
         """Return the whole state; moves of a round that is not complete are made again."""
         state = {
-            "seed": [self._seed, self._episode],
+            "seed": [self.seed, self.episode],
             "round": self.round,
             "paid": self._paid,
             "told": sorted(self._told),
@@ -174,7 +174,7 @@ class RoundGame(GameRules):
         named, returns = tuple(self.to_move()), self.returns()
         if not set(named) <= set(self.seats) or not all(map(math.isfinite, (*paid.values(), *returns.values()))):
             raise ValueError("who moves or what was paid can't be so")
-        self._seed, self._episode, self.round, self._paid, self._named = seed, episode, number, paid, named
+        self.seed, self.episode, self.round, self._paid, self._named = seed, episode, number, paid, named
         self._told = set(told)
         for seat in self.seats:
             self.observation(seat)  # raises where the state does not hold together
@@ -214,8 +214,7 @@ class RoundGame(GameRules):
         return self._result(seat) if self.done(seat) and seat not in self._told else None
 
     def _advance(self, moves: Mapping[str, Action]) -> None:
-        self.round += 1
-        self._chance()
+        self.round, self._random = self.round + 1, None
         self.apply(moves)
         self._named = tuple(self.to_move())
         if self.talks:
@@ -237,9 +236,6 @@ class RoundGame(GameRules):
         pay = self.returns()[seat] - self._paid[seat]
         words, earned = self.message(seat, pay), tuple(self.achieved(seat))
         return ActionResult(True, words, pay, earned, self.done(seat), self.observation(seat))
-
-    def _chance(self) -> None:
-        self.random.seed(derive_seed(self._seed, self._episode, self.round))
 
     def _offers(self, seat: str) -> dict[str, ActionAvailability]:
         offers = (ActionAvailability(o) if isinstance(o, str) else o for o in self.legal(seat))

@@ -8,6 +8,7 @@ from typing import ClassVar
 
 from wsap_core.protocol import Action, ActionAvailability, ActionSpace, Observation
 from wsap_core.protocol.values import JsonValue
+from wsap_core.seams.context import derive_seed
 from wsap_core.specs import Timing
 
 
@@ -29,11 +30,20 @@ class GameRules:
 
     zero_sum: bool = False
     """Whether what the seats are paid in an episode adds up to nothing; `wsap check` verifies it."""
-
-    random: Random
-    """For `begin` and `apply`; seeded anew for each, so that snapshots need not hold its state."""
     round: int
     """How many rounds of this episode have been applied."""
+    seed: int
+    """The seed of the first of these episodes."""
+    episode: int
+    """The number of the episode since that seed was given, from 0."""
+    _random: Random | None = None
+
+    @property
+    def random(self) -> Random:
+        """For `begin` and `apply`; seeded anew for each, so that snapshots need not hold its state."""
+        if self._random is None:
+            self._random = Random(derive_seed(self.seed, self.episode, self.round))
+        return self._random
 
     # --- the rules --------------------------------------------------------------------------------
 

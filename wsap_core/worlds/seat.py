@@ -93,6 +93,7 @@ class Seat:
         `step(GAME_OVER)` returns this."""
         self.face = face
         """The game as it stands behind this seat's checks."""
+        self._closes = face if isinstance(face, HasClosingResult) else None
         self._blocking = world.spec.blocking
         self.last_observation: Observation | None = None
         """What was observed last, or None before the first time."""
@@ -125,8 +126,8 @@ class Seat:
             messages = mailbox.waiting(self.agent_id)
             if messages:
                 observation = replace(observation, messages=(*observation.messages, *messages))
-        if not self.done and isinstance(self.face, HasClosingResult):
-            self.closing = self._checked(self.face.closing_result)
+        if self._closes is not None and self.closing is None and not self.done:
+            self.closing = self._checked(self._closes.closing_result)
         self.last_observation = observation
         return observation
 

@@ -58,7 +58,7 @@ class Town(RoundGame):
 
     @override
     def begin(self) -> None:
-        self.game = self.options.begin(self._seed + self._episode)
+        self.game = self.options.begin(self.seed + self.episode)
         self._given: Mapping[int, Choice] = dict(self.options.given)
         """Forced choices in the first round of a game with a history."""
         self._places = [Place(i) for i in range(len(self.seats))]
