@@ -95,7 +95,7 @@ def main() -> int:
         }
         for name, (mean, deviation) in exact(game).items():
             found, margin = sum(played[name]) / len(games), Z * deviation / math.sqrt(len(games))
-            inside = abs(found - mean) <= margin + 1e-12
+            inside = abs(found - mean) <= margin + 1e-9
             wrong += not inside
             print(f"  {name}: {found:.4f}, exact {mean:.4f} ± {margin:.4f}{'' if inside else '  OUTSIDE'}")
     return 1 if wrong else 0

@@ -23,6 +23,7 @@ class OpenSpielGame(RoundGame):
     names: ClassVar[Sequence[str]]
     """The name of each of OpenSpiel's actions."""
     seats = ("first", "second")
+    zero_sum = True
 
     def __init__(self, context: Context) -> None:
         self.loaded = pyspiel.load_game(self.game)
