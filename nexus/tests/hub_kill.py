@@ -103,11 +103,23 @@ def live(database: str, out: int, options: argparse.Namespace) -> None:
             for transfer in prepared:
                 if transfer in after:
                     say("PROBLEM", f"the transfer {transfer} was not settled")
+            for cut_off in cut_off_runs(store.database):
+                say("PROBLEM", f"the run {cut_off} is recorded as running, and nobody goes on with it")
             say("ready")
             tell_progress(nexus, say)
             await asyncio.Event().wait()
 
     asyncio.run(run())
+
+
+def cut_off_runs(database: Database) -> list[str]:
+    """Return the runs that are running by the records, and that no agent is in."""
+    query = (
+        "SELECT id FROM run WHERE status = 'running'"
+        " AND NOT EXISTS (SELECT 1 FROM session WHERE run_id = run.id AND closed IS NULL)"
+    )
+    with database.read() as connection:
+        return [row.id for row in hub_checks.rows(connection, query)]
 
 
 def tell_progress(nexus: Nexus, say: Callable[..., None]) -> None:

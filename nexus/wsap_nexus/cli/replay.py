@@ -212,9 +212,13 @@ def _verify(repository: Repository, record: RunRecord, *, as_json: bool) -> None
     found = combined({name: trajectory.value for name, trajectory in hashes.items()})
     expected = (record.summary or {}).get("trajectory_hash")
     if expected is None:
+        of_nexus = repository.is_of_nexus(record.id)
+        next_step = "There is no hash to compare them with." if of_nexus else (
+            f"Continue it first: wsap play --resume {record.id}"
+        )  # fmt: skip
         raise UsageError(
             f"Run {record.id!r} was cut off before its hash was recorded; its {plural(count, 'step')} give {found}. "
-            f"Continue it first: wsap play --resume {record.id}"
+            f"{next_step}"
         )
     if found != expected:
         raise StorageError(

@@ -19,6 +19,7 @@ from wsap_nexus.errors import LockLostError, NotInWorldError
 from wsap_nexus.hub.agent_context import AgentContext
 from wsap_nexus.hub.catalog import Availability, Catalog, CircuitBreaker
 from wsap_nexus.hub.context import HubContext, LiveState, StepListener, WorldMaker
+from wsap_nexus.hub.cut_off_runs import settle_cut_off_runs
 from wsap_nexus.hub.failures import FailureHandler
 from wsap_nexus.hub.listeners import PluginListeners
 from wsap_nexus.hub.live_session import SHUTDOWN, LiveSession
@@ -160,6 +161,7 @@ class Nexus:
         if not self.store.database.is_sqlite:
             self._watching_lock = asyncio.create_task(self._watch_lock(self._lost), name="leading")
         self.sessions.settle()
+        settle_cut_off_runs(self.store.repository)
         self.agent_context.start()
         self._listeners.start()
         with self.ledger.change() as book:

@@ -16,6 +16,7 @@ from wsap_nexus.errors import DiedAsleepError, WorldFailedError, is_failure
 from wsap_nexus.hub.agent_context import AgentContext
 from wsap_nexus.hub.catalog import codec_of
 from wsap_nexus.hub.context import HubContext
+from wsap_nexus.hub.cut_off_runs import config_of
 from wsap_nexus.hub.entering import PreparedEntry, cancel_entry, commit_death, commit_enter, enter_world, entry_seed
 from wsap_nexus.hub.failures import FailureHandler
 from wsap_nexus.hub.leaving import commit_exit, exit_world
@@ -393,5 +394,5 @@ class SessionRunner:
     def record_run(self, plan: RunPlan, game: str) -> str:
         """Write down a run that begins, and return its id."""
         return self._context.store.repository.create_run(
-            NewRun(game=game, agent=plan.agent_label, seed=plan.seed, step_limit=plan.steps, config=plan.to_config())
+            NewRun(game=game, agent=plan.agent_label, seed=plan.seed, step_limit=plan.steps, config=config_of(plan))
         ).id
