@@ -226,6 +226,7 @@ def test_a_whisper_is_heard_once_at_the_next_decision_and_is_in_the_log(tmp_path
             await place.until_events("entered")
             answer = await place.nexus.talk("w5", "look behind you")
             assert answer.how == "whisper"
+            assert answer.text.endswith("It decides by rules there, which can't answer.")
 
             def heard() -> list[str]:
                 return [

@@ -326,6 +326,19 @@ def test_a_name_that_moves_the_cursor_is_refused(served: Served, name: str) -> N
         assert owner.get("/nexus/agents/named").status_code == 404
 
 
+def test_an_agent_with_a_model_that_can_not_be_asked_is_refused_when_it_is_added(served: Served) -> None:
+    deaf = {"*": {"agent": "llm", "options": {"model": "scripted/x"}}}
+    with served.client() as owner:
+        refused = owner.post("/nexus/agents", json={"id": "deaf", "policies": deaf})
+        assert problem(refused) == (400, "USAGE")
+        assert "The model scripted/x can't be used: The scripted backend needs" in refused.text
+        assert owner.get("/nexus/agents/deaf").status_code == 404
+        assert owner.post("/nexus/agents", json={"id": "deaf"}).status_code == 201
+        assert problem(owner.patch("/nexus/agents/deaf", json={"policies": deaf})) == (400, "USAGE")
+        again = owner.post("/nexus/agents", json={"id": "deaf", "policies": deaf})
+        assert again.status_code == 200, "one that is known is only looked up"
+
+
 def test_a_name_full_of_markup_is_just_a_name(served: Served) -> None:
     name = "<script>alert(1)</script> [bold]x[/bold] {{7*7}} ${x}"
     with served.client() as owner:
@@ -333,7 +346,7 @@ def test_a_name_full_of_markup_is_just_a_name(served: Served) -> None:
         assert owner.get("/nexus/agents/markup").headers["content-type"] == "application/json"
 
 
-@pytest.mark.parametrize("agent", ["../x", "A", "", "a" * 65, "a b", "-a", "é", "a\n", "a/b"])
+@pytest.mark.parametrize("agent", ["../x", "A", "", "a" * 65, "a b", "-a", "é", "a\n", "a/b", "nexus"])
 def test_an_id_that_is_none_is_refused(served: Served, agent: str) -> None:
     with served.client() as owner:
         assert problem(owner.post("/nexus/agents", json={"id": agent}))[0] == 400

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+from collections.abc import Iterable
 from typing import Any
 
-from wsap_core.errors import UsageError
+from wsap_core.errors import UsageError, WsapError
 from wsap_core.host import PluginHost
 from wsap_core.protocol.wire import encode
 from wsap_core.references import load_adapter_spec, load_agent_spec
-from wsap_llm.backends.pool import find_backend
+from wsap_core.untrusted import single_line
+from wsap_llm.backends.pool import ModelPool, find_backend
 from wsap_llm.secrets import redacted
 from wsap_nexus.runs.plan import SeatPlan
 from wsap_nexus.store.entities import EXTERNAL, AgentIdentity, Policy
@@ -22,6 +25,8 @@ LONGEST_OPTIONS = 100_000
 """Characters of a policy's options as JSON."""
 EVERYWHERE = ("nexus", "*")
 """Scopes of a policy besides games."""
+MODEL_SECONDS = 20.0
+"""Seconds within which a model has to be ready when it is given to an agent."""
 WITH_PERSONA = ("llm",)
 """Agents with an option `persona`."""
 
@@ -64,6 +69,23 @@ def set_policy(book: Transaction, agent_id: str, game: str, policy: Policy | Non
         book.note(PolicyChanged(agent_id=agent_id, game=game, policy=policies[game]))
     book.update_agent(agent_id, policies=policies)
     return book.agent(agent_id)
+
+
+async def check_models(policies: Iterable[Policy], host: PluginHost) -> None:
+    """Check that the models of policies can be asked, as far as that is known without a request for a reply.
+
+    Raises:
+        UsageError: one can't; the message says why.
+    """
+    for policy in policies:
+        if policy.agent != "llm" or not (address := policy.options.get("model")):
+            continue
+        try:
+            async with ModelPool(host) as models, asyncio.timeout(MODEL_SECONDS):
+                await models.open(str(address), policy.options)
+        except (WsapError, TimeoutError) as error:
+            why = str(error) or f"it is not ready within {MODEL_SECONDS:g} s"
+            raise UsageError(f"The model {single_line(str(address))[:80]} can't be used: {single_line(why)}") from error
 
 
 def set_model(book: Transaction, agent_id: str, game: str, model: str, host: PluginHost) -> AgentIdentity:

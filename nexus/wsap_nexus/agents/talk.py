@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Literal
@@ -43,6 +43,8 @@ from wsap_nexus.store.tables import METADATA
 
 LONGEST = 2000
 """Characters of a person's message."""
+
+_BY_RULES = " It decides by rules there, which can't answer."
 
 How = Literal["words", "facts", "whisper", "letter"]
 
@@ -264,11 +266,13 @@ class AgentTalk:
         with self._ledger.look() as book:
             agent = book.agent(agent_id)
             facts = known_facts(book, agent_id)
+            session = None if agent.session_id is None else book.session(agent.session_id)
         policy = agent.policy(NEXUS)
         away = agent.place != "nexus"
         if away or (policy is not None and policy.external):
             how = "hears it at its next decision" if away else "finds it among its messages"
-            answer = Answer(f"{agent.name} {how}.", "whisper" if away else "letter")
+            silent = "" if not away or await self._has_words(agent, session) else _BY_RULES
+            answer = Answer(f"{agent.name} {how}.{silent}", "whisper" if away else "letter")
             with self._ledger.change() as book:
                 leave_message(book, agent_id, text)
                 _note_talk(book, Whispered, agent_id, text, answer)
@@ -306,14 +310,35 @@ class AgentTalk:
                 break
             if words:
                 return Answer(words, "words")
-        return Answer(" ".join(facts) + hindered, "facts")
+        rules = f"{agent.name} decides by rules, which can't answer. This is what the nexus knows: "
+        return Answer(("" if hindered else rules) + " ".join(facts) + hindered, "facts")
+
+    async def _has_words(self, agent: AgentIdentity, session: SessionRecord | None) -> bool:
+        """Return whether whoever decides for an agent in a world can answer; True where that can't be told."""
+        if session is None:
+            return True
+        policy = agent.policy(session.game)
+        if policy is None or policy.external:  # without a policy, the world's own agent decides
+            return policy is not None
+        try:
+            plan = seat_plan(agent.id, agent, session.game, policy.agent)
+            async with self._voice(agent, plan, session.run_id, "talk") as speaker:
+                return speaker is not None
+        except WsapError:
+            return True
 
     async def _speak(
         self, agent: AgentIdentity, plan: SeatPlan, run_id: str, purpose: str, facts: Sequence[str], said: str = ""
     ) -> str:
+        async with self._voice(agent, plan, run_id, purpose) as speaker:
+            return "" if speaker is None else await speaker.speak(purpose, facts, said)
+
+    def _voice(
+        self, agent: AgentIdentity, plan: SeatPlan, run_id: str, purpose: str
+    ) -> AbstractAsyncContextManager[Speaks | None]:
         with self._ledger.look() as book:
             number = book.last_seq()
-        voice = voice_of(
+        return voice_of(
             agent,
             plan,
             host=self._host,
@@ -324,8 +349,6 @@ class AgentTalk:
             seed=derive_seed(self._seed, purpose, agent.id, number),
             title=self._title,
         )
-        async with voice as speaker:
-            return "" if speaker is None else await speaker.speak(purpose, facts, said)
 
     def _run_for(self, agent: AgentIdentity, plan: SeatPlan) -> str:
         run_id = self._visit_of(agent.id)

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query, Response
 
 from wsap_nexus.agents import messages as waiting
-from wsap_nexus.agents.identity import set_persona, set_policy
+from wsap_nexus.agents.identity import check_models, set_persona, set_policy
 from wsap_nexus.agents.portable import check_not_removed
 from wsap_nexus.http.callers import Admin, Known, Reader, TokenStore
 from wsap_nexus.http.replies import Wait, answer
@@ -30,6 +30,10 @@ async def register(nexus: Hub, new: shapes.NewAgent, by: Known, tokens: TokenSto
         by.may_act_for(new.id)
         return answer({"agent": the_agent(nexus, new.id)})
     policies = {"*": EXTERNAL} if new.policies is None else read_policies(nexus, new.policies)
+    with nexus.ledger.look() as book:
+        known = book.find_agent(new.id)
+    if known is None:
+        await check_models(policies.values(), nexus.host)
     with nexus.ledger.change() as book:
         agent, fresh = book.register(new.id, name=new.name, persona=new.persona, policies=policies)
     body: dict[str, Any] = {"agent": agent}
@@ -79,6 +83,7 @@ async def change(nexus: Hub, agent_id: AgentId, patch: shapes.AgentPatch, by: Ad
     with nexus.ledger.look() as book:
         known = book.agent(agent_id).policies
     policies = {} if patch.policies is None else read_policies(nexus, patch.policies, known)
+    await check_models((policy for game, policy in policies.items() if known.get(game) != policy), nexus.host)
     with nexus.ledger.change() as book:
         before = book.agent(agent_id)
         if patch.name is not None:

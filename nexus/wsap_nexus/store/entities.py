@@ -10,6 +10,8 @@ from wsap_core.protocol import Avatar, PortableItem
 
 AGENT_ID = r"^[a-z0-9][a-z0-9._-]{0,63}$"
 """The pattern of an agent's id."""
+RESERVED = frozenset({"nexus"})
+"""Ids that no new agent gets, because they name something else."""
 
 
 @dataclass(frozen=True)

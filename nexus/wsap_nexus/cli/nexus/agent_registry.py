@@ -88,6 +88,10 @@ def add(
     Without --model and --policy it needs no model: in each game the game's default agent decides. With
     --policy '*=external' a client decides over HTTP, with the token that is printed.
     """
+    import asyncio
+
+    from wsap_core.host import PluginHost
+    from wsap_nexus.agents.identity import check_models
     from wsap_nexus.cli.nexus.report import running_on
 
     check_id(name)
@@ -102,6 +106,7 @@ def add(
         answer = http_to(running).post("nexus", "agents", body=body)
         fresh, token = "token" in answer, answer.get("token")
     else:
+        asyncio.run(check_models(given.values(), PluginHost.discovered()))
         with locked(database) as ledger:
             with ledger.change() as book:
                 _, fresh = book.register(name, name=title, persona=text, policies=given)

@@ -15,7 +15,6 @@ from wsap_nexus.cli.nexus.connection import reading, require_nexus
 _LIMIT = click.option(
     "--limit", type=click.IntRange(1, 1000), default=20, show_default=True, help="Maximum number of entries."
 )
-_NO_WORDS = "(No language model answered; these are facts that the nexus knows.)"
 
 
 @click.command(
@@ -48,8 +47,6 @@ def talk(*, name: str, text: str | None, limit: int, as_json: bool, database: st
         print_json({"agent": name, "text": told["text"], "how": told["how"]})
         return
     click.echo(single_line(told["text"]))
-    if told["how"] == "facts":
-        click.echo(_NO_WORDS)
 
 
 def _show_talk(name: str, limit: int, as_json: bool, database: str | None) -> None:

@@ -11,7 +11,7 @@ from sqlalchemy import Row, func, select
 
 from wsap_core.errors import UnknownNameError, UsageError
 from wsap_core.protocol.wire import encode
-from wsap_nexus.store.entities import AGENT_ID, AgentIdentity, Policy, SkillGain
+from wsap_nexus.store.entities import AGENT_ID, RESERVED, AgentIdentity, Policy, SkillGain
 from wsap_nexus.store.events import AchievementEarned, AgentRegistered, MessageSent, Names, NexusEvent, SkillGained
 from wsap_nexus.store.mapping import LONGEST_TEXT, identity_of, recorded
 from wsap_nexus.store.repositories.log import EventRepository
@@ -59,6 +59,8 @@ class AgentRepository(EventRepository):
             if row.state == "removed":
                 raise UsageError(f"The agent {agent_id!r} was removed; choose another id.")
             return identity_of(row), False
+        if agent_id in RESERVED:
+            raise UsageError(f"An agent can't be called {agent_id!r}, which names the place itself; choose another id.")
         self._insert(
             _AGENT,
             id=agent_id,

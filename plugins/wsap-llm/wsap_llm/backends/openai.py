@@ -95,6 +95,10 @@ class OpenAIBackend:
         for chunk in reader.whole(answer):
             yield chunk
 
+    async def prepare(self) -> None:
+        """Raise AuthenticationError if it is known beforehand that a key is missing."""
+        self._open()
+
     async def aclose(self) -> None:
         """Close the connections; nothing can be asked afterwards."""
         self._closed = True
