@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import random
 import signal
@@ -18,6 +19,7 @@ from wsap_core.host import PluginHost
 from wsap_core.protocol import AvatarState, PortableItem
 from wsap_nexus.agents.chronicle import news
 from wsap_nexus.errors import GameUnavailableError, WorldFailedError
+from wsap_nexus.hub.context import PendingFutures
 from wsap_nexus.hub.live_session import LiveSession
 from wsap_nexus.hub.nexus import Nexus, Settings
 from wsap_nexus.runs.store import Store, open_store
@@ -453,3 +455,17 @@ def test_stays_go_the_same_way_when_workers_are_killed_at_any_moment(tmp_path: P
     live(tmp_path / "one", undisturbed)
     live(tmp_path / "two", disturbed, workers=2, max_failures=10**6)
     assert outcomes[0] == outcomes[1]
+
+
+def test_a_failure_that_nobody_waits_for_any_more_is_no_news() -> None:
+    reported: list[object] = []
+
+    async def test() -> None:
+        asyncio.get_running_loop().set_exception_handler(lambda loop, context: reported.append(context))
+        waiting: PendingFutures[int] = PendingFutures()
+        waiting.wait("ada")
+        waiting.resolve("ada", WorldFailedError("It crashed."))
+        gc.collect()
+
+    asyncio.run(test())
+    assert reported == []

@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import socket
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
-from wire_server import Served, serving
+from wire_server import Served, problem, serving
 
 from wsap_nexus.http import timeouts
 from wsap_nexus.http.guard import HttpLimits
@@ -73,6 +74,23 @@ def test_one_connection_too_many_is_told_so_and_there_is_room_again_when_one_is_
         for connection in held:
             connection.close()
         until_it_answers(served)  # once it is seen that they are gone
+
+
+def test_whoever_waits_when_the_nexus_stops_is_told_so_and_nothing_is_logged(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    wait = {"name": "wait_for_game", "parameters": {"timeout": 600}}
+    with ThreadPoolExecutor(1) as threads:
+        with serving(tmp_path) as served:
+            eve = served.register("eve")
+            eve.get("/nexus/agents/eve/observation")
+            answer = threads.submit(eve.post, "/nexus/agents/eve/act", json=wait, params={"wait": 60})
+            with served.client() as owner:  # until it waits, which is when another can't
+                while problem(owner.post("/nexus/agents/eve/act", json={"name": "nothing"}))[1] != "ACTION_PENDING":
+                    pass
+        assert problem(answer.result()) == (503, "NEXUS_STOPPING")
+        eve.close()
+    assert caplog.records == []
 
 
 @pytest.mark.parametrize(("files", "most"), [(1024, 768), (300, 64), (1_048_576, 10_000), (-1, 10_000)])

@@ -28,6 +28,7 @@ TooLargeError = _refusal("TOO_LARGE", 413, "The body is too large.", WireError)
 TooSlowError = _refusal("REQUEST_TIMEOUT", 408, "The body did not arrive in time.", retry=True)
 TooManyStreamsError = _refusal("TOO_MANY_STREAMS", 503, "Too many event streams are open.", retry=True)
 TooManyConnectionsError = _refusal("TOO_MANY_CONNECTIONS", 503, "Too many connections are open.", retry=True)
+NexusStoppingError = _refusal("NEXUS_STOPPING", 503, "The nexus stops before the request is answered.", retry=True)
 KeyReusedError = _refusal(
     "IDEMPOTENCY_KEY_REUSED", 422, "The idempotency key was used for another request.", UsageError
 )

@@ -51,6 +51,7 @@ class PendingFutures(Generic[T]):
             return
         if isinstance(outcome, Exception):
             future.set_exception(outcome)
+            future.exception()  # whoever waited may have given up
         else:
             future.set_result(outcome)
 

@@ -20,7 +20,7 @@ from wsap_nexus.http.listening import Address, listen, url_of
 from wsap_nexus.http.timeouts import protocol_with
 from wsap_nexus.hub.nexus import Nexus
 from wsap_nexus.server.app import create_app
-from wsap_nexus.server.shutdown import end_streams
+from wsap_nexus.server.shutdown import end_requests
 
 
 class _Server(uvicorn.Server):
@@ -76,7 +76,7 @@ async def serve(
     listening = listen(address)
     app.state.one_time_key = key
     config = uvicorn.Config(
-        app if until is None else end_streams(app, until),
+        app if until is None else end_requests(app, until),
         http=protocol_with(limits or HttpLimits()),
         ws="none",
         log_level="warning",

@@ -1,4 +1,4 @@
-"""Ends open streams when the nexus stops, so that their clients do not delay the shutdown."""
+"""Ends open requests when the nexus stops, so that their clients do not delay it: streams, and whoever waits."""
 
 from __future__ import annotations
 
@@ -6,21 +6,37 @@ import asyncio
 from collections.abc import Callable, MutableMapping
 from typing import Any
 
+from wsap_nexus.http.errors import of_error
+from wsap_nexus.http.refusals import NexusStoppingError
+
+GRACE = 1.0
+"""Seconds that requests get to be answered once the nexus stops."""
+
 # ASGI's own types: dictionaries of an open shape.
 Message = MutableMapping[str, Any]
 App = Callable[[Any, Any, Any], Any]
 
 
-def end_streams(app: App, until: asyncio.Event) -> App:
-    """Return an application whose GET requests see the client disconnect once an event is set.
+def end_requests(app: App, until: asyncio.Event) -> App:
+    """Return an application whose requests end once an event is set.
 
-    Open streams then end properly, and replies that are almost complete are still sent.
+    GET requests see the client disconnect: open streams then end properly, and replies that are almost complete are
+    still sent. A request that is not answered a second later is answered that the nexus stops.
     """
+    waiting: set[asyncio.Timeout] = set()
+    ending: asyncio.Task[None] | None = None
+
+    async def end() -> None:
+        await until.wait()
+        for limit in waiting:
+            limit.reschedule(asyncio.get_running_loop().time() + GRACE)
 
     async def wrapped(scope: Any, receive: Any, send: Any) -> None:
-        if scope["type"] != "http" or scope["method"] != "GET":
+        nonlocal ending
+        if scope["type"] != "http":
             await app(scope, receive, send)
             return
+        ending = ending or asyncio.ensure_future(end())
         started = complete = False
 
         async def receiving() -> Message:
@@ -38,8 +54,20 @@ def end_streams(app: App, until: asyncio.Event) -> App:
             started = True
             complete = message["type"] == "http.response.body" and not message.get("more_body", False)
 
-        await app(scope, receiving, sending)
-        if started and not complete and until.is_set():
+        limit = asyncio.timeout(GRACE if until.is_set() else None)
+        waiting.add(limit)
+        try:
+            async with limit:
+                await app(scope, receiving if scope["method"] == "GET" else receive, sending)
+        except TimeoutError:
+            if not limit.expired():
+                raise
+        finally:
+            waiting.discard(limit)
+        if not started and limit.expired():
+            error = NexusStoppingError("The nexus is stopping; ask again, with the same key if there was one, later.")
+            await of_error(error)(scope, receive, send)
+        elif started and not complete and until.is_set():
             await send({"type": "http.response.body", "body": b""})
 
     return wrapped

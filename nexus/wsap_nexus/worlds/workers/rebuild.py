@@ -385,6 +385,7 @@ class RebuildingLine:
         for entry in (*waiting, *self._reads):
             if entry.answer is not None and not entry.answer.done():
                 entry.answer.set_exception(_again(error))
+                entry.answer.exception()  # it may have no waiter
         self._reads.clear()
 
 
