@@ -34,6 +34,7 @@ from wsap_core import (
     TextBlock,
     View,
 )
+from wsap_nexus.runs.tally import SeatTally
 from wsap_nexus.terminal.gridmap import GridMap
 from wsap_nexus.terminal.panels import achievements, bar, number
 from wsap_nexus.terminal.picture import pixel_rows
@@ -240,7 +241,7 @@ def test_equal_steps_share_a_line_and_none_is_lost(taken: list[Note]) -> None:
 
 
 def test_a_story_counts_reward_over_episodes_and_achievements_within_one() -> None:
-    story = SeatStory("seat-1", "random")
+    story = SeatStory(SeatTally("seat-1", "random"))
     story.take(a_note(1, reward=1.0, achievements=("dig",)), Observation({"food": 9}))
     story.take(a_note(2, reward=0.5, done=True), Observation({"food": 3}))
     story.take(a_note(3, episode=1, reward=2.0, achievements=("dig",)))

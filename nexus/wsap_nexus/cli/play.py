@@ -199,7 +199,7 @@ def _resumed(request: Request, host: PluginHost, store: Store, controls: Control
     from wsap_nexus.hub.play_as import resume_as
     from wsap_nexus.runs.plan import RunPlan
     from wsap_nexus.runs.session import refuse_run_of_nexus, resolve_specs
-    from wsap_nexus.terminal.recorded import read_notes
+    from wsap_nexus.terminal.recorded import last_notes
 
     assert request.resume is not None, "the caller asked"
     record = store.repository.get_run(request.resume)
@@ -210,7 +210,7 @@ def _resumed(request: Request, host: PluginHost, store: Store, controls: Control
     view = _view(request, controls, watching, store)
     services = _services(request, host, plan, view, store, gone_on_with=record.id)
     with resume_as(record.id, host, store, tell=Notices(), controls=controls, services=services) as session:
-        past = list(read_notes(store.repository, record.id)) if view is not None else []
+        past = last_notes(store.repository, record.id, len(plan.seats)) if view is not None else []
         _conduct(request, session, parts, view, past=past)
 
 

@@ -7,6 +7,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import asdict
 from functools import partial
+from itertools import islice
 from typing import TYPE_CHECKING
 
 import click
@@ -79,7 +80,7 @@ def replay(
             return
         from wsap_nexus.terminal.recorded import Recording
 
-        recording = Recording(repository, record, PluginHost.discovered())
+        recording = Recording(repository, record, PluginHost.discovered(), tell=partial(click.echo, err=True))
         lines = plain or as_json or full or last is not None or every > 1 or not _can_browse()
         if first is not None and first > len(recording):
             from wsap_core.errors import UsageError
@@ -146,9 +147,8 @@ def _print_steps(recording: Recording, first: int, last: int | None, every: int,
     if recording.remark:
         click.echo(recording.remark, err=True)
     several = len(recording.seats) > 1
-    for number, note in enumerate(recording.notes[:last], start=1):
-        if number < first or (number - first) % every:
-            continue
+    first = max(1, first)
+    for note in islice(recording.notes(first, last or len(recording)), 0, None, every):
         if as_json:
             row = {
                 "step": note.number, "seat": note.seat, "episode": note.episode, "action": note.action,
@@ -176,7 +176,7 @@ def _print_taken(recording: Recording) -> None:
     """Print the model usage of all steps to standard error."""
     from wsap_nexus.terminal.spending import parts
 
-    taken = parts(recording.spending(len(recording)))
+    taken = parts(recording.spending())
     if taken:
         click.echo(f"models: {', '.join(taken)}", err=True)
 

@@ -10,7 +10,7 @@ from typing import Any
 from wsap_core.seams.clock import Clock
 from wsap_nexus.runs.memory import MemorySnapshot
 from wsap_nexus.runs.recorder import Logged, LoggedChoice, LoggedLeave, LoggedStep
-from wsap_nexus.runs.replay_order import LogPosition, ReplayOrder
+from wsap_nexus.runs.replay_order import LogPosition, OpenChoices, ReplayOrder
 from wsap_nexus.runs.tally import SeatTally
 from wsap_nexus.runs.totals import Totals
 
@@ -30,6 +30,8 @@ class Checkpoint:
     """The last episode that was recorded."""
     totals: Totals | None = None
     """The last totals in the log."""
+    open_choices: OpenChoices = field(default_factory=OpenChoices)
+    """The recorded choices of several seats that have not led to a step."""
     world: bytes | None = None
     """The world's state to go on from."""
     agents: Mapping[str, bytes] = field(default_factory=dict)

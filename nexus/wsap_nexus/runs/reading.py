@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sized
 
 from wsap_core.errors import WireError
 from wsap_nexus.runs.recorder import read_decision
@@ -16,7 +17,7 @@ from wsap_nexus.store.repository import Repository
 COUNTED = ("episode", "step", "decision")
 """Kinds of events that totals come from."""
 AFTER = 2.0
-"""Seconds of reading after which its progress is told, and again after as many more."""
+"""Seconds of reading after which its progress is told; then again after twice as many, and so on."""
 
 Tell = Callable[[str], None]
 
@@ -51,6 +52,16 @@ def count(tallies: Mapping[str, SeatTally], event: EventRecord) -> None:
         raise WireError(f"Event {event.seq} of the run ({event.kind}) can't be counted: {error}.") from error
 
 
+async def tell_repeating(history: Mapping[str, Sized], tell: Tell) -> None:
+    """Tell now and then how many of the recorded steps, by seat, were gone through again; return when all were."""
+    count, after = sum(map(len, history.values())), AFTER
+    while any(map(len, history.values())):
+        await asyncio.sleep(after)
+        if left := sum(map(len, history.values())):
+            tell(f"Going through the recorded steps again: {count - left:,} of {count:,}")
+        after *= 2
+
+
 def with_progress(
     events: Iterable[EventRecord],
     repository: Repository,
@@ -58,13 +69,13 @@ def with_progress(
     tell: Tell,
     clock: Callable[[], float] = time.monotonic,
 ) -> Iterator[EventRecord]:
-    """Give the events, and tell every two seconds how far reading has come."""
-    due, last = clock() + AFTER, 0
+    """Give the events, and tell now and then how far reading has come."""
+    began, after, last = clock(), AFTER, 0
     for event in events:
-        if clock() >= due:
+        if clock() - began >= after:
             if not last:
                 newest = repository.last_event(run_id)
                 last = event.seq if newest is None else newest.seq
             tell(f"Reading run {run_id}: {event.seq + 1:,} of {last + 1:,} events")
-            due = clock() + AFTER
+            after *= 2
         yield event

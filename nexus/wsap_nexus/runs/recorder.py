@@ -20,7 +20,7 @@ from wsap_core.errors import WireError
 from wsap_core.protocol import Action, ActionResult, DeathEvent, Observation
 from wsap_core.protocol.wire import Codec, dumps
 from wsap_core.seams.agent import DecisionInfo, Usage
-from wsap_nexus.runs.replay_order import LogPosition, position_after_event, position_of_event
+from wsap_nexus.runs.replay_order import LogPosition, OpenChoices, position_after_event, position_of_event
 
 
 class Log(Protocol):
@@ -40,6 +40,8 @@ class Recorder:
         self._log = log
         self._run_id = run_id
         self._shown: dict[str, str] = {}
+        self.open_choices = OpenChoices()
+        """Of the seats in a run of several."""
         self.latest = -1
         """The number of the last event; -1 before the first."""
 
@@ -79,6 +81,7 @@ class Recorder:
         self._shown[seat] = dumps(result.observation)
         body = '{"decision":' + _decision(info) + ',"reasoning":' + dumps(action.reasoning) + ',"step":' + line + "}"
         self._write("step", body, seat=seat, episode=episode, step=step)
+        self.open_choices.resolved(seat)
 
     def chosen(
         self, seat: str, episode: int, step: int, action: Action, info: DecisionInfo | None, *, after: int
@@ -100,6 +103,7 @@ class Recorder:
         self._write(
             "chosen", body + ',"reasoning":' + dumps(action.reasoning) + "}", seat=seat, episode=episode, step=step
         )
+        self.open_choices.chosen(seat, self.latest)
 
     def left(self, seat: str, episode: int, step: int) -> None:
         """Record the removal of a seat, before the world hears of it; `step` would have been next."""

@@ -50,6 +50,33 @@ def in_order_made(events: Iterable[EventRecord]) -> Iterator[EventRecord]:
     yield from (step for step in made.values() if step is not None)
 
 
+class OpenChoices:
+    """The recorded choices of seats that have not led to a step yet."""
+
+    def __init__(self) -> None:
+        self._open: dict[str, int] = {}
+        self._latest = -1
+
+    def chosen(self, seat: str, seq: int) -> None:
+        """Take in the event of a choice."""
+        self._open[seat] = seq
+
+    def resolved(self, seat: str) -> None:
+        """Take in that a step of a seat is recorded."""
+        self._latest = max(self._latest, self._open.pop(seat, -1))
+
+    @property
+    def first(self) -> int | None:
+        """The event of the first of them; None if there is none."""
+        return min(self._open.values(), default=None)
+
+    @property
+    def are_last(self) -> bool:
+        """Whether all were made after every choice that led to a step, so that those steps are the run's first."""
+        first = self.first
+        return first is None or self._latest < first
+
+
 class ReplayOrder:
     """Makes seats that are played side by side repeat the record in the order in which they made it.
 

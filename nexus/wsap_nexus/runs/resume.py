@@ -24,7 +24,7 @@ from wsap_nexus.runs.recorder import (
     read_step,
 )
 from wsap_nexus.runs.replay_order import position_of_event
-from wsap_nexus.runs.totals import TOTALS, read_totals
+from wsap_nexus.runs.totals import TOTALS, Totals, read_totals
 from wsap_nexus.store.records import EventRecord
 from wsap_nexus.store.repository import Repository
 
@@ -63,7 +63,7 @@ def read_past(
     totals = read_totals(repository, latest, plan.tallies())
     past = Checkpoint(tallies=totals.tallies, totals=totals, seconds=totals.seconds)
     past.last_episode = max(tally.episode for tally in totals.tallies.values()) if latest is not None else -1
-    reading = _Reading(past, codec, after=-1 if snapshot is None else snapshot.seq, counted=totals.seq)
+    reading = _Reading(past, codec, after=-1 if snapshot is None else snapshot.seq, totals=totals)
     kinds = KINDS if len(plan.seats) == 1 else (*KINDS, *AMONG_SEVERAL)
     events = repository.read_events(run_id, from_seq=reading.first, kinds=kinds)
     for event in with_progress(events, repository, run_id, tell):
@@ -120,16 +120,17 @@ class _Reading:
         past: where to put it; it has a tally for each seat.
         codec: knows the game's types.
         after: the event of the saved state; the events to replay come after it.
-        counted: the event up to which the tallies count.
+        totals: what the tallies count.
     """
 
-    def __init__(self, past: Checkpoint, codec: Codec, *, after: int, counted: int) -> None:
-        self.first = min(after, counted) + 1
+    def __init__(self, past: Checkpoint, codec: Codec, *, after: int, totals: Totals) -> None:
+        self._since = totals.seq + 1 if totals.since is None else totals.since
+        self.first = min(after + 1, self._since)
         """The first event to take."""
         self._past = past
         self._codec = codec
         self._after = after
-        self._counted = counted
+        self._counted = totals.seq
         self._history: dict[str, deque[Logged]] = {seat: deque() for seat in past.tallies}
         self._choices: dict[str, LoggedChoice] = {}  # whose steps have not come yet
         self._looked: dict[str, int] = {}
@@ -158,6 +159,8 @@ class _Reading:
             case "chosen":
                 self._choices[seat] = read_choice(event.seq, seat, event.episode, event.step or 0, event.body)
                 self._looked.pop(seat, None)
+                if event.seq >= self._since:
+                    self._past.open_choices.chosen(seat, event.seq)
             case "left" if seat in self._choices:
                 self._choices[seat] = replace(self._choices[seat], left=event.seq)
             case "left":
@@ -183,6 +186,7 @@ class _Reading:
         choice = self._choices.pop(seat, None)
         if event.seq > self._counted:
             count(self._past.tallies, event)
+            self._past.open_choices.resolved(seat)
         if event.seq > self._after:
             step = read_step(event.seq, event.episode, event.step or 0, event.body, self._codec)
             self._add(replace(step, choice=choice))

@@ -29,9 +29,10 @@ from wsap_nexus.runs.loop import Observer, SeatLoop, StepTaken
 from wsap_nexus.runs.memory import RunMemories
 from wsap_nexus.runs.pictures import PictureBook
 from wsap_nexus.runs.plan import RunPlan
+from wsap_nexus.runs.reading import silent, tell_repeating
 from wsap_nexus.runs.recorder import Recorder
 from wsap_nexus.runs.replay_order import ReplayOrder
-from wsap_nexus.runs.tally import RunSummary, cut_off, score
+from wsap_nexus.runs.tally import RunSummary, SeatTally, cut_off, score
 from wsap_nexus.runs.totals import TotalsWriter
 from wsap_nexus.runs.venue import OwnVenue, Venue
 from wsap_nexus.worlds.seats import SeatPort
@@ -88,6 +89,7 @@ class Run:
         self._recorder = recorder or Recorder(None, None)
         self._pictures = PictureBook(self._recorder)
         self._past = past or Checkpoint()
+        self._recorder.open_choices = self._past.open_choices
         self._observers: list[Observer] = list(observers)
         self._clock = clock or SystemClock()
         self._services = services or Services()
@@ -114,7 +116,7 @@ class Run:
 
     def summary(self) -> RunSummary:
         """Return the summary so far."""
-        plan, tallies = self.plan, tuple(self._tallies[s.name] for s in self.plan.seats)
+        plan, tallies = self.plan, self.tallies
         seconds = self._past.seconds + self.own_seconds()
         metrics = score(self.spec, tallies)
         speed = None if (meter := self.meter) is None else meter.tokens_per_second
@@ -123,6 +125,11 @@ class Run:
         return RunSummary(
             self.run_id, self.spec.name, plan.agent_label, plan.seed, tallies, metrics, seconds, speed, unplayed
         )
+
+    @property
+    def tallies(self) -> tuple[SeatTally, ...]:
+        """The totals of each seat so far."""
+        return tuple(self._tallies[seat.name] for seat in self.plan.seats)
 
     @property
     def world(self) -> World | None:
@@ -165,6 +172,7 @@ class Run:
             StorageError: an event could not be recorded.
         """
         self._started = time.monotonic()
+        telling = asyncio.create_task(tell_repeating(self._past.history, self._services.progress or silent))
         try:
             await self._set_up()
             summary = await self._play()
@@ -176,6 +184,7 @@ class Run:
             self._keep_memories()
             return summary
         finally:
+            telling.cancel()
             for loop in self._loops:
                 await loop.aclose()
 
@@ -203,9 +212,8 @@ class Run:
         return self.summary()
 
     def _is_over(self) -> bool:
-        if any(loop.seat.left is not None for loop in self._loops) or self.controls.stopping:
-            return True
-        if self._venue.one_episode:
+        left = any(loop.seat.left is not None for loop in self._loops)
+        if left or self.controls.stopping or self._venue.one_episode:
             return True
         if self._episode < self._past.last_episode:
             return False
@@ -389,8 +397,7 @@ class Run:
     async def _snapshot_if_due(self) -> None:
         """Record the whole state after enough decisions, if the game and every agent can be saved."""
         able = all("snapshot" in self._agent_specs[loop.seat.agent_id].abilities for loop in self._loops)
-        every = self.plan.snapshot_every
-        if not every or self._since_snapshot < every or not self._venue.can_snapshot or not able:
+        if not (able and self._venue.can_snapshot and 0 < self.plan.snapshot_every <= self._since_snapshot):
             return
         agents = {loop.seat.agent_id: cast(Snapshots, loop.agent).snapshot() for loop in self._loops}
         seats = {loop.seat.agent_id: loop.state() for loop in self._loops}

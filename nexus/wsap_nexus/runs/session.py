@@ -23,6 +23,7 @@ from wsap_nexus.runs.controls import Controls
 from wsap_nexus.runs.loop import Observer
 from wsap_nexus.runs.memory import RunMemories
 from wsap_nexus.runs.plan import RunPlan
+from wsap_nexus.runs.reading import silent
 from wsap_nexus.runs.recorder import Recorder
 from wsap_nexus.runs.resume import read_call_events, read_memories, read_past
 from wsap_nexus.runs.run import Run
@@ -236,7 +237,8 @@ def resume(
     plan = RunPlan.from_config(record.config)
     found = _checked(plan, resolve_specs(plan, host))
     with hold_run(store.database, record.id):
-        past = read_past(store.repository, record.id, plan, found.game, found.agents, found.codec())
+        tell = (services.progress if services is not None else None) or silent
+        past = read_past(store.repository, record.id, plan, found.game, found.agents, found.codec(), tell=tell)
         recorder = Recorder(store.writer, record.id)
         store.writer.set_status(record.id, RunStatus.RUNNING)
         recorder.note("resumed")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
 
 from wsap_core.errors import WireError
@@ -137,6 +137,10 @@ class SeatTally:
     def digest(self) -> str:
         """The trajectory hash of this seat, in hexadecimal."""
         return self.hash.value
+
+    def copy(self) -> SeatTally:
+        """Return a tally that counts on by itself; without lines, as both have one hash."""
+        return replace(self, episodes=list(self.episodes), unlocked=dict(self.unlocked))
 
     def state(self, first: int = 0) -> dict[str, Any]:
         """Return everything that was counted, JSON-ready; of the finished episodes those from the `first` on."""

@@ -8,20 +8,32 @@ has those before. So each takes part in at most log2(n) events, and as few have 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from wsap_core.errors import WireError
+from wsap_core.protocol.wire import dumps
+from wsap_nexus.runs.reading import COUNTED, Tell, count, with_progress
+from wsap_nexus.runs.replay_order import OpenChoices
 from wsap_nexus.runs.tally import SeatTally
 from wsap_nexus.store.records import EventRecord
+from wsap_nexus.store.repository import Repository
 
 TOTALS = "totals"
 """The kind of event."""
+EVERY = 500
+"""Steps between totals that are counted anew, for a run without any."""
 
 
 class Writes(Protocol):
     """Where totals are recorded."""
+
+    @property
+    def open_choices(self) -> OpenChoices:
+        """The choices of several seats that have not led to a step yet."""
+        ...
 
     def totals(self, body: Mapping[str, Any], steps: int) -> int:
         """Record totals after so many steps of all seats, and return the number of the event."""
@@ -55,6 +67,8 @@ class Totals:
     """The event; -1 for the beginning of the run."""
     seconds: float = 0.0
     """Time spent in the earlier parts of a resumed run."""
+    since: int | None = None
+    """The event of the first choice before it that had not led to a step."""
     links: Sequence[_Link] = field(default=())
     """The events that have all its finished episodes, oldest first."""
 
@@ -65,7 +79,8 @@ class Totals:
 
 
 class TotalsWriter:
-    """Records totals, every so often.
+    """Records totals, every so often, at moments when the steps so far are also the first of the run in the order in
+    which they were made.
 
     Args:
         log: where.
@@ -83,7 +98,7 @@ class TotalsWriter:
     def update(self, tallies: Mapping[str, SeatTally], seconds: float) -> None:
         """Record the totals if enough was decided since the last; `seconds` were spent in earlier parts of the run."""
         steps = sum(tally.steps for tally in tallies.values())
-        if not self._every or steps - self._counted < self._every:
+        if not self._every or steps - self._counted < self._every or not self._log.open_choices.are_last:
             return
         first: Mapping[str, int] = self._finished
         span = 1
@@ -94,6 +109,7 @@ class TotalsWriter:
             "before": self._links[-1].seq if self._links else None,
             "span": span,
             "seconds": seconds,
+            "since": self._log.open_choices.first,
             "seats": {name: tally.state(first.get(name, 0)) for name, tally in tallies.items()},
         }
         self._links.append(_Link(self._log.totals(body, steps), span, first))
@@ -113,7 +129,7 @@ def read_totals(log: Reads, event: EventRecord | None, seats: Mapping[str, SeatT
     try:
         for name, state in read[event.seq]["seats"].items():
             seats[name].restore(state)
-        seconds = float(read[event.seq]["seconds"])
+        seconds, since = float(read[event.seq]["seconds"]), read[event.seq].get("since")
         at = event.seq
         while (before := read[at]["before"]) is not None:
             if not before < at:
@@ -130,4 +146,107 @@ def read_totals(log: Reads, event: EventRecord | None, seats: Mapping[str, SeatT
                 first[name] += len(state["episodes"])
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise WireError(f"The totals in event {event.seq} of run {event.run_id!r} are damaged: {error}.") from error
-    return Totals(dict(seats), event.seq, seconds, tuple(links))
+    return Totals(dict(seats), event.seq, seconds, since, tuple(links))
+
+
+class TotalsIndex:
+    """Finds any step of a run by the totals before it.
+
+    Args:
+        repository: where the run is.
+        run_id: the run.
+        seats: returns new tallies of its seats.
+    """
+
+    def __init__(self, repository: Repository, run_id: str, seats: Callable[[], dict[str, SeatTally]]) -> None:
+        self._repository = repository
+        self._log: Repository | _CountedTotals = repository
+        self._run_id = run_id
+        self._seats = seats
+        found = repository.find_events(run_id, TOTALS)
+        self._take(found)
+        self.steps = self.positions[-1] + repository.count_events(run_id, "step", from_seq=self.seqs[-1] + 1)
+        """Steps of all seats when this was made."""
+
+    def _take(self, found: Sequence[tuple[int, int]]) -> None:
+        self.seqs = [-1, *(seq for seq, _ in found)]
+        """The events that have totals; -1 for the beginning."""
+        self.positions = [0, *(step for _, step in found)]
+        """Steps before each."""
+
+    def complete(self, tell: Tell) -> None:
+        """Count a long run that has no totals, so that it has some in memory; `tell` is told of the progress.
+
+        Raises:
+            WireError: an event is damaged.
+        """
+        if len(self.seqs) > 1 or self.steps <= EVERY:
+            return
+        self._log = _CountedTotals(self._run_id)
+        counted, writer = self._seats(), TotalsWriter(self._log, EVERY)
+        events = self._repository.read_events(self._run_id, kinds=(*COUNTED, "chosen"))
+        for event in with_progress(events, self._repository, self._run_id, tell):
+            if event.kind == "chosen":
+                self._log.open_choices.chosen(event.seat or "", event.seq)
+                continue
+            count(counted, event)
+            if event.kind == "step":
+                self._log.open_choices.resolved(event.seat or "")
+            self._log.at = event.seq
+            writer.update(counted, 0.0)
+        self._take([(event.seq, event.step or 0) for event in self._log.events.values()])
+
+    def before(self, position: int) -> int:
+        """Return the index of the last totals of no more than so many steps."""
+        return bisect_right(self.positions, position) - 1
+
+    def read(self, index: int) -> Totals:
+        """Return totals by their index."""
+        return read_totals(self._log, self._event(index), self._seats())
+
+    def unlocking(self, index: int) -> int:
+        """Return how many steps until there unlocked an achievement."""
+        event = self._event(index)
+        return 0 if event is None else sum(int(state["unlocking"]) for state in event.data["seats"].values())
+
+    def events(
+        self, index: int, kinds: Sequence[str], *, last: int | None = None, skip: int = 0
+    ) -> Iterator[EventRecord]:
+        """Yield the events after totals, with the choices before them that had not led to a step.
+
+        Args:
+            index: of the totals.
+            kinds: of the events.
+            last: the last event; None for the end of the run.
+            skip: leave out so many of the first events.
+        """
+        seq, event = self.seqs[index], self._event(index)
+        if event is not None and (since := event.data.get("since")) is not None:
+            yield from self._repository.read_events(self._run_id, from_seq=since, to_seq=seq, kinds=("chosen",))
+        to_seq = None if last is None else last + 1
+        yield from self._repository.read_events(self._run_id, from_seq=seq + 1, to_seq=to_seq, kinds=kinds, skip=skip)
+
+    def _event(self, index: int) -> EventRecord | None:
+        seq = self.seqs[index]
+        return next(self._log.read_events(self._run_id, from_seq=seq, to_seq=seq + 1)) if seq >= 0 else None
+
+
+class _CountedTotals:
+    """Totals in memory, as events."""
+
+    def __init__(self, run_id: str) -> None:
+        self.at = -1
+        """The last event that was counted."""
+        self.open_choices = OpenChoices()
+        self.events: dict[int, EventRecord] = {}
+        self._run_id = run_id
+
+    def totals(self, body: Mapping[str, Any], steps: int) -> int:
+        self.events[self.at] = EventRecord(
+            run_id=self._run_id, seq=self.at, kind=TOTALS, seat=None, episode=0, step=steps, time=0.0,
+            body=dumps(body).encode(), is_text=True,
+        )  # fmt: skip
+        return self.at
+
+    def read_events(self, run_id: str, *, from_seq: int = 0, to_seq: int | None = None) -> Iterator[EventRecord]:
+        return iter([self.events[from_seq]])

@@ -221,6 +221,7 @@ class Repository:
         to_seq: int | None = None,
         kinds: Collection[str] | None = None,
         seat: str | None = None,
+        skip: int = 0,
     ) -> Iterator[EventRecord]:
         """Yield the committed events of a run, oldest first, in bounded memory.
 
@@ -230,6 +231,7 @@ class Repository:
             to_seq: the number to stop before; None for the end.
             kinds: only these kinds; None for all.
             seat: only this seat's; None for all.
+            skip: leave out so many of the first.
         """
         decoder = BodyDecoder(f"Run {run_id!r} in {self.database.where}")
         query = select(_EVENT).where(_EVENT.c.run_id == run_id).order_by(_EVENT.c.seq)
@@ -239,12 +241,14 @@ class Repository:
         count = 16
         while True:
             with self.database.read() as connection:
-                rows = connection.execute(query.where(_EVENT.c.seq >= from_seq).limit(count)).all()
+                page = query.where(_EVENT.c.seq >= from_seq).limit(count)
+                rows = connection.execute(page.offset(skip) if skip else page).all()
                 _add_dictionaries(connection, decoder, run_id, rows)
             for row in rows:
                 yield _event_record(row, decoder)
             if len(rows) < count:
                 return
+            skip = 0
             from_seq = rows[-1].seq + 1
             mean = sum(len(row.body) for row in rows) // len(rows)
             count = max(1, min(_PAGE_EVENTS, _PAGE_BYTES // max(1, mean)))
@@ -264,6 +268,12 @@ class Repository:
                 return None
             _add_dictionaries(connection, decoder, run_id, [row])
         return _event_record(row, decoder)
+
+    def find_events(self, run_id: str, kind: str) -> list[tuple[int, int]]:
+        """Return number and step of the committed events of a kind in a run, oldest first; 0 for no step."""
+        query = select(_EVENT.c.seq, _EVENT.c.step).where(_EVENT.c.run_id == run_id).order_by(_EVENT.c.seq)
+        with self.database.read() as connection:
+            return [(seq, step or 0) for seq, step in connection.execute(_of(query, (kind,), None))]
 
     def count_events(self, run_id: str, kind: str | None = None, *, from_seq: int = 0) -> int:
         """Return the number of committed events of a run, of a kind if given, from a number on."""

@@ -107,20 +107,24 @@ class LiveView:
     ) -> None:
         """Show a run, after what was recorded of it before.
 
-        Args:
-            run: the run that will be played.
-            spec: its game.
-            past: its recorded steps, if it is resumed.
-            interactive: the seats that people play; with several seats they see only their own.
+                Args:
+                    run: the run that will be played.
+                    spec: its game.
+        <<<<<<< HEAD
+                    past: its recorded steps, if it is resumed.
+        =======
+                    past: its last recorded steps, if it is gone on with.
+        >>>>>>> 7230e65 (WIP replay 2)
+                    interactive: the seats that people play; with several seats they see only their own.
         """
         self._run, self._spec = run, spec
         self._interactive = frozenset(interactive)
-        self._stories = {s.name: SeatStory(s.name, s.agent) for s in run.plan.seats}
+        self._stories = {tally.name: SeatStory(tally) for tally in run.tallies}
         names = list(self._stories)
         self._focus = next((names.index(n) for n in names if n in self._interactive), 0)
         for note in past:
             if note.seat in self._stories:
-                self._stories[note.seat].take(note)
+                self._stories[note.seat].recall(note)
         if self._interactive:
             self._controls.pace = None
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from bisect import bisect_right
-from collections.abc import Iterator
-from dataclasses import fields
-from itertools import accumulate
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Mapping
+from dataclasses import fields, replace
+from itertools import islice
 from typing import Any
 
 from wsap_core.errors import StorageError, WireError, WsapError
@@ -14,53 +14,46 @@ from wsap_core.host import PluginHost
 from wsap_core.protocol import Achievement, Action, ActionResult, Observation
 from wsap_core.protocol.wire import Codec
 from wsap_core.seams.agent import DecisionInfo, Usage
-from wsap_core.specs import AdapterSpec, EpisodeSummary
+from wsap_core.seams.context import derive_seed
+from wsap_core.specs import AdapterSpec
 from wsap_core.untrusted import single_line
+from wsap_nexus.runs.reading import Tell, silent, with_progress
 from wsap_nexus.runs.replay_order import IN_ORDER, in_order_made
-from wsap_nexus.store.records import EventRecord, RunRecord
+from wsap_nexus.runs.tally import SeatTally
+from wsap_nexus.runs.totals import TotalsIndex
+from wsap_nexus.runs.trajectory import TrajectoryHash, is_chained
+from wsap_nexus.store.records import EventRecord, RunRecord, RunStatus
 from wsap_nexus.store.repository import Repository
-from wsap_nexus.terminal.spending import Spent
+from wsap_nexus.terminal.spending import Spent, spending_of, spending_of_seats
 from wsap_nexus.terminal.story import KEPT, Note, SeatScene, Stage, note_of, numbers
 
-
-def read_notes(repository: Repository, run_id: str) -> Iterator[Note]:
-    """Give the recorded steps of a run in short, in the order in which they were made, in bounded memory.
-
-    Raises:
-        WireError: an event is not what a step looks like.
-    """
-    counts: dict[str, int] = {}
-    for event in in_order_made(repository.read_events(run_id, kinds=IN_ORDER)):
-        yield _note(event, counts)
+_KEPT_PARTS = 8
+"""Parts of a run, between two totals, that are kept in memory."""
+_WINDOW = 2_000
+"""Steps of all seats, at most, among which the last of each are looked for."""
 
 
 def note_of_event(event: EventRecord) -> Note:
-    """Return one recorded step in short, numbered as the step itself says.
+    """Return one recorded step in short.
 
     Raises:
         WireError: the event is not what a step looks like.
     """
-    return _note(event, {event.seat or "": event.step or 0})
-
-
-def _note(event: EventRecord, counts: dict[str, int]) -> Note:
     data = event.data
     try:
         line, decision = data["step"], data["decision"] or {}
-        seat = str(line["seat"])
-        # Numbers count in the order of the log, so that they are right even where a step says nothing of its own.
-        counts[seat] = counts.get(seat, 0) + 1
         result = line["result"]
         action = Action(str(line["action"]["name"]), dict(line["action"]["parameters"]), data["reasoning"])
         short = ActionResult(
             bool(result["success"]), str(result["message"]), float(result["reward"]),
             [str(name) for name in result["achievements"]], bool(result["done"]),
         )  # fmt: skip
+        seat, number = str(line["seat"]), (event.step or 0) + 1
         forced = bool(decision.get("forced", False))
         info = _info(decision) if decision else None
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise WireError(f"Event {event.seq} of run {event.run_id!r} is not a step: {error}.") from None
-    return note_of(seat, event.episode, counts[seat], action, short, forced=forced, seq=event.seq, info=info)
+    return note_of(seat, event.episode, number, action, short, forced=forced, seq=event.seq, info=info)
 
 
 def _info(decision: dict[str, Any]) -> DecisionInfo:
@@ -74,46 +67,102 @@ def _info(decision: dict[str, Any]) -> DecisionInfo:
     )
 
 
+def last_notes(repository: Repository, run_id: str, seats: int) -> list[Note]:
+    """Return the last steps of a run of so many seats, oldest first: as many as are shown of each.
+
+    Raises:
+        WireError: an event is not what a step looks like.
+    """
+    last = repository.last_event(run_id)
+    # A step comes with a choice and at times an observation.
+    first = 0 if last is None else max(0, last.seq - 3 * KEPT * seats)
+    return [note_of_event(event) for event in repository.read_events(run_id, from_seq=first, kinds=("step",))]
+
+
 class Recording:
-    """A recorded run, ready to be looked at at any step. Position 0 is before the first step.
+    """A recorded run, ready to be looked at at any step; it is read in parts. Position 0 is before the first step.
 
     Args:
         repository: where it is.
         run: the run.
         host: the plugins, which know the game's own kinds of observation; without the game's
             plugin what they add is not shown.
+        tell: told of the progress where the run has to be read whole, as it has no totals.
     """
 
-    def __init__(self, repository: Repository, run: RunRecord, host: PluginHost) -> None:
+    def __init__(self, repository: Repository, run: RunRecord, host: PluginHost, *, tell: Tell = silent) -> None:
         self.run = run
         self._repository = repository
         self.spec, self._codec, self.remark = _game(run, host)
         """`remark` says what can't be shown, and why; empty if all can."""
-        self.notes: list[Note] = list(read_notes(repository, run.id))
-        self.seats: tuple[tuple[str, str], ...] = _seats(run, self.notes)
+        self.seats: tuple[tuple[str, str], ...] = _seats(run)
         """(name, agent) of every seat."""
-        self._by_seat: dict[str, list[int]] = {name: [] for name, _ in self.seats}
-        self._rewards: dict[str, list[float]] = {name: [] for name, _ in self.seats}
-        for index, note in enumerate(self.notes):
-            totals = self._rewards.setdefault(note.seat, [])
-            totals.append((totals[-1] if totals else 0.0) + note.reward)
-            self._by_seat.setdefault(note.seat, []).append(index)
-        self._spent = list(accumulate(self.notes, _spent, initial=Spent()))
-        self._achieved = [i for i, note in enumerate(self.notes) if note.achievements]
-        self._plans = [
-            (event.seq, event.seat or "", tuple(single_line(line) for line in event.data.get("plan", ())))
-            for event in repository.read_events(run.id, kinds=("plan",))
-        ]
+        self._index = TotalsIndex(repository, run.id, self._new_tallies)
+        self._tell = tell
+        self._parts: dict[int, tuple[dict[str, SeatTally], list[Note]]] = {}
         self._first: dict[str, Observation | None] = {}
 
     def __len__(self) -> int:
-        return len(self.notes)
+        return self._index.steps
+
+    def notes(self, first: int, last: int) -> Iterator[Note]:
+        """Give the steps from the `first` to the `last`, counted from 1.
+
+        Raises:
+            WireError: an event is not what a step looks like.
+        """
+        first = max(1, first)
+        index = self._index.before(first - 1)
+        skip = first - 1 - self._index.positions[index]
+        if len(self.seats) == 1:
+            steps = self._index.events(index, ("step",), skip=skip)
+        else:
+            events = with_progress(self._index.events(index, IN_ORDER), self._repository, self.run.id, self._tell)
+            steps = islice(in_order_made(events), skip, None)
+        return map(note_of_event, islice(steps, max(0, last + 1 - first)))
+
+    def _part(self, index: int) -> tuple[dict[str, SeatTally], list[Note]]:
+        """Return the totals at an index, and the steps from there to the next."""
+        if index not in self._parts:
+            tallies = self._index.read(index).tallies
+            last = next(iter(self._index.seqs[index + 1 : index + 2]), None)
+            events = list(self._index.events(index, (*IN_ORDER, "decision"), last=last))
+            # What decisions have come to take since, such as for a summary by the memory.
+            amended = {(e.seat, (e.step or 0) + 1): _info(e.data) for e in events if e.kind == "decision"}
+            notes = [note_of_event(event) for event in in_order_made(e for e in events if e.kind != "decision")]
+            notes = [replace(note, info=amended.get((note.seat, note.number), note.info)) for note in notes]
+            while len(self._parts) >= _KEPT_PARTS:
+                self._parts.pop(next(iter(self._parts)))
+            self._parts[index] = tallies, notes
+        return self._parts[index]
+
+    def _tallies(self, position: int) -> dict[str, SeatTally]:
+        """Return the totals after so many steps."""
+        self._index.complete(self._tell)
+        index = self._index.before(position)
+        totals, notes = self._part(index)
+        tallies = {name: tally.copy() for name, tally in totals.items()}
+        for note in notes[: position - self._index.positions[index]]:
+            tally = tallies.setdefault(note.seat, SeatTally(note.seat, self.run.agent))
+            if note.episode != tally.episode:
+                for each in tallies.values():
+                    each.begin_episode(note.episode, derive_seed(self.run.seed, note.episode))
+            tally.count(note.reward, note.achievements, done=note.done, info=note.info)
+        return tallies
+
+    def _new_tallies(self) -> dict[str, SeatTally]:
+        chained = is_chained(self.run.config)
+        return {name: SeatTally(name, agent, hash=TrajectoryHash(chained=chained)) for name, agent in self.seats}
 
     def stage(self, position: int, focus: int = 0) -> Stage:
         """Return the run as it was after so many steps, of all seats together."""
-        position = max(0, min(position, len(self.notes)))
-        scenes = tuple(self._scene(name, agent, position, whole=i == focus % len(self.seats))
-                       for i, (name, agent) in enumerate(self.seats))  # fmt: skip
+        position = max(0, min(position, len(self)))
+        tallies = self._tallies(position)
+        notes = self._window(position)
+        scenes = tuple(
+            self._scene(tallies[name], [n for n in notes if n.seat == name][-KEPT:], whole=i == focus % len(self.seats))
+            for i, (name, _) in enumerate(self.seats)
+        )
         spec = self.spec
         catalogue: tuple[Achievement, ...] = spec.achievements if spec is not None else ()
         return Stage(
@@ -124,9 +173,18 @@ class Recording:
             scenes,
             focus,
             catalogue,
-            self.scores(position),
-            spending=self.spending(position),
+            self._scores(tallies),
+            spending=spending_of_seats(list(tallies.values())),
         )
+
+    def _window(self, position: int) -> list[Note]:
+        """Return the last steps of all seats before a position, among which those that are shown are found."""
+        first = max(0, position - min(_WINDOW, KEPT * len(self.seats)))
+        found: list[Note] = []
+        for index in range(self._index.before(first), self._index.before(position) + 1):
+            start = self._index.positions[index]
+            found += self._part(index)[1][max(0, first - start) : position - start]
+        return found
 
     def observation(self, note: Note) -> Observation:
         """Return what the seat saw after a step.
@@ -141,50 +199,56 @@ class Recording:
 
     def next_achievement(self, position: int) -> int | None:
         """Return the position after the next step that unlocked something, or None."""
-        return next((i + 1 for i in self._achieved if i + 1 > position), None)
+        self._index.complete(self._tell)
+        here = self._index.before(position)
+        if found := self._achieved(here, position, len(self)):
+            return found[0]
+        past = self._index.unlocking(here) + len(self._achieved(here, 0, position))
+        later = range(here + 1, len(self._index.seqs))
+        index = here + bisect_right(later, past, key=self._index.unlocking)
+        found = self._achieved(index, position, len(self))
+        return found[0] if found else None
 
     def previous_achievement(self, position: int) -> int | None:
         """Return the position after the last step before this one that unlocked something, or None."""
-        return next((i + 1 for i in reversed(self._achieved) if i + 1 < position), None)
+        self._index.complete(self._tell)
+        here = self._index.before(max(0, position - 1))
+        if found := self._achieved(here, 0, position - 1):
+            return found[-1]
+        earlier = range(here + 1)
+        index = bisect_left(earlier, self._index.unlocking(here), key=self._index.unlocking) - 1
+        found = self._achieved(index, 0, position - 1) if index >= 0 else []
+        return found[-1] if found else None
 
-    def scores(self, position: int) -> tuple[tuple[str, float, str], ...]:
-        """Return the game's metrics over the first steps; nothing where the game is not installed."""
+    def _achieved(self, index: int, after: int, last: int) -> list[int]:
+        """Return the positions after steps of a part that unlocked something, later than one and up to another."""
+        positions = enumerate(self._part(index)[1], start=self._index.positions[index] + 1)
+        return [position for position, note in positions if note.achievements and after < position <= last]
+
+    def _scores(self, tallies: Mapping[str, SeatTally]) -> tuple[tuple[str, float, str], ...]:
+        """Return the game's metrics; nothing where the game is not installed."""
         if self.spec is None:
             return ()
-        episodes = self._episodes(position)
+        episodes = [episode for tally in tallies.values() for episode in tally.all_episodes()]
         try:
             return tuple((m.name, m.of(episodes), m.unit) for m in self.spec.score_metrics)
         except WsapError:
             return ()
 
-    def spending(self, position: int) -> Spent:
-        """Return what language models took over the first steps, as it was recorded with each."""
-        return self._spent[max(0, min(position, len(self.notes)))]
+    def spending(self) -> Spent:
+        """Return what language models took over the whole run, as it was recorded."""
+        if self.run.summary is not None and self.run.status is not RunStatus.RUNNING:
+            return replace(spending_of(self.run.summary), tokens_per_second=None)
+        return spending_of_seats(list(self._tallies(len(self)).values()))
 
-    def _episodes(self, position: int) -> list[EpisodeSummary]:
-        found: dict[tuple[str, int], dict[str, Any]] = {}
-        for note in self.notes[:position]:
-            entry = found.setdefault((note.seat, note.episode), {"steps": 0, "reward": 0.0, "names": set(), "done": 0})
-            entry["steps"] += 1
-            entry["reward"] += note.reward
-            entry["names"].update(note.achievements)
-            entry["done"] = note.done
-        return [
-            EpisodeSummary(0, e["steps"], e["reward"], tuple(sorted(e["names"])), bool(e["done"]), seat, episode)
-            for (seat, episode), e in found.items()
-        ]
-
-    def _scene(self, name: str, agent: str, position: int, *, whole: bool) -> SeatScene:
-        indices = self._by_seat.get(name, [])
-        count = bisect_right(indices, position - 1)
-        if not count:
-            first = self._first_observation(name) if whole else None
-            return SeatScene(name, agent, first, maxima=numbers(first) if first is not None else {})
-        notes = tuple(self.notes[i] for i in indices[max(0, count - KEPT) : count])
-        last = notes[-1]
-        observation = self.observation(last) if whole else None
+    def _scene(self, tally: SeatTally, notes: list[Note], *, whole: bool) -> SeatScene:
+        name, agent = tally.name, tally.agent
         start = self._first_observation(name) if whole else None
         maxima = numbers(start) if start is not None else {}
+        if not tally.steps:
+            return SeatScene(name, agent, start, maxima=maxima)
+        last = notes[-1] if notes else None
+        observation = self.observation(last) if whole and last is not None else None
         for key, value in (numbers(observation) if observation is not None else {}).items():
             maxima[key] = max(value, maxima.get(key, value))
         return SeatScene(
@@ -192,29 +256,20 @@ class Recording:
             agent,
             observation,
             None,
-            last.number,
-            last.episode,
-            self._rewards[name][count - 1],
-            notes,
-            self._unlocked(name, last.episode, position),
+            tally.steps,
+            tally.episode,
+            tally.reward,
+            tuple(notes),
+            tally.unlocked,
             maxima,
-            last.done,
-            self._plan(name, last.seq),
+            tally.done,
+            () if last is None else self._plan(name, last.seq),
         )
 
     def _plan(self, seat: str, seq: int) -> tuple[str, ...]:
         """Return what a seat's agent last said it would do, before an event."""
-        said = [lines for number, who, lines in self._plans if who == seat and number < seq]
-        return said[-1] if said else ()
-
-    def _unlocked(self, seat: str, episode: int, position: int) -> dict[str, int]:
-        found: dict[str, int] = {}
-        for index in self._achieved:
-            note = self.notes[index]
-            if index < position and note.seat == seat and note.episode == episode:
-                for name in note.achievements:
-                    found.setdefault(name, note.number)
-        return found
+        event = self._repository.last_event(self.run.id, "plan", seat=seat, before=seq)
+        return () if event is None else tuple(single_line(line) for line in event.data.get("plan", ()))
 
     def _first_observation(self, seat: str) -> Observation | None:
         if seat not in self._first:
@@ -226,13 +281,6 @@ class Recording:
     def _decode(self, data: Any) -> Observation:
         # Any: what was recorded; decoding validates it.
         return self._codec.decode(Observation, data, where="recorded observation")
-
-
-def _spent(before: Spent, note: Note) -> Spent:
-    info = note.info or DecisionInfo(forced=note.forced)
-    usage = before.usage + info.usage if info.usage.calls else before.usage
-    decisions = before.decisions + (not info.continued)
-    return Spent(usage, decisions, before.repaired + info.repaired, before.forced + info.forced)
 
 
 def _game(run: RunRecord, host: PluginHost) -> tuple[AdapterSpec | None, Codec, str]:
@@ -248,12 +296,11 @@ def _game(run: RunRecord, host: PluginHost) -> tuple[AdapterSpec | None, Codec, 
         return None, Codec(), f"Shown without what the game adds: {error}"
 
 
-def _seats(run: RunRecord, notes: list[Note]) -> tuple[tuple[str, str], ...]:
+def _seats(run: RunRecord) -> tuple[tuple[str, str], ...]:
     planned = run.config.get("seats")
-    seats: dict[str, str] = {}
-    for seat in planned if isinstance(planned, list) else ():
-        if isinstance(seat, dict) and "name" in seat:
-            seats[str(seat["name"])] = str(seat.get("agent", run.agent))
-    for note in notes:
-        seats.setdefault(note.seat, run.agent)
+    seats = {
+        str(seat["name"]): str(seat.get("agent", run.agent))
+        for seat in (planned if isinstance(planned, list) else ())
+        if isinstance(seat, dict) and "name" in seat
+    }
     return tuple(seats.items()) or (("", run.agent),)

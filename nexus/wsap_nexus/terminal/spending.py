@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from wsap_core.errors import WsapError
 from wsap_core.seams.agent import NO_USAGE, Usage
 
 if TYPE_CHECKING:
     from wsap_nexus.runs.run import Run
+    from wsap_nexus.runs.tally import SeatTally
 
 # Any, in this module: summaries as they were recorded.
 
@@ -58,17 +58,21 @@ def spending_of(summary: Mapping[str, Any], *, planned: int | None = None) -> Sp
 
 def spending_so_far(run: Run) -> Spent:
     """Return what a run has taken up to now."""
-    try:
-        summary = run.summary()
-    except WsapError:
-        return Spent()  # a game's own score failed; what was taken is still in the log
+    steps, planned = sum(tally.steps for tally in run.tallies), planned_steps(run)
+    return replace(
+        spending_of_seats(run.tallies),
+        tokens_per_second=None if run.meter is None else run.meter.tokens_per_second,
+        progress=steps / planned if planned else None,
+    )
+
+
+def spending_of_seats(seats: Sequence[SeatTally]) -> Spent:
+    """Return what seats have taken, from their totals."""
     return Spent(
-        sum((seat.usage for seat in summary.seats), NO_USAGE),
-        sum(seat.steps - seat.continued for seat in summary.seats),
-        sum(seat.repaired for seat in summary.seats),
-        sum(seat.forced for seat in summary.seats),
-        summary.tokens_per_second,
-        summary.steps / planned if (planned := planned_steps(run)) else None,
+        sum((seat.usage for seat in seats), NO_USAGE),
+        sum(seat.steps - seat.continued for seat in seats),
+        sum(seat.repaired for seat in seats),
+        sum(seat.forced for seat in seats),
     )
 
 

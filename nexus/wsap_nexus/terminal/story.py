@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from wsap_core.protocol import Achievement, Action, ActionResult, Observation, View
 from wsap_core.seams.agent import DecisionInfo
 from wsap_core.untrusted import single_line
+from wsap_nexus.runs.tally import SeatTally
 from wsap_nexus.terminal.spending import Spent
 
 KEPT = 200
@@ -138,21 +139,20 @@ class SeatStory:
     """Follows one seat, step after step, and tells how it stands.
 
     Args:
-        name: the seat.
-        agent: who plays.
+        past: the seat with its totals so far.
     """
 
-    def __init__(self, name: str, agent: str) -> None:
-        self.name = name
-        self.agent = agent
+    def __init__(self, past: SeatTally) -> None:
+        self.name = past.name
+        self.agent = past.agent
         self.observation: Observation | None = None
         self.plan: tuple[str, ...] = ()
         self._notes: deque[Note] = deque(maxlen=KEPT)
-        self._steps = 0
-        self._episode = 0
-        self._reward = 0.0
-        self._done = False
-        self._unlocked: dict[str, int] = {}
+        self._steps = past.steps
+        self._episode = past.episode
+        self._reward = past.reward
+        self._done = past.done
+        self._unlocked = dict(past.unlocked)
         self._maxima: dict[str, float] = {}
 
     def take(self, note: Note, observation: Observation | None = None) -> None:
@@ -167,6 +167,10 @@ class SeatStory:
             self._unlocked.setdefault(name, note.number)
         if observation is not None:
             self.see(observation)
+
+    def recall(self, note: Note) -> None:
+        """Take in a step that is counted already."""
+        self._notes.append(note)
 
     def see(self, observation: Observation) -> None:
         """Take in what the seat sees."""

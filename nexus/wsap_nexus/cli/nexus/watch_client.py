@@ -18,13 +18,14 @@ from wsap_nexus.cli.nexus.nexus_http import NexusHttp
 from wsap_nexus.cli.nexus.report import AgentRow, WorldLine, agent_rows, worlds_of
 from wsap_nexus.hub.place import GAME
 from wsap_nexus.hub.prune import size_of
+from wsap_nexus.runs.tally import SeatTally
 from wsap_nexus.store.database import Database
 from wsap_nexus.store.events import Names, NexusEvent
 from wsap_nexus.store.nexus_store import NexusStore, Transaction
 from wsap_nexus.store.records import RunRecord
 from wsap_nexus.store.repository import Repository
 from wsap_nexus.store.tables import METADATA
-from wsap_nexus.terminal.recorded import _game, _note
+from wsap_nexus.terminal.recorded import _game, note_of_event
 from wsap_nexus.terminal.story import Note, SeatStory, Stage
 
 KEPT = 200
@@ -151,11 +152,9 @@ class Following:
         self._repository = repository
         self.spec, self._codec, self.remark = _game(run, host)
         """`remark` says what can't be shown and why."""
-        self._story = SeatStory(seat, run.agent)
-        self._counts: dict[str, int] = {}
+        self._story = SeatStory(SeatTally(seat, run.agent))
         last = repository.last_event(run.id)
         self._next = max(0, last.seq - _LONG) if last is not None and last.seq > _LONG else 0
-        self._part = self._next > 0
         for event in repository.read_events(run.id, to_seq=64, kinds=("observation",), seat=seat):
             self._story.see(self._decode(event.data))
             break
@@ -166,9 +165,7 @@ class Following:
         seen: Any = None  # Any: an observation as JSON
         seat = self._story.name
         for event in self._repository.read_events(self.run.id, from_seq=self._next, kinds=("step",), seat=seat):
-            if self._part:
-                self._counts[seat], self._part = max(0, (event.step or 1) - 1), False
-            note = _note(event, self._counts)
+            note = note_of_event(event)
             self._story.take(note)
             new.append(note)
             seen, self._next = event, event.seq + 1
