@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wsap_core import Action, ActionAvailability, ActionDef, ActionSpace, Observation, ParamDef
+from wsap_core import Action, ActionAvailability, ActionDef, ActionSpace, Observation, ParamDef, Possible
 from wsap_core.authoring.typed import typed_action
-from wsap_nexus.terminal.keymap import RESERVED, Line, completions, keymap, why_not
+from wsap_nexus.terminal.keymap import RESERVED, Line, completions, keymap, typed_choice, why_not
 from wsap_nexus.terminal.keys import KeyDecoder
 
 ROOM = ActionSpace(
@@ -160,6 +160,47 @@ def test_tab_completes_one_thing_after_the_other() -> None:
     assert completions("control ", TOWN) == ["control Ann", "control Bob Fox", "control Cid"]
     assert completions("control Bob Fox ", TOWN) == ["control Bob Fox Ann", "control Bob Fox Cid"]
     assert completions("control bob fox c", TOWN) == ["control bob fox Cid"]
+
+
+def test_the_cursor_moves_in_a_typed_line() -> None:
+    line = Line()
+    line.begin("speak Helo, Ann")
+    for key in (*("left",) * 6, "l"):
+        line.press(key, ROOM)
+    assert line.text == "speak Hello, Ann"
+    for key in ("home", "delete", "S", "end", "!", "right"):
+        line.press(key, ROOM)
+    assert line.text == "Speak Hello, Ann!"
+    assert line.at == len(line.text)
+    for key in ("home", "left", "backspace"):
+        line.press(key, ROOM)
+    assert (line.text, line.at) == ("Speak Hello, Ann!", 0)
+    assert line.press("enter", ROOM) == "Speak Hello, Ann!"
+    assert (line.text, line.at, line.open) == ("", 0, False)
+
+
+@given(st.lists(st.sampled_from(["a", "space", "left", "right", "home", "end", "backspace", "delete", "esc", "tab"])))
+def test_whatever_is_pressed_the_cursor_stays_in_the_line(keys: list[str]) -> None:
+    line = Line(open=True)
+    for key in keys:
+        line.press(key, ROOM)
+        assert 0 <= line.at <= len(line.text)
+
+
+@pytest.mark.parametrize(
+    ("typed", "reason"),
+    [
+        ("whisper Player 1 hi", "expected one of Ann"),
+        ("control Ann Cid", "control is not possible now: you are no Witch."),
+        ("contro Ann", "There is no action 'contro' here. There are: whisper."),
+    ],
+)
+def test_a_refusal_names_only_what_can_be_chosen_now(typed: str, reason: str) -> None:
+    now = [Possible("whisper", choices={"player": ("Ann",)}), ActionAvailability("control", False, "you are no Witch")]
+    action, said = typed_choice(typed, TOWN, Observation(available_actions=now))
+    assert action is None
+    assert reason in said
+    assert "Player 10" not in said
 
 
 def test_tab_goes_through_what_fits() -> None:

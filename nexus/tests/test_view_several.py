@@ -10,7 +10,7 @@ import pytest
 from rich.console import Console, RenderableType
 from rich.text import Text
 
-from wsap_core import Action, ActionAvailability, ActionDef, ActionSpace, Observation, ParamDef
+from wsap_core import Action, ActionAvailability, ActionDef, ActionResult, ActionSpace, Observation, ParamDef
 from wsap_core.host import PluginHost
 from wsap_core.protocol import TOOL, ChatBlock, ChatLine, TableBlock, TextBlock, View
 from wsap_core.seams.services import Services
@@ -19,12 +19,12 @@ from wsap_nexus.runs.plan import RunPlan, SeatPlan
 from wsap_nexus.runs.session import resolve_specs, unrecorded
 from wsap_nexus.terminal.blocks import draw_block
 from wsap_nexus.terminal.live import LiveView
-from wsap_nexus.terminal.panels import actions, table_of_seats
+from wsap_nexus.terminal.panels import Scroll, actions, table_of_seats
 from wsap_nexus.terminal.plain import summary_lines
 from wsap_nexus.terminal.question import Question
 from wsap_nexus.terminal.screen import Look, compose, last_picture
 from wsap_nexus.terminal.stacked import Stacked
-from wsap_nexus.terminal.story import Note, SeatScene, Stage
+from wsap_nexus.terminal.story import Note, SeatScene, Stage, note_of
 
 
 def drawn(thing: RenderableType, width: int, height: int) -> list[str]:
@@ -141,8 +141,29 @@ def test_who_waits_for_others_is_not_told_the_time_of_its_own_last_turn() -> Non
 
 def test_what_came_of_the_last_deed_is_told_whole_to_who_did_it() -> None:
     scene = SeatScene("p-1", "human", notes=(a_note("lookup", "one two three four five six"),))
-    assert [line.plain for line in actions(scene, 20, 9, whole=True)][1:] == ["  one two three four", "  five six"]
+    assert [line.plain for line in actions(scene, 20, 9, scroll=Scroll())][1:] == ["  one two three four", "  five six"]
     assert len(actions(scene, 20, 9)) == 2
+
+
+def test_a_lookup_that_is_too_long_for_its_panel_scrolls() -> None:
+    told = "\n".join(f"Player {n}: died on day {n}" for n in range(1, 31))
+    note = note_of("p-1", 0, 1, Action("graveyard"), ActionResult(True, told))
+    scene, scroll = SeatScene("p-1", "human", notes=(note,)), Scroll()
+
+    def shown() -> list[str]:
+        return [line.plain.strip() for line in actions(scene, 60, 8, scroll=scroll)]
+
+    assert shown()[:2] == ["1 graveyard", "Player 1: died on day 1"]
+    assert shown()[-1] == "lines 1 to 7 of 31; PgUp and PgDn scroll"
+    seen = set(shown())
+    for _ in range(9):
+        assert scroll.press("pagedown")
+        seen |= set(shown())
+    assert set(told.splitlines()) <= seen
+    assert shown()[-2:] == ["Player 30: died on day 30", "lines 25 to 31 of 31; PgUp and PgDn scroll"]
+    assert scroll.press("pageup")
+    assert shown()[-1] == "lines 18 to 24 of 31; PgUp and PgDn scroll"
+    assert not scroll.press("up")
 
 
 def test_the_end_of_a_game_for_several_stays_with_all_of_its_picture() -> None:

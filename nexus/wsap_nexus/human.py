@@ -7,12 +7,12 @@ import sys
 from collections.abc import Callable
 from typing import Protocol, runtime_checkable
 
-from wsap_core.authoring.typed import typed_action
 from wsap_core.errors import UsageError
 from wsap_core.protocol import Action, ActionResult, ActionSpace, Goal, Observation
 from wsap_core.seams.context import Context
 from wsap_core.untrusted import single_line, strip_control
-from wsap_nexus.terminal.keymap import why_not
+from wsap_llm.reply.schema import legal_actions
+from wsap_nexus.terminal.keymap import typed_choice
 from wsap_nexus.terminal.keys import has_keyboard
 
 
@@ -79,15 +79,14 @@ class LineChooser:
             UsageError: the standard input has ended.
         """
         self.say(observation.to_text())
-        possible = [a.name for a in space.actions if not why_not(Action(a.name), observation)]
-        self.say(f"{single_line(seat)}, what do you do? " + ", ".join(possible))
+        possible = ", ".join(action.name for action in legal_actions(space, observation))
+        self.say(f"{single_line(seat)}, what do you do? {possible}")
         while True:
             line = await _read_line()
             if not line:
                 raise UsageError("The agent 'human' has nobody to ask any more: the standard input has ended.")
-            action, reason = typed_action(line, space)
-            reason = reason or (why_not(action, observation) if action is not None else "")
-            if action is not None and not reason:
+            action, reason = typed_choice(line, space, observation)
+            if action is not None:
                 return action
             self.say(reason)
 

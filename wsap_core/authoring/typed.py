@@ -49,6 +49,9 @@ def _parameters(definition: ActionDef, rest: str) -> tuple[dict[str, object], st
         found, left = in_order(needed, rest)
         if found and not left:
             return dict(found), ""
+        missing = next((p for p in needed if p.name not in found), None)
+        if missing is not None and (choices := missing.choices()) is not None and "=" not in left.partition(" ")[0]:
+            return {}, f"{definition.name}: {left!r} names no {missing.name} (expected one of {', '.join(choices)})."
     try:
         words = shlex.split(rest)
     except ValueError as error:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from wsap_core.authoring.typed import in_order
+from wsap_core.authoring.typed import in_order, typed_action
 from wsap_core.protocol import Action, ActionSpace, Observation
 from wsap_core.untrusted import single_line
+from wsap_llm.reply.schema import legal_actions
 
 RESERVED = frozenset("qm?:/\t")
 """Keys that the view itself takes."""
@@ -33,7 +34,9 @@ KEYS = (
 KEYS_OF_PLAYERS = (
     (":", "type an action: its name, then its parameters in order"),
     ("Tab", "while typing: complete, and step through what is possible now"),
+    ("arrows", "while typing: move the cursor; Home and End, too"),
     ("Esc", "while typing: cancel"),
+    ("PgUp, PgDn", "scroll in what came of the last action"),
     ("a letter", "the action that has this letter beside it"),
     ("m", "the game's picture or the map"),
     ("q", "stop; the run can be resumed"),
@@ -116,6 +119,21 @@ def why_not(action: Action, observation: Observation) -> str:
     return f"{action.name} is not possible now: {single_line(found.reason) or 'the game does not say why'}."
 
 
+def typed_choice(text: str, space: ActionSpace, observation: Observation) -> tuple[Action | None, str]:
+    """Return the action that a person typed, or None with the reason, which names only what is possible now.
+
+    Args:
+        text: what was typed.
+        space: all actions there are.
+        observation: what the person sees.
+    """
+    action, reason = typed_action(text, ActionSpace(legal_actions(space, observation)))
+    if action is not None:
+        return action, ""
+    name = single_line(text).partition(" ")[0]
+    return None, (why_not(Action(name), observation) if space.find(name) is not None else "") or reason
+
+
 @dataclass
 class Line:
     """What a person is typing."""
@@ -123,7 +141,13 @@ class Line:
     text: str = ""
     open: bool = False
     """Whether keys go into the line."""
+    at: int = 0
+    """Where the cursor is: before so many characters."""
     _cycle: list[str] = field(default_factory=list)
+
+    def begin(self, text: str = "") -> None:
+        """Open the line with some text, the cursor at its end."""
+        self.text, self.at, self.open = text, len(text), True
 
     def press(self, key: str, space: ActionSpace) -> str | None:
         """Take a key; return the whole line once it is finished with Enter."""
@@ -132,24 +156,37 @@ class Line:
             return None
         self._cycle = []
         if key == "enter":
-            done, self.text, self.open = self.text, "", False
+            done, self.text, self.at, self.open = self.text, "", 0, False
             return done
         if key == "esc":
-            self.text, self.open = "", False
-        elif key == "backspace":
-            self.text = self.text[:-1]
-        elif key == "space":
-            self.text += " "
-        elif len(key) == 1 and len(self.text) < LONGEST_LINE:
-            self.text += key
+            self.text, self.at, self.open = "", 0, False
+        elif key in _MOVES:
+            self.at = max(0, min(_MOVES[key](self.at), len(self.text)))
+        elif key == "backspace" and self.at:
+            self.at -= 1
+            self.text = self.text[: self.at] + self.text[self.at + 1 :]
+        elif key == "delete":
+            self.text = self.text[: self.at] + self.text[self.at + 1 :]
+        elif (typed := " " if key == "space" else key) and len(typed) == 1 and len(self.text) < LONGEST_LINE:
+            self.text = self.text[: self.at] + typed + self.text[self.at :]
+            self.at += 1
         return None
 
     def _complete(self, space: ActionSpace) -> None:
         if not self._cycle:
             self._cycle = completions(self.text, space)
         if self._cycle:
-            self.text = self._cycle[0]
+            self.begin(self._cycle[0])
             self._cycle = [*self._cycle[1:], self._cycle[0]]
+
+
+_MOVES: Mapping[str, Callable[[int], int]] = {
+    "left": lambda at: at - 1,
+    "right": lambda at: at + 1,
+    "home": lambda at: 0,
+    "end": lambda at: LONGEST_LINE,
+}
+"""Key -> where it moves the cursor."""
 
 
 def by_action(keys: Mapping[str, str]) -> dict[str, str]:

@@ -28,6 +28,7 @@ from wsap_nexus.runs.run import Run
 from wsap_nexus.terminal import keys
 from wsap_nexus.terminal.blocks import map_of
 from wsap_nexus.terminal.keymap import KEYS, KEYS_OF_PLAYERS, LINE_ASKED, LINE_WAITING, LINE_WATCHING
+from wsap_nexus.terminal.panels import Scroll
 from wsap_nexus.terminal.picture import can_decode
 from wsap_nexus.terminal.question import Question
 from wsap_nexus.terminal.screen import SMALLEST, Look, compose, fits, last_picture
@@ -92,6 +93,7 @@ class LiveView:
         self._focus = 0
         self._frame = False
         self._help = False
+        self._scroll = Scroll()
         self._remark = ""
         self._question: Question | None = None
         self._held = False
@@ -166,7 +168,7 @@ class LiveView:
         if self._help:
             self._help = False
             return
-        if self._question is not None and self._question.press(key):
+        if (self._interactive and self._scroll.press(key)) or (self._question and self._question.press(key)):
             return
         controls = self._controls
         if key == "q":
@@ -251,6 +253,9 @@ class LiveView:
             self._console.print(whole)  # how a game of several ended is read by all of them
         else:
             self._console.print(compose(stage, width, rows, self._look()), height=rows)
+        for note in (seat.notes[-1] for seat in stage.seats if seat.name in self._interactive and seat.notes):
+            if note.done:
+                self._console.print(Text(f"{single_line(note.seat)}: {note.message}", "bold"))
 
     async def _draw(self, live: Live) -> None:
         size = None
@@ -308,12 +313,14 @@ class LiveView:
             # Decided on what was seen before; only the last observation is looked at.
             story.take(taken.note, taken.observation)
             story.plan = taken.plan
+            if taken.note.seat in self._interactive:
+                self._scroll.at = 0
 
     def screen(self, width: int, height: int) -> RenderableType:
         """Return the whole screen as it is now."""
         look = self._look()
         if self._question is not None:
-            look = replace(look, prompt=self._question.lines)
+            look = replace(look, prompt=self._question.lines, scroll=self._scroll)
         return compose(self.stage(), width, height, look)
 
     def _look(self) -> Look:

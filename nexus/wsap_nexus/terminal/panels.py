@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 import textwrap
 from collections import Counter
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 from rich.cells import cell_len, set_cell_size
 from rich.text import Text
@@ -13,7 +14,7 @@ from rich.text import Text
 from wsap_core.protocol import Achievement, EmbodiedObservation, Observation
 from wsap_core.untrusted import single_line
 from wsap_nexus.terminal.spending import brief, packed, parts, rate
-from wsap_nexus.terminal.story import Note, SeatScene, Stage, folded
+from wsap_nexus.terminal.story import LONGEST_MESSAGE, Note, SeatScene, Stage, folded
 
 VITALS = {
     "health": "#e05a5a",
@@ -95,12 +96,42 @@ def inventory(observation: Observation | None, width: int) -> list[Text]:
     return lines or [Text("nothing", "dim")]
 
 
-def actions(scene: SeatScene, width: int, height: int, *, whole: bool = False) -> list[Text]:
+@dataclass
+class Scroll:
+    """How far a person has scrolled in what came of the last action."""
+
+    at: int = 0
+    """Lines above what is shown; drawing brings it back to where there is something."""
+    page: int = 1
+    """Lines that are shown at once."""
+
+    def press(self, key: str) -> bool:
+        """Take a key; return whether it scrolls."""
+        if key in ("pageup", "pagedown"):
+            self.at = max(0, self.at + (self.page if key == "pagedown" else -self.page))
+        return key in ("pageup", "pagedown")
+
+    def window(self, lines: Sequence[Text], height: int) -> list[Text]:
+        """Return as many lines as there is room for, the last of them saying where these are."""
+        if len(lines) <= height:
+            self.at = 0
+            return list(lines)
+        self.page = max(1, height - 1)
+        self.at = min(self.at, len(lines) - self.page)
+        shown = f"lines {self.at + 1} to {self.at + self.page} of {len(lines)}; PgUp and PgDn scroll"
+        return [*lines[self.at : self.at + self.page], Text(f"  {shown}", "dim", no_wrap=True, overflow="ellipsis")]
+
+
+def actions(scene: SeatScene, width: int, height: int, *, scroll: Scroll | None = None) -> list[Text]:
     """Return the last actions, newest at the bottom, in at most `height` lines.
 
-    Where there is room each action's reasoning gets a line of its own below it. `whole` tells all that came of the
-    newest, however long that is: to who did it.
+    Where there is room each action's reasoning gets a line of its own below it. With `scroll` all that came of the
+    newest is told, however long that is: to who did it.
     """
+    if scroll is not None and scene.notes:
+        newest = _entry(scene.notes[-1], 1, width, newest=True, room=LONGEST_MESSAGE, whole=True)
+        if len(newest) > height:
+            return scroll.window(newest, height)
     lines: list[list[Text]] = []
     left = height
     shown = folded(scene.notes)
@@ -109,8 +140,9 @@ def actions(scene: SeatScene, width: int, height: int, *, whole: bool = False) -
         # A reason is said once, where it begins, and again for the step that was just taken.
         said = index > 0 and lines != [] and shown[index - 1][0].reasoning == note.reasoning
         entry = _entry(
-            replace(note, reasoning="") if said else note, count, width, newest=not lines, room=left, whole=whole
-        )
+            replace(note, reasoning="") if said else note, count, width, newest=not lines, room=left,
+            whole=scroll is not None,
+        )  # fmt: skip
         if left < len(entry):
             break
         left -= len(entry)
@@ -130,10 +162,10 @@ def _entry(note: Note, count: int, width: int, *, newest: bool, room: int, whole
     for name in note.achievements:
         head.append(f" ★ {name}", "bold yellow")
     lines = [head]
-    if note.message and cell_len(head.plain) + len(note.message) + 2 <= width:
-        head.append(f"  {note.message}", "dim")
-    elif note.message and room > 1 and newest and whole:
-        told = textwrap.wrap(note.message, max(10, width - 2))
+    if not note.whole and cell_len(head.plain) + len(note.message) + 2 <= width:
+        head.append(f"  {note.message}" if note.message else "", "dim")
+    elif room > 1 and newest and whole:
+        told = [part for line in (note.whole or note.message).splitlines() for part in textwrap.wrap(line, width - 2)]
         lines += [Text(f"  {line}", no_wrap=True, overflow="ellipsis") for line in told]
     elif note.message and room > 1 and newest:
         lines.append(Text(f"      {note.message}", "dim", no_wrap=True, overflow="ellipsis"))

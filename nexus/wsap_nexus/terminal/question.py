@@ -8,11 +8,10 @@ import textwrap
 from rich.cells import cell_len, set_cell_size
 from rich.text import Text
 
-from wsap_core.authoring.typed import typed_action
 from wsap_core.protocol import TOOL, Action, ActionSpace, Observation
 from wsap_core.untrusted import single_line
 from wsap_llm.reply.schema import legal_actions
-from wsap_nexus.terminal.keymap import Line, by_action, keymap, why_not
+from wsap_nexus.terminal.keymap import Line, by_action, keymap, typed_choice, why_not
 
 ASIDE = frozenset({TOOL, "avatar", "meta", "message"})
 """Categories of actions that are named after the deeds: what is looked up, and what every world has."""
@@ -47,14 +46,15 @@ class Question:
         if self.line.open:
             typed = self.line.press(key, self._open if key == "tab" else self._space)
             if typed is not None:
-                action, self.reason = typed_action(typed, self._space)
+                action, self.reason = typed_choice(typed, self._space, self.observation)
                 if action is not None:
                     self._choose(action)
                 if self.reason and typed.strip():  # to be mended, not typed anew
-                    self.line.text, self.line.open = typed, True
+                    self.line.begin(typed)
             return True
         if key in (":", "/"):
-            self.line.open, self.reason = True, ""
+            self.line.begin()
+            self.reason = ""
             return True
         name = self._keys.get(key)
         if name is None:
@@ -78,7 +78,8 @@ class Question:
             cell = Text(no_wrap=True, overflow="ellipsis")
             cell.append(signs.get(action.name, ":"), "bold yellow" if can else "dim")
             cell.append(f" {single_line(action.name)}", "" if can else "dim strike")
-            (impossible if not can else tools if action.category in ASIDE else deeds).append(cell)
+            if not action.unlisted or (can and not action.is_tool):
+                (impossible if not can else tools if action.category in ASIDE else deeds).append(cell)
         if len(impossible) > MOST_IMPOSSIBLE:
             impossible = [Text(f"{len(impossible)} more are not possible now", "dim")]
         rest = [*_flowing(tools, width), *_flowing(impossible, width)]
@@ -91,10 +92,13 @@ class Question:
             return reason or [Text(ask, "dim", no_wrap=True, overflow="ellipsis")]
         hint = "  Tab completes, Esc leaves"
         room = max(10, width - 4)
-        typed = single_line(self.line.text) + (" " if self.line.text.endswith(" ") else "")
-        if cell_len(typed) > room:  # what is typed now is at its end
-            typed = "…" + set_cell_size(typed[::-1], room - 1)[::-1]
-        line = Text.assemble((": ", "bold yellow"), (typed, "bold"), ("▏", "blink"), no_wrap=True)
+        before, after = self.line.text[: self.line.at], self.line.text[self.line.at :]
+        room_after = min(cell_len(after), room // 3)  # most of the room is for what stands before the cursor
+        if cell_len(before) > room - room_after:
+            before = "…" + set_cell_size(before[::-1], room - room_after - 1)[::-1]
+        if cell_len(after) > room - cell_len(before):
+            after = set_cell_size(after, room - cell_len(before) - 1) + "…"
+        line = Text.assemble((": ", "bold yellow"), (before, "bold"), ("▏", "blink"), (after, "bold"), no_wrap=True)
         return [*reason, line.append(hint, "dim") if cell_len(line.plain + hint) <= width else line]
 
 

@@ -44,6 +44,8 @@ class Look:
     """No colours: characters have to tell everything."""
     help: Sequence[tuple[str, str]] = ()
     """Keys and what they do, shown over everything while not empty."""
+    scroll: panels.Scroll | None = None
+    """How far a person who plays has scrolled in what came of its last action."""
     prompt: Callable[[int], Sequence[Text]] | None = None
     """Gives what a person at the keyboard is asked, as lines of so many cells; shown in place of the achievements."""
 
@@ -254,7 +256,7 @@ def _right(stage: Stage, width: int, height: int, look: Look, *, with_inventory:
         left -= len(carried) + 2
     bottom, bottom_rows = _bottom(stage, inner, left, look)
     rows_for_actions = left - bottom_rows
-    lines = panels.actions(seat, inner, rows_for_actions - 2, whole=look.prompt is not None)
+    lines = panels.actions(seat, inner, rows_for_actions - 2, scroll=look.scroll)
     parts.append(Layout(_panel(_lines(lines), "Last actions"), size=rows_for_actions))
     if bottom is not None:
         parts.append(Layout(bottom, size=bottom_rows))

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from wsap_core.protocol import Achievement, Action, ActionResult, Observation, View
 from wsap_core.seams.agent import DecisionInfo
-from wsap_core.untrusted import single_line
+from wsap_core.untrusted import single_line, strip_control
 from wsap_nexus.runs.tally import SeatTally
 from wsap_nexus.terminal.spending import Spent
 
@@ -18,7 +18,10 @@ KEPT = 200
 NOTHING_SPENT = Spent()
 
 LONGEST_REASON = 500
-"""Characters of an agent's reasoning, or of a message, that are kept for showing."""
+"""Characters of an agent's reasoning, or of a message in short, that are kept for showing."""
+
+LONGEST_MESSAGE = 20_000
+"""Characters of a whole message that are kept for showing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +46,8 @@ class Note:
     """Its event in the log; -1 for a step that is not read from there."""
     info: DecisionInfo | None = None
     """How the decision came about, where that was recorded."""
+    whole: str = ""
+    """The message on all its lines, where it is longer than `message`."""
 
 
 def note_of(
@@ -57,6 +62,8 @@ def note_of(
     info: DecisionInfo | None = None,
 ) -> Note:
     """Return a step in short, its texts on one line and no longer than is shown."""
+    message = single_line(result.message)[:LONGEST_REASON]
+    whole = strip_control(result.message).strip()[:LONGEST_MESSAGE]
     return Note(
         seat,
         episode,
@@ -64,13 +71,14 @@ def note_of(
         action_text(action.name, action.parameters),
         single_line(action.reasoning or "")[:LONGEST_REASON],
         result.success,
-        single_line(result.message)[:LONGEST_REASON],
+        message,
         result.reward,
         tuple(single_line(name) for name in result.achievements),
         result.done,
         forced,
         seq,
         info,
+        "" if whole == message else whole,
     )
 
 

@@ -109,6 +109,8 @@ def _fitted(title: str, lines: Sequence[str], budget: int, day: int) -> Sequence
 
 def where_it_stands(knowledge: Knowledge, names: Sequence[str]) -> str:
     """Return the current part of the day, for the player."""
+    if knowledge.winners is not None:
+        return f"The game is over: you have {'won' if knowledge.player in knowledge.winners else 'lost'}."
     phase, rules = knowledge.phase, knowledge.rules
     needed = len(knowledge.living()) // 2 + 1
     if phase == "nomination":

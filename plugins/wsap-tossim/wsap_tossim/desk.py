@@ -10,8 +10,9 @@ from wsap_core.errors import ConfigError
 from wsap_core.untrusted import sanitize
 from wsap_tossim.description import phases_of, role_sheet
 from wsap_tossim.engine.findings import GROUPS
-from wsap_tossim.engine.model import Option, Role
-from wsap_tossim.engine.roles import ROLES, role_named
+from wsap_tossim.engine.model import Faction, Option, Role
+from wsap_tossim.engine.roles import role_named
+from wsap_tossim.engine.setups import roles_of
 from wsap_tossim.event_text import listed, quoted, sentence
 from wsap_tossim.knowledge import Knowledge
 from wsap_tossim.text_budget import newest
@@ -103,7 +104,7 @@ def _roles(given: Given, knows: Knowledge, names: Sequence[str], options: Sequen
 
 def _alignments(given: Given, knows: Knowledge, names: Sequence[str], options: Sequence[Option]) -> str:
     kinds: dict[str, list[str]] = {}
-    for role in ROLES.values():
+    for role in roles_of(knows.slots):
         kinds.setdefault(str(role.category or role.faction), []).append(role.name)
     return "\n".join(f"{kind}: {', '.join(roles)}" for kind, roles in kinds.items())
 
@@ -120,9 +121,10 @@ def _attributes(given: Given, knows: Knowledge, names: Sequence[str], options: S
 
 
 def _victory(given: Given, knows: Knowledge, names: Sequence[str], options: Sequence[Option]) -> str:
-    goals = dict.fromkeys(f"{role.name}: {role.goal}" for role in ROLES.values() if role.faction != "Town")
-    town = next(role.goal for role in ROLES.values() if role.faction == "Town")
-    return "\n".join([f"Town: {town}", *goals])
+    goals: dict[str, None] = {}
+    for role in roles_of(knows.slots):
+        goals[f"{role.name if role.faction is Faction.NEUTRAL else role.faction}: {role.goal}"] = None
+    return "\n".join(goals)
 
 
 def _graveyard(given: Given, knows: Knowledge, names: Sequence[str], options: Sequence[Option]) -> str:

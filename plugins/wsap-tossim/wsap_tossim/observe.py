@@ -2,17 +2,38 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from wsap_core.protocol import Goal, Location
 from wsap_tossim.context import turn_text
 from wsap_tossim.description import role_sheet
 from wsap_tossim.engine.game import Game
+from wsap_tossim.engine.model import Role, Verb
+from wsap_tossim.knowledge import Knowledge
 from wsap_tossim.observation import TownObservation, news_of, options_of
 from wsap_tossim.options import TownOptions
 from wsap_tossim.place import Place
 from wsap_tossim.tool_use import barred, hint
-from wsap_tossim.verbs import availability, deeds_of
+from wsap_tossim.verbs import DAY_VERBS, availability, deeds_of, does
 
 __all__ = ["observed"]
+
+
+def _why_not(knows: Knowledge, role: Role, verb: Verb) -> str:
+    """Return why a player can't do something now, by what it knows."""
+    if not does(verb, knows.rules, role):
+        return "no action of yours"
+    if verb is Verb.WAIT or not knows.alive:
+        return "not now"
+    if (verb in DAY_VERBS) is knows.by_night:
+        return "it is night" if knows.by_night else "only at night"
+    if verb in (Verb.SPEAK, Verb.WHISPER) and knows.blackmailed:
+        return "you are blackmailed"
+    if verb in (Verb.VOTE, Verb.UNVOTE):
+        return "you have no vote to take back" if knows.phase == "nomination" else "not in this part of the day"
+    if verb in (Verb.GUILTY, Verb.INNOCENT, Verb.ABSTAIN):
+        return "you judge nobody now"
+    return "not now"
 
 
 def observed(options: TownOptions, game: Game, place: Place, *, described: str | None = None) -> TownObservation:
@@ -37,7 +58,7 @@ def observed(options: TownOptions, game: Game, place: Place, *, described: str |
         current_goals=(Goal("win", one.role.goal, "main", "done" if player in (knows.winners or ()) else ""),),
         step=place.turns,
         time_of_day="night" if knows.by_night else "day",
-        available_actions=availability(able, names, not_now, options.rules),
+        available_actions=availability(able, names, not_now, options.rules, partial(_why_not, knows, one.role)),
         context=turn_text(
             knows,
             names,

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from wsap_core.protocol import TOOL, Action, ActionAvailability, ActionDef, ActionSpace, ParamDef, Possible
 from wsap_tossim.engine.bids import BIDS
 from wsap_tossim.engine.model import Choice, Option, Role, Verb
 from wsap_tossim.engine.rules import CLASSIC, RuleSet
 
-__all__ = ["action_space", "availability", "choice_of", "to_action"]
+__all__ = ["DAY_VERBS", "action_space", "availability", "choice_of", "deeds_of", "does", "to_action"]
 
 _NEEDS: Mapping[Verb, tuple[str, tuple[str, ...], str]] = {
     Verb.SPEAK: ("Say something to all", (), "what to say"),
@@ -59,7 +59,7 @@ _NEEDS: Mapping[Verb, tuple[str, tuple[str, ...], str]] = {
 }
 """Verb -> what it does, the names of its targets, and what its words are (empty for none)."""
 DAY = {"type": ["integer", "string"], "minimum": 1, "maximum": 999, "maxLength": 20}
-_DAY = frozenset(list(Verb)[: list(Verb).index(Verb.JAIL)])
+DAY_VERBS = frozenset(list(Verb)[: list(Verb).index(Verb.JAIL)])
 
 TOOLS: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "check_will": ("The will of a dead player, as it was revealed", ("player",)),
@@ -120,8 +120,8 @@ def action_space(
         parameters = [_one_of(name, "a player", names) for name in targets]
         if words:
             parameters.append(_spoken(words, rules.longest_will if verb is Verb.FORGE else rules.longest_text))
-        category = "day" if verb in _DAY else "night"
-        unlisted = role is not None and not _does(verb, rules, role)
+        category = "day" if verb in DAY_VERBS else "night"
+        unlisted = role is not None and not does(verb, rules, role)
         actions.append(ActionDef(verb.value, summary, parameters, (), category, unlisted))
     for name, (summary, needs) in TOOLS.items():
         own = {"text": _spoken("the words", min(500, rules.longest_will))} if name == "summarise_day" else {}
@@ -135,7 +135,7 @@ def _played(verb: Verb, rules: RuleSet) -> bool:
     return verb not in BIDS or rules.floor == "bids"
 
 
-def _does(verb: Verb, rules: RuleSet, role: Role) -> bool:
+def does(verb: Verb, rules: RuleSet, role: Role) -> bool:
     """Return whether a player with this role can ever do something under these rules, as long as it has the role."""
     if verb in _OF_ROLES:
         name, switch = _OF_ROLES[verb]
@@ -165,7 +165,11 @@ def deeds_of(role: Role) -> str:
 
 
 def availability(
-    options: Sequence[Option], names: Sequence[str], barred: Mapping[str, str], rules: RuleSet = CLASSIC
+    options: Sequence[Option],
+    names: Sequence[str],
+    barred: Mapping[str, str],
+    rules: RuleSet = CLASSIC,
+    why_not: Callable[[Verb], str] = lambda verb: "not now",
 ) -> tuple[ActionAvailability, ...]:
     """Return the available actions.
 
@@ -174,6 +178,7 @@ def availability(
         names: of the players.
         barred: tool -> why it can't be used now; all others can, if there is anything to do at all.
         rules: of the game.
+        why_not: gives the reason why a verb is not possible now.
     """
     by_verb = {option.verb: option for option in options}
     found: list[ActionAvailability] = []
@@ -182,7 +187,7 @@ def availability(
             continue
         option = by_verb.get(verb)
         if option is None:
-            found.append(ActionAvailability(verb.value, False, "not now"))
+            found.append(ActionAvailability(verb.value, False, why_not(verb) if options else "not your turn"))
         elif option.slots:
             choices = {t: tuple(names[p] for p in slot) for t, slot in zip(targets, option.slots, strict=True)}
             found.append(Possible(verb.value, choices=choices))

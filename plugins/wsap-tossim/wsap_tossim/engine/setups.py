@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from wsap_core.errors import ConfigError
@@ -12,7 +12,7 @@ from wsap_tossim.engine.model import Category, Faction, Role
 from wsap_tossim.engine.roles import ROLES, role_named
 from wsap_tossim.engine.victory import side_of
 
-__all__ = ["FEWEST", "MODES", "MOST", "Setup", "deal", "setup"]
+__all__ = ["FEWEST", "MODES", "MOST", "Setup", "deal", "roles_of", "setup"]
 
 FEWEST, MOST = 5, 15
 ANY = "Any"
@@ -105,6 +105,16 @@ def deal(chosen: Setup, seed: int) -> list[Role]:
             rng.shuffle(roles)
             return roles
     raise ConfigError(f"The role list {', '.join(chosen.slots)} leaves only one side alive, so there is no game.")
+
+
+def roles_of(slots: Iterable[str]) -> list[Role]:
+    """Return the roles that somebody can have in a game with this list, at the start or later."""
+    found = {role.name for slot in slots for role in ((ROLES[slot],) if slot in ROLES else _pool(slot))}
+    for before, after in (("Executioner", "Jester"), ("Vampire Hunter", "Vigilante")):
+        found |= {after} if before in found else set()
+    if any(ROLES[name].faction is Faction.MAFIA for name in found):
+        found.add("Mafioso")
+    return [role for role in ROLES.values() if role.name in found]
 
 
 def _numbered(mode: str) -> tuple[str, ...]:

@@ -6,9 +6,11 @@ import json
 from typing import Any
 
 import pytest
+from turn_kit import Scene
 
 from wsap_core.cli.app import run
 from wsap_core.worlds.world import World
+from wsap_tossim.desk import look_up
 from wsap_tossim.engine.roles import ROLES
 from wsap_tossim.options import TownOptions, seat_name
 from wsap_tossim.plugin import wsap_adapters
@@ -67,3 +69,31 @@ def test_a_model_reads_what_its_role_can_do(
     for other in ROLES.values():
         for verb in other.verbs:
             assert (f"- {verb.value}(" in system or f"- {verb.value}:" in system) is (verb in ROLES[role].verbs), verb
+
+
+def test_a_refusal_says_why() -> None:
+    scene = Scene("Sheriff", "Citizen", "Citizen", "Citizen", "Jailor", "Mafioso", first_day="vote")
+
+    def reasons(day: int, phase: str, player: int) -> dict[str, str]:
+        seen = scene.play(day, phase, player).shown(player)
+        return {a.name: a.reason for a in seen.available_actions or () if not a.available}
+
+    morning = reasons(1, "discussion", 1)
+    assert morning["vote"] == "not in this part of the day"
+    assert morning["interrogate"] == "only at night"
+    assert morning["guilty"] == "you judge nobody now"
+    assert morning["maul"] == morning["reveal"] == "no action of yours"
+    assert reasons(1, "nomination", 1)["unvote"] == "you have no vote to take back"
+    assert reasons(1, "night", 1)["speak"] == "it is night"
+
+
+def test_the_tools_speak_of_the_roles_of_this_game() -> None:
+    scene = Scene("Sheriff", "Doctor", "Citizen", "Citizen", "Executioner", "Framer")
+    knows = scene.town().knowledge(0)
+    goals, kinds = (look_up(tool, {}, knows, scene.options.names, ()) for tool in ("victory_conditions", "alignments"))
+    assert [line.partition(":")[0] for line in goals.splitlines()] == ["Town", "Mafia", "Executioner", "Jester"]
+    for told in (goals, kinds):
+        assert "Jester" in told
+        assert "Vampire" not in told
+        assert "Werewolf" not in told
+    assert "Mafia Killing: Mafioso" in kinds, "the Framer may become one"
