@@ -147,3 +147,22 @@ def test_the_command_line_tells_it_in_words_in_json_and_by_its_exit_status(
     assert err == f"Error: Not all of 5 episodes were played: {told}.\n"
     assert main(["play", "--resume", "last", "--episodes", "7"]) == 2
     assert "leave out --episodes" in capsys.readouterr().err
+
+
+def test_the_first_line_and_the_list_of_runs_say_how_long_a_run_is(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("WSAP_HOME", str(tmp_path))
+    told = {
+        ("echo",): "one episode",
+        ("echo", "--steps", "3"): "3 steps",
+        ("echo", "--episodes", "2", "--steps", "30"): "2 episodes or 30 steps",
+        ("matrix", "--steps", "3"): "3 steps and the rest of the episode",
+    }
+    for words, length in told.items():
+        main(["play", *words])
+        assert f"seed 0, {length}, recorded as" in capsys.readouterr().out
+    assert main(["runs", "--json"]) == 0
+    rows = json.loads(capsys.readouterr().out)
+    found = [(row["step_limit"], row["episode_limit"], row["cut_off"] and row["cut_off"]["steps"]) for row in rows]
+    assert found == [(3, None, None), (30, 2, 10), (3, None, 3), (None, None, None)]

@@ -65,6 +65,7 @@ def header(run: Run) -> str:
     recorded = f"recorded as {run.run_id}" if run.run_id is not None else "not recorded"
     limits = ((plan.episodes, "episode"), (plan.steps, "step"))
     length = " or ".join(plural(limit, what) for limit, what in limits if limit is not None) or "one episode"
+    length += " and the rest of the episode" if plan.steps is not None and run.whole_episodes else ""
     played_as = f" as {' and '.join(plan.identities.values())}" if plan.identities else ""
     return f"{run.spec.display_title}, {plan.agent_label}{played_as}, seed {plan.seed}, {length}, {recorded}"
 

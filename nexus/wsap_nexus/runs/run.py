@@ -224,14 +224,11 @@ class Run:
         """Return whether a seat has made as many decisions as the plan allows."""
         return self.plan.steps is not None and any(t.steps >= self.plan.steps for t in self._tallies.values())
 
-    def _seat_limit(self) -> int | None:
-        """Return the number of decisions after which a seat is stopped even in the middle of an episode.
-
-        Seats that wait for each other play the episode to its end, so that all of them get what it pays.
-        """
+    @property
+    def whole_episodes(self) -> bool:
+        """Whether a step limit lets the open episode come to its end: so it does where seats wait for each other."""
         together = len(self.plan.seats) > 1 and self.spec.timing != "free"
-        whole = together and not self.spec.persistent and not self._venue.one_episode
-        return self.plan.steps if self.plan.steps is None or not whole else self.plan.steps + OVERTIME
+        return together and not self.spec.persistent and not self._venue.one_episode
 
     async def _set_up(self) -> None:
         """Make the world and the agents, and restore them from the checkpoint."""
@@ -267,7 +264,7 @@ class Run:
                 self._tallies[seat_plan.name],
                 self._recorder,
                 self._seat_controls.get(seat_plan.name, self.controls),
-                limit=self._seat_limit(),
+                limit=None if plan.steps is None else plan.steps + OVERTIME * self.whole_episodes,
                 deadline=self.spec.deadline if len(plan.seats) > 1 and not spec.interactive else None,
                 history=self._past.history.get(seat_plan.name),
                 order=order,
