@@ -18,7 +18,7 @@ from wsap_nexus.api import play, read_run, resume_run
 from wsap_nexus.runs.controls import Controls
 from wsap_nexus.runs.loop import StepTaken
 from wsap_nexus.runs.plan import RunPlan, plan_seats
-from wsap_nexus.runs.session import start
+from wsap_nexus.runs.session import start, unrecorded
 from wsap_nexus.runs.store import open_store
 from wsap_nexus.runs.tally import CutOff, RunSummary
 
@@ -118,11 +118,17 @@ def test_a_stopped_run_is_resumed_to_all_of_its_episodes(host: PluginHost, datab
     assert (resumed.trajectory_hash, resumed.cut_off) == (whole.trajectory_hash, None)
 
 
-def test_a_plan_that_an_older_version_recorded_has_one_episode_or_its_steps(host: PluginHost) -> None:
-    for steps, asked in ((None, 1), (9, None)):
-        config = RunPlan("echo", plan_seats(host.games.get("echo")), steps=steps).to_config()
-        del config["episodes"]
-        assert RunPlan.from_config(config).asked_episodes == asked
+@pytest.mark.parametrize(("steps", "taken"), [(None, 4), (7, 7)])
+def test_a_plan_that_an_older_version_recorded_is_played_as_it_was(
+    steps: int | None, taken: int, host: PluginHost
+) -> None:
+    spec = host.games.get("matrix")
+    config = RunPlan("matrix", plan_seats(spec), steps=steps, options=PENNIES).to_config()
+    del config["episodes"]
+    plan = RunPlan.from_config(config)
+    assert plan.to_config() == config
+    summary = asyncio.run(unrecorded(plan, host).play())
+    assert [seat.steps for seat in summary.seats] == [taken, taken]
 
 
 @pytest.mark.parametrize("episodes", [0, -1, 1.5, True, "3"])

@@ -52,6 +52,9 @@ class RunPlan:
     """Whether the trajectory hash is chained from step to step; False for runs recorded by earlier versions."""
     episodes: int | None = None
     """Episodes; None for as many as the steps allow, or for one where these are not limited either."""
+    whole: bool = True
+    """Whether a step limit lets the open episode of several seats come to its end; False for runs recorded by earlier
+    versions."""
 
     def __post_init__(self) -> None:
         if not _is_whole(self.seed) or not 0 <= self.seed <= SEED_LIMIT:
@@ -106,7 +109,7 @@ class RunPlan:
             ],
             "seed": self.seed,
             "steps": self.steps,
-            "episodes": self.episodes,
+            **({"episodes": self.episodes} if self.whole else {}),
             "options": redacted(self.options),
             "snapshot_every": self.snapshot_every,
             **({CHAINED_KEY: CHAINED} if self.chained else {}),
@@ -126,6 +129,7 @@ class RunPlan:
                 seed=config["seed"],
                 steps=config["steps"],
                 episodes=config.get("episodes"),
+                whole="episodes" in config,
                 options=config["options"],
                 snapshot_every=config["snapshot_every"],
                 chained=is_chained(config),

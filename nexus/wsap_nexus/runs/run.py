@@ -221,14 +221,15 @@ class Run:
         return self._used_up() or (asked is not None and self._episode + 1 >= asked)
 
     def _used_up(self) -> bool:
-        """Return whether a seat has made as many decisions as the plan allows."""
-        return self.plan.steps is not None and any(t.steps >= self.plan.steps for t in self._tallies.values())
+        """Return whether a seat has made as many decisions as the plan allows; for an older plan, whether all have."""
+        limit, enough = self.plan.steps, any if self.plan.whole else all
+        return limit is not None and enough(tally.steps >= limit for tally in self._tallies.values())
 
     @property
     def whole_episodes(self) -> bool:
         """Whether a step limit lets the open episode come to its end: so it does where seats wait for each other."""
         together = len(self.plan.seats) > 1 and self.spec.timing != "free"
-        return together and not self.spec.persistent and not self._venue.one_episode
+        return together and self.plan.whole and not self.spec.persistent and not self._venue.one_episode
 
     async def _set_up(self) -> None:
         """Make the world and the agents, and restore them from the checkpoint."""
