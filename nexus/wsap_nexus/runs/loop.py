@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-import inspect
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
-from wsap_core.errors import PluginError, RecordMismatchError, WsapError
+from wsap_core.errors import PluginError, RecordMismatchError
 from wsap_core.protocol import Action, ActionResult, Observation
 from wsap_core.seams.agent import NO_USAGE, Agent, DecisionInfo, LooksBack, ReflectionInfo, UsesDefault, UsesVision
 from wsap_core.untrusted import single_line
 from wsap_core.worlds import GAME_OVER, Outcome
+from wsap_nexus.runs.asking import ask
 from wsap_nexus.runs.controls import Controls
 from wsap_nexus.runs.forced import ForcedStreak
 from wsap_nexus.runs.goals import GoalWatch
@@ -394,16 +394,4 @@ class SeatLoop:
         return action, False
 
     async def _ask(self, question: Callable[[], T | Awaitable[T]]) -> T:
-        try:
-            answer: Any = question()  # Any: an agent's methods may be synchronous or not
-            if inspect.isawaitable(answer):
-                answer = await answer
-        except (WsapError, TimeoutError, asyncio.CancelledError):
-            raise
-        except Exception as error:
-            detail = single_line(error)[:300] or "no message"
-            raise PluginError(
-                f"The agent {self.tally.agent!r} in seat {self.seat.agent_id!r} raised {type(error).__name__}: {detail}"
-            ) from error
-        value: T = answer
-        return value
+        return await ask(question, f"The agent {self.tally.agent!r} in seat {self.seat.agent_id!r}")
