@@ -24,8 +24,8 @@ EVERY = 60.0
 WINDOW = 360
 """Measurements that the growth is taken from, the newest ones: those of six hours."""
 
-_LONGEST_PAUSE = 30.0
-# Seconds between two looks for room, at most.
+_SOON, _LONGEST_PAUSE = 5.0, 30.0
+# Where the disk is full again within the first, in seconds, looks for room become rarer, up to the second.
 
 _LOG = logging.getLogger(__name__)
 
@@ -72,7 +72,7 @@ class StorageWatch:
         self._limit = limit
         self._room = asyncio.Event()
         self._room.set()
-        self._since = self._until = -EVERY
+        self._since = self._until = -_SOON
         self._pause = TRY_AGAIN
         self._grown: deque[tuple[float, int]] = deque(maxlen=WINDOW)
         self._used = 0
@@ -116,7 +116,7 @@ class StorageWatch:
         self._live.full = why
         self._since = time.monotonic()
         # What is too large for the little room that there was is not tried every second.
-        self._pause = min(2 * self._pause, _LONGEST_PAUSE) if self._since - self._until < EVERY else TRY_AGAIN
+        self._pause = min(2 * self._pause, _LONGEST_PAUSE) if self._since - self._until < _SOON else TRY_AGAIN
         self._room.clear()
         for controls in self._live.controls.values():
             controls.hold()
