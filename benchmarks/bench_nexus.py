@@ -1,6 +1,6 @@
 """The nexus: how long a transit takes, how soon it serves with much behind it, and how many it lets play at once.
 
-    python benchmarks/bench_nexus.py [--case transit|start|load] [--quick] [--json]
+    python benchmarks/bench_nexus.py [--case transit|start|wake|load] [--quick] [--json]
 
 transit   One agent goes from Crafter through the nexus into Crafter again, its world being saved and woken each
           time. Told is the time from the last decision in one world to the moment when it is in the next, less
@@ -9,6 +9,9 @@ transit   One agent goes from Crafter through the nexus into Crafter again, its 
 start     A database with 10,000 agents, 1,000,000 events of the nexus and 1,000,000 events of runs. Told is the
           time from starting a process to the first answer over HTTP, the slowest of the answers in the ten
           seconds after it, and memory. The limit: 3 s to the first answer.
+wake      2,000 agents that wander, in a nexus that is started with all games. Told is the time from its first answer
+          over HTTP until each of them lives (its visit has begun, and it sees what is around it), and until each has
+          decided; beside it the processor time of that, and the answers meanwhile. The limit: 15 s until all live.
 load      1,000 agents are registered, 800 of them idle in the nexus, 200 in Crafter with a model behind HTTP that
           answers after 1 s, everything recorded. Told is what share of the ideal (one decision for each agent in
           each second) is reached. The limit: 95 %.
@@ -20,6 +23,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import contextlib
 import json
 import os
 import resource
@@ -32,7 +36,7 @@ import tempfile
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -52,10 +56,11 @@ from wsap_nexus.runs.loop import StepTaken
 from wsap_nexus.runs.store import open_store
 from wsap_nexus.store.entities import EXTERNAL, EntryRequest, Policy, WorldRecord
 from wsap_nexus.store.events import NexusEvent, OtherEvent
+from wsap_nexus.store.nexus_store import NexusStore
 from wsap_nexus.worlds.port import LocalWorld
 
 LIMITS: Mapping[str, tuple[str, float]] = {
-    "transit": ("median_ms", 50.0), "start": ("seconds", 3.0), "load": ("of_ideal", 0.95),
+    "transit": ("median_ms", 50.0), "start": ("seconds", 3.0), "wake": ("alive_s", 15.0), "load": ("of_ideal", 0.95),
 }  # fmt: skip
 TIMED = ("begin", "restore", "snapshot", "admit", "release", "create_avatar", "open_seat", "avatars", "close")
 
@@ -190,18 +195,8 @@ def start(agents: int, events: int, folder: str) -> dict[str, Any]:
     """Start a nexus over a full database in a process of its own, and return how soon it answers."""
     database = str(Path(folder) / "full.db")
     fill(database, agents, events)
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    command = [sys.executable, "-m", "wsap_core", "nexus", "start", "--port", str(port), "--database", database]
     began = time.perf_counter()
-    environ = {**os.environ, "WSAP_HOME": folder}
-    process = subprocess.Popen(command, env=environ, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
-    try:
-        while not _answers(port):
-            if process.poll() is not None:
-                raise RuntimeError(f"the nexus ended: {process.stderr.read() if process.stderr else ''}")
-            time.sleep(0.02)
+    with serving(folder, database) as (process, port):
         seconds = time.perf_counter() - began
         first = _memory(process.pid)
         times = []
@@ -220,11 +215,65 @@ def start(agents: int, events: int, folder: str) -> dict[str, Any]:
             "database_mb": round(Path(database).stat().st_size / 2**20),
             "only_importing_s": _bare(),
         }
+
+
+@contextlib.contextmanager
+def serving(folder: str, database: str) -> Iterator[tuple[subprocess.Popen[str], int]]:
+    """Start a nexus in a process of its own, and give that and its port once it answers."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    command = [sys.executable, "-m", "wsap_core", "nexus", "start", "--port", str(port), "--database", database]
+    environ = {**os.environ, "WSAP_HOME": folder}
+    process = subprocess.Popen(command, env=environ, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    try:
+        while not _answers(port):
+            if process.poll() is not None:
+                raise RuntimeError(f"the nexus ended: {process.stderr.read() if process.stderr else ''}")
+            time.sleep(0.02)
+        yield process, port
     finally:
         process.kill()
         process.wait()
         if process.stderr:
             process.stderr.close()
+
+
+# --- wake -------------------------------------------------------------------------------------------
+
+
+def wake(agents: int, folder: str) -> dict[str, Any]:
+    """Start a nexus with many agents, and return how soon all live, and have decided."""
+    database = str(Path(folder) / "many.db")
+    with open_store(database) as store, NexusStore(store.database).change() as book:
+        for number in range(agents):
+            book.register(f"agent-{number:05d}", policies={"nexus": Policy("wanderer")})
+    with serving(folder, database) as (process, port), contextlib.closing(sqlite3.connect(database)) as reader:
+        began, used = time.perf_counter(), _processor(process.pid)
+        found: dict[str, float] = {}
+        times = []
+        while "decided_s" not in found:
+            asked = time.perf_counter()
+            _answers(port)
+            times.append(time.perf_counter() - asked)
+            for name, query in (
+                ("alive", "SELECT count(*) FROM run WHERE game = 'nexus'"),
+                ("decided", "SELECT count(DISTINCT seat) FROM event WHERE kind = 'step'"),
+            ):
+                if f"{name}_s" not in found and reader.execute(query).fetchone()[0] >= agents:
+                    found[f"{name}_s"] = round(time.perf_counter() - began, 2)
+                    found[f"{name}_cpu_s"] = round(_processor(process.pid) - used, 2)
+            time.sleep(0.1)
+        return {
+            "agents": agents, **found, "answer_ms": round(statistics.median(times) * 1000, 1),
+            "slowest_answer_ms": round(max(times) * 1000, 1), "memory_mb": _memory(process.pid),
+        }  # fmt: skip
+
+
+def _processor(pid: int) -> float:
+    """Return how many seconds of the processor a process has taken."""
+    row = Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
+    return (int(row[11]) + int(row[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def _answers(port: int) -> bool:
@@ -307,6 +356,8 @@ def one_case(case: str, *, quick: bool) -> dict[str, Any]:
             return asyncio.run(transit(20 if quick else 300, database))
         if case == "start":
             return start(200 if quick else 10_000, 5_000 if quick else 1_000_000, folder)
+        if case == "wake":
+            return wake(100 if quick else 2_000, folder)
         agents, playing, seconds = (40, 10, 3.0) if quick else (1_000, 200, 20.0)
         with server(1.0, reply("crafter"), 1) as port:
             return asyncio.run(load(agents, playing, 1.0, seconds, port, database))

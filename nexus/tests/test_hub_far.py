@@ -262,7 +262,10 @@ def where(served: Served, agent: str) -> dict[str, str]:
         return {record.item.item_id: record.place for record in book.items(agent)}
 
 
-def test_an_agent_notices_nothing_when_its_game_is_started_anew(tmp_path: Path, game: Process) -> None:
+def test_an_agent_notices_nothing_when_its_game_is_started_anew(
+    tmp_path: Path, game: Process, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(http_lines, "BACK", PATIENCE)  # a start takes as long as it takes
     with nexus_with(tmp_path, game) as served, served.register("eve") as eve:
         give(served, "eve")
         arrived = eve.post("/nexus/transit/enter", json={"agent_id": "eve", "game": "far-quarry"}).json()

@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from urllib.parse import urlsplit
 
+import httpx2
 import pytest
 from wire_server import Served, problem, serving
 
@@ -50,6 +51,16 @@ def test_a_connection_on_which_no_head_of_a_request_comes_is_closed(tmp_path: Pa
                 slow.sendall(begun)
                 assert rest(slow) == b""
         until_it_answers(served)  # whoever asks at once, if this machine lets them
+
+
+def test_an_idle_connection_is_kept_for_longer_than_clients_keep_it_and_then_closed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert timeouts.KEEP_ALIVE > 2 * (httpx2.Limits().keepalive_expiry or 0.0)
+    monkeypatch.setattr(timeouts, "KEEP_ALIVE", 0)
+    with serving(tmp_path) as served, connected(served) as idle:
+        idle.sendall(b"GET /nexus/health HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
+        assert rest(idle).startswith(b"HTTP/1.1 200")
 
 
 def test_an_answer_may_take_longer_than_the_head_of_a_request(tmp_path: Path) -> None:

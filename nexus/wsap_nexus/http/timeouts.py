@@ -18,6 +18,9 @@ from wsap_nexus.http.refusals import TooManyConnectionsError
 
 OWN_FILES = 256
 """Open files reserved for the nexus itself: its database, its workers, remote games."""
+KEEP_ALIVE = 30
+"""Seconds until an idle connection is closed: well over the 5 s for which clients keep theirs, or a request would now
+and then meet the end of its connection."""
 MOST = 10_000
 """Most connections, however many files a process may open."""
 
@@ -48,6 +51,7 @@ class TimeoutProtocol(H11Protocol):
     @override
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
+        self.timeout_keep_alive = KEEP_ALIVE
         if len(self.connections) > self.most:
             transport.write(_too_many())
             transport.close()
