@@ -18,7 +18,11 @@ from cli_nexus_kit import environ_of, nexus, nexus_json, refused, running, wsap
 
 from wsap_core.errors import StorageError
 from wsap_nexus.agents.metagoals import MetaGoal, Requirement, pursuits, recounted, set_goal
+from wsap_nexus.cli.nexus.status import growth_lines
+from wsap_nexus.hub.context import LiveState
 from wsap_nexus.hub.prune import DAY, measure, prune
+from wsap_nexus.hub.storage import StorageReport, StorageWatch
+from wsap_nexus.runs.store import Store
 from wsap_nexus.store.backup import back_up, restore
 from wsap_nexus.store.database import Database
 from wsap_nexus.store.entities import EntryRequest, SkillGain
@@ -27,6 +31,7 @@ from wsap_nexus.store.events import DiaryWritten, Entered, Left, OtherEvent
 from wsap_nexus.store.nexus_store import NexusStore
 from wsap_nexus.store.records import NewRun, RunStatus
 from wsap_nexus.store.repository import Repository
+from wsap_nexus.store.room import used_bytes
 
 
 @pytest.fixture
@@ -171,17 +176,17 @@ class Past:
         self.ledger = NexusStore(database, wall_clock=self.clock)
         self.repository = Repository(database, now=lambda: datetime.fromtimestamp(self.clock.now, UTC))
 
-    def run(self, game: str, seat: str, status: RunStatus) -> str:
+    def run(self, game: str, seat: str, status: RunStatus, body: bytes = b"{}") -> str:
         config = {"seats": [{"name": seat, "agent": "random"}]}
         name = self.repository.create_run(NewRun(game=game, agent="random", config=config)).id
         with LogWriter(self.database, wall_clock=self.clock) as writer:
             for _ in range(3):
-                writer.append(name, "step", "{}", episode=0)
+                writer.append(name, "step", body, episode=0)
         self.repository.set_status(name, status)
         return name
 
-    def stay(self, agent: str, *, closed: bool) -> str:
-        name = self.run("crafter", agent, RunStatus.FINISHED if closed else RunStatus.RUNNING)
+    def stay(self, agent: str, *, closed: bool, body: bytes = b"{}") -> str:
+        name = self.run("crafter", agent, RunStatus.FINISHED if closed else RunStatus.RUNNING, body)
         with self.ledger.change() as book:
             world = book.add_world("crafter", agent, 1, {})
             session = book.open_session(agent, "crafter", world.id, "body", name, EntryRequest())
@@ -236,6 +241,69 @@ def test_what_is_old_goes_and_what_is_needed_stays(past: Past) -> None:
         ["agent_registered"] * 3 + ["skill_gained", "diary", "entered", "entered", "left", "pruned"]
     )
     assert not prune(past.database, 30, now=past.clock.now).anything
+
+
+def test_at_a_size_limit_the_oldest_goes_first_and_no_more_than_has_to(past: Past) -> None:
+    with past.ledger.change() as book:
+        book.register("ada")
+        book.register("bob")
+    body = os.urandom(100_000)
+    stays = []
+    for _ in range(6):
+        stays.append(past.stay("ada", closed=True, body=body))
+        past.clock.now += DAY
+    opened = past.stay("bob", closed=False, body=body)
+    whole = used_bytes(past.database)
+    done = prune(past.database, 0.0, limit=whole - 500_000, now=past.clock.now)
+    assert past.runs() == {*stays[2:], opened}
+    assert (done.runs, done.nexus_events) == (2, 0)
+    assert used_bytes(past.database) <= whole - 500_000
+    # What is still needed stays, however small the limit.
+    prune(past.database, 0.0, limit=1, now=past.clock.now)
+    assert past.runs() == {opened}
+
+
+def test_growth_is_measured_beside_what_is_deleted_and_says_how_long_the_room_lasts(past: Past) -> None:
+    with past.ledger.change() as book:
+        book.register("ada")
+    hours = [0.0]
+    with LogWriter(past.database) as writer:
+        store = Store(past.database, past.repository, writer)
+        storage = StorageWatch(store, past.ledger, LiveState(), 10**8, now=lambda: hours[0] * 3600)
+        storage.measure()
+        assert storage.report().growth is None
+        for _ in range(4):
+            past.stay("ada", closed=True, body=os.urandom(250_000))  # three of them an hour
+            hours[0] += 1
+            storage.measure()
+        past.clock.now += DAY
+        prune(past.database, 0.5, now=past.clock.now)
+        hours[0] += 0.01
+        storage.measure()
+    found = storage.report()
+    assert found.growth == pytest.approx(24 * 750_000, rel=0.05)
+    assert found.left == pytest.approx((10**8 - found.bytes) / found.growth)
+
+
+@pytest.mark.parametrize(
+    ("growth", "limit", "size", "free", "line"),
+    [
+        (None, None, 10**6, 10**9, "How fast it grows is measured in the first minutes."),
+        (0.0, None, 10**6, 10**9, "It grows by 0 B a day."),
+        (5e8, None, 10**6, 10**9, "It grows by 500.0 MB a day; its disk is full in 2 days."),
+        (5e8, 10**9, 10**6, 10**11,
+         "It grows by 500.0 MB a day, and reaches its limit of 1.0 GB in 1 day; then the oldest records go."),
+        (5e8, 10**9, 10**6, 10**8, "It grows by 500.0 MB a day; its disk is full in 4 hours."),
+        (5e8, 10**9, 96 * 10**7, 10**11, "It grows by 500.0 MB a day; it is at its limit of 1.0 GB."),
+        (5e8, 10**9, 11 * 10**8, 10**11, "It grows by 500.0 MB a day; it is at its limit of 1.0 GB, "
+         "which it exceeds, since what is left is still needed."),
+        (5e8, None, 10**6, None, "It grows by 500.0 MB a day."),
+    ],
+)  # fmt: skip
+def test_status_says_in_one_sentence_how_it_grows(
+    growth: float | None, limit: int | None, size: int, free: int | None, line: str
+) -> None:
+    assert growth_lines(StorageReport(size, growth, free, limit).to_json()) == [line]
 
 
 def test_progress_towards_a_goal_is_the_same_after_pruning(past: Past) -> None:

@@ -6,6 +6,7 @@ import asyncio
 import logging
 import time
 from collections import deque
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 
@@ -63,13 +64,23 @@ class StorageWatch:
         ledger: the nexus' records.
         live: the agents that are held.
         limit: the size in bytes at which old records are deleted; None for no limit.
+        now: seconds, going forward.
     """
 
-    def __init__(self, store: Store, ledger: NexusStore, live: LiveState, limit: int | None) -> None:
+    def __init__(
+        self,
+        store: Store,
+        ledger: NexusStore,
+        live: LiveState,
+        limit: int | None,
+        *,
+        now: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._store = store
         self._ledger = ledger
         self._live = live
         self._limit = limit
+        self._now = now
         self._room = asyncio.Event()
         self._room.set()
         self._since = self._until = -_SOON
@@ -114,7 +125,7 @@ class StorageWatch:
         if self._live.full or self._live.stopping:
             return
         self._live.full = why
-        self._since = time.monotonic()
+        self._since = self._now()
         # What is too large for the little room that there was is not tried every second.
         self._pause = min(2 * self._pause, _LONGEST_PAUSE) if self._since - self._until < _SOON else TRY_AGAIN
         self._room.clear()
@@ -123,7 +134,7 @@ class StorageWatch:
         _LOG.error("%s The nexus holds its agents, and goes on by itself once there is room.", why)
 
     def _go_on(self) -> None:
-        self._until = time.monotonic()
+        self._until = self._now()
         seconds = round(self._until - self._since, 1)
         _LOG.warning("There is room again for the database; the nexus goes on after %.0f seconds.", seconds)
         self._live.full = ""
@@ -140,21 +151,21 @@ class StorageWatch:
                 await asyncio.sleep(self._pause)
                 if await asyncio.to_thread(self._has_room):
                     self._go_on()
-            elif time.monotonic() - measured >= EVERY:
-                measured = time.monotonic()
-                await asyncio.to_thread(self._measure)
+            elif self._now() - measured >= EVERY:
+                measured = self._now()
+                await asyncio.to_thread(self.measure)
             else:
                 await asyncio.sleep(TRY_AGAIN)
 
     def _has_room(self) -> bool:
         return has_room(self._store.database) and not self._store.writer.full
 
-    def _measure(self) -> None:
+    def measure(self) -> None:
         """Measure the database, and delete old records where it is too large."""
         try:
             used = used_bytes(self._store.database)
             grown = self._grown[-1][1] + max(0, used - self._used) if self._grown else 0
-            self._grown.append((time.monotonic(), grown))
+            self._grown.append((self._now(), grown))
             if self._limit is not None and used > self._limit:
                 prune(self._store.database, 0.0, limit=self._limit, now=self._ledger.wall_clock())
                 used = used_bytes(self._store.database)
