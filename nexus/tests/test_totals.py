@@ -24,6 +24,7 @@ from wsap_core.errors import StorageError
 from wsap_core.hookspecs import hookimpl
 from wsap_core.specs import EpisodeSummary, ScoreMetric
 from wsap_nexus.cli.replay import replay
+from wsap_nexus.cli.runs import runs
 from wsap_nexus.runs.controls import Controls
 from wsap_nexus.runs.plan import RunPlan, SeatPlan
 from wsap_nexus.runs.reading import COUNTED, count, silent, with_progress
@@ -270,3 +271,15 @@ def test_verifying_says_between_which_totals_the_log_was_changed(
     connection.close()
     with pytest.raises(StorageError, match=r"Steps 21 to 29 of run .* do not give the hash"):
         replay.main(["last", "--verify", "--database", str(tmp_path / "a.db")], standalone_mode=False)
+
+
+def test_a_killed_run_is_listed_with_what_was_done(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    summary = record(tmp_path / "a.db", climb(200, 10), stop=95)
+    with sqlite3.connect(tmp_path / "a.db") as connection:  # as a kill leaves it
+        connection.execute("UPDATE run SET status = 'running', summary = NULL")
+    connection.close()
+    runs.main(["--json", "--database", str(tmp_path / "a.db")], standalone_mode=False)
+    (row,) = json.loads(capsys.readouterr().out)
+    assert (row["status"], row["resumable"], row["steps"]) == ("interrupted", True, 95)
+    for part in ("episodes", "reward", "achievements", "decisions"):
+        assert row[part] == summary[part]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -73,12 +73,26 @@ def _row_of(repository: Repository, record: RunRecord, *, hidden: bool) -> dict[
     # Any: JSON.
     database = repository.database
     if hidden or not repository.is_of_nexus(record.id):
-        return {**_row(record, status_of(database, record)), "nexus": False}
-    row = _row(record, record.status.value)
+        return {**_row(record, status_of(database, record), _summary(repository, record)), "nexus": False}
+    row = _row(record, record.status.value, record.summary)
     if row["status"] == "running" and not _is_led(database):
         row["status"] = "interrupted"
     # The nexus goes on with it by itself.
     return {**row, "nexus": True, "resumable": False}
+
+
+def _summary(repository: Repository, record: RunRecord) -> Mapping[str, Any] | None:
+    """Return the summary of a run; while it is played, or if its process was killed, its totals so far."""
+    from wsap_core.errors import WireError
+    from wsap_nexus.runs.totals import totals_now
+    from wsap_nexus.store.records import RunStatus
+
+    if record.status is not RunStatus.RUNNING:
+        return record.summary
+    try:
+        return totals_now(repository, record) or record.summary
+    except WireError:
+        return record.summary
 
 
 def _is_led(database: Database) -> bool:
@@ -119,8 +133,8 @@ def status_of(database: Database, record: RunRecord) -> str:
     return record.status.value if is_played(database, record.id) else RunStatus.INTERRUPTED.value
 
 
-def _row(record: RunRecord, status: str) -> dict[str, Any]:
-    summary = record.summary or {}
+def _row(record: RunRecord, status: str, found: Mapping[str, Any] | None) -> dict[str, Any]:
+    summary = found or {}
     replay = bool(record.config.get("replay"))
     return {
         "run": record.id,

@@ -10,7 +10,7 @@ from typing import Any
 
 from sqlalchemy import Select, select
 
-from wsap_nexus.store.database import Database
+from wsap_nexus.runs.totals import TOTALS
 from wsap_nexus.store.repository import Repository
 from wsap_nexus.store.tables import METADATA
 
@@ -27,7 +27,7 @@ _CHUNK = 5000
 
 
 class StepIndex:
-    """The number of steps of a run, and the event of every 64th.
+    """The number of steps of a run, and events near them: the totals that the run has, then every 64th step.
 
     Args:
         run_id: the run.
@@ -39,37 +39,46 @@ class StepIndex:
         """Indexed steps."""
         self.next_seq = 0
         """The next event to read."""
+        self._positions = array("q")
         self._anchors = array("q")
         self.lock = asyncio.Lock()
         """Held during an update."""
 
-    def extend(self, database: Database) -> bool:
+    def extend(self, repository: Repository) -> bool:
         """Read the next part of the log; return whether there may be more. Runs in a thread."""
+        if not self.next_seq:
+            for seq, steps in repository.find_events(self.run_id, TOTALS):
+                self._add(steps, seq)
+                self.count, self.next_seq = steps, seq + 1
         query = (
             select(_EVENT.c.seq, _EVENT.c.kind)
             .where(_EVENT.c.run_id == self.run_id, _EVENT.c.seq >= self.next_seq)
             .order_by(_EVENT.c.seq)
             .limit(_CHUNK)
         )
-        with database.read() as connection:
+        with repository.database.read() as connection:
             rows = connection.execute(query).all()
         for seq, kind in rows:
             if kind == "step":
                 if self.count % STRIDE == 0:
-                    self._anchors.append(seq)
+                    self._add(self.count, seq)
                 self.count += 1
             self.next_seq = seq + 1
         return len(rows) == _CHUNK
 
+    def _add(self, position: int, seq: int) -> None:
+        self._positions.append(position)
+        self._anchors.append(seq)
+
     def near(self, position: int) -> tuple[int, int]:
-        """Return the event of an indexed step at or before a position, and the steps from there to it."""
-        anchor = min(position // STRIDE, len(self._anchors) - 1)
-        return self._anchors[anchor], position - anchor * STRIDE
+        """Return an indexed event before which there are at most so many steps, and the steps from there."""
+        anchor = bisect_right(self._positions, position) - 1
+        return (0, position) if anchor < 0 else (self._anchors[anchor], position - self._positions[anchor])
 
     def before(self, seq: int) -> tuple[int, int]:
-        """Return position and event of an indexed step at or before an event; (0, 0) before the first."""
+        """Return the last indexed event that is not after another, with the steps before it; (0, 0) for none."""
         anchor = bisect_right(self._anchors, seq) - 1
-        return (0, 0) if anchor < 0 else (anchor * STRIDE, self._anchors[anchor])
+        return (0, 0) if anchor < 0 else (self._positions[anchor], self._anchors[anchor])
 
 
 class StepIndexes:
@@ -80,7 +89,7 @@ class StepIndexes:
     """
 
     def __init__(self, repository: Repository) -> None:
-        self._database = repository.database
+        self._repository = repository
         self._indexes: OrderedDict[str, StepIndex] = OrderedDict()
 
     async def of(self, run_id: str) -> StepIndex:
@@ -90,7 +99,7 @@ class StepIndexes:
         while len(self._indexes) > KEPT:
             self._indexes.popitem(last=False)
         async with index.lock:
-            while await asyncio.to_thread(index.extend, self._database):
+            while await asyncio.to_thread(index.extend, self._repository):
                 pass
         return index
 
@@ -100,7 +109,7 @@ class StepIndexes:
         if not 0 <= position < index.count:
             return None
         seq, further = index.near(position)
-        with self._database.read() as connection:
+        with self._repository.database.read() as connection:
             query = _steps(run_id).where(_EVENT.c.seq >= seq).order_by(_EVENT.c.seq).offset(further).limit(1)
             found: int | None = connection.execute(query).scalar_one_or_none()
         return found
@@ -109,7 +118,7 @@ class StepIndexes:
         """Return the number of steps of a run before an event."""
         index = await self.of(run_id)
         position, start = index.before(seq)
-        with self._database.read() as connection:
+        with self._repository.database.read() as connection:
             between = _steps(run_id).where(_EVENT.c.seq >= start, _EVENT.c.seq < seq).order_by(_EVENT.c.seq)
             return position + len(connection.execute(between).all())
 

@@ -272,7 +272,7 @@ class RunSummary:
             "game": self.game,
             "agent": self.agent,
             "seed": self.seed,
-            **_totals(self.seats),
+            **counts(self.seats),
             "score": dict(self.metrics),
             "done": self.done,
             "cut_off": None if self.cut_off is None else asdict(self.cut_off),
@@ -286,7 +286,7 @@ class RunSummary:
                 {
                     "seat": s.name,
                     "agent": s.agent,
-                    **_totals((s,)),
+                    **counts((s,)),
                     "done": s.done,
                     "trajectory_hash": s.digest,
                 }
@@ -313,18 +313,19 @@ def cut_off(seats: Sequence[SeatTally], asked: int | None, by: CutOffBy) -> CutO
     return CutOff(by, number, steps, missing)
 
 
-def _totals(seats: Sequence[SeatTally]) -> dict[str, Any]:
-    counts: dict[str, int] = {}
+def counts(seats: Sequence[SeatTally]) -> dict[str, Any]:
+    """Return the totals of seats together, as in a summary."""
+    times: dict[str, int] = {}
     for seat in seats:
         for episode in seat.all_episodes():
             for name in episode.achievements:
-                counts[name] = counts.get(name, 0) + 1
+                times[name] = times.get(name, 0) + 1
     usage = sum((s.usage for s in seats), NO_USAGE)
     return {
         "steps": sum(s.steps for s in seats),
         "episodes": max((len(s.all_episodes()) for s in seats), default=0),
         "reward": round(sum(s.reward for s in seats), 6),
-        "achievements": dict(sorted(counts.items())),
+        "achievements": dict(sorted(times.items())),
         "decisions": {
             "total": sum(s.steps for s in seats),
             "repaired": sum(s.repaired for s in seats),

@@ -15,16 +15,22 @@ from typing import Any, Protocol
 
 from wsap_core.errors import WireError
 from wsap_core.protocol.wire import dumps
+from wsap_nexus.runs.plan import RunPlan
 from wsap_nexus.runs.reading import COUNTED, Tell, count, with_progress
 from wsap_nexus.runs.replay_order import OpenChoices
-from wsap_nexus.runs.tally import SeatTally
-from wsap_nexus.store.records import EventRecord
+from wsap_nexus.runs.tally import SeatTally, counts
+from wsap_nexus.runs.trajectory import is_chained
+from wsap_nexus.store.records import EventRecord, RunRecord
 from wsap_nexus.store.repository import Repository
 
 TOTALS = "totals"
 """The kind of event."""
 EVERY = 500
 """Steps between totals that are counted anew, for a run without any."""
+
+
+_FEW = 10_000
+"""Events after the last totals that are counted for a list of runs."""
 
 
 class Writes(Protocol):
@@ -147,6 +153,24 @@ def read_totals(log: Reads, event: EventRecord | None, seats: Mapping[str, SeatT
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise WireError(f"The totals in event {event.seq} of run {event.run_id!r} are damaged: {error}.") from error
     return Totals(dict(seats), event.seq, seconds, since, tuple(links))
+
+
+def totals_now(repository: Repository, run: RunRecord) -> dict[str, Any]:
+    """Return the totals of a run that has no summary, as a summary has them; nothing where the run has no totals.
+
+    Raises:
+        WireError: an event is damaged.
+    """
+    if not is_chained(run.config):
+        return {}
+    plan = RunPlan.from_config(run.config)
+    totals = read_totals(repository, repository.last_event(run.id, TOTALS), plan.tallies())
+    last = repository.last_event(run.id)
+    if last is None or last.seq - totals.seq > _FEW:
+        return {}
+    for event in repository.read_events(run.id, from_seq=totals.seq + 1, kinds=COUNTED):
+        count(totals.tallies, event)
+    return counts(list(totals.tallies.values()))
 
 
 class TotalsIndex:

@@ -1,0 +1,144 @@
+"""How long it takes to look at a run of many steps, and to resume it: as processes, beside a run of a few steps.
+
+    python benchmarks/bench_long_run.py [--steps 500000] [--game echo] [--rounds 5] [--database FILE] [--json]
+
+Records a run of so many steps and stops it, unless `--database` has one already, and one of 20 steps for the cold
+start: the interpreter, the imports, the plugins, the game. Every command is a process of its own, by turns on both
+runs; what is told is the difference of the fastest ones, since another process on the machine can only make them
+slower. `resume` counts from the start of the process to the first new step in the log, and then stops it by Ctrl-C,
+so that the run grows with each round. As the reference in the same run: how many steps a second `--verify` reads.
+
+Asked for at 500,000 steps: `replay --from 1 --to 3` and the start of `resume` in less than a second each.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from wsap_core.host import PluginHost
+from wsap_nexus.runs.controls import Controls
+from wsap_nexus.runs.plan import RunPlan, plan_seats
+from wsap_nexus.runs.session import run_to_end, start
+from wsap_nexus.runs.store import open_database, open_store
+from wsap_nexus.store.repository import Repository
+
+ASKED = 1.0
+"""Seconds, beyond the cold start."""
+FEW = 20
+WSAP = (sys.executable, "-c", "from wsap_core.cli import main; raise SystemExit(main())")
+
+
+def record(path: Path, game: str, steps: int) -> None:
+    """Play so many steps of all seats together with random agents, and stop."""
+    host, controls, taken = PluginHost.discovered(), Controls(), 0
+
+    def watch(step: object) -> None:
+        nonlocal taken
+        taken += 1
+        if taken >= steps:
+            controls.stop()
+
+    plan = RunPlan(game, plan_seats(host.games.get(game), agent="random-legal"), 1, 10 * max(steps, 10**6))
+    with open_store(str(path)) as store, start(plan, host, store, controls=controls, observers=[watch]) as session:
+        run_to_end(session)
+
+
+def replayed(path: Path, *words: str) -> tuple[float, float]:
+    """Seconds of a command of a process of its own: by the clock, and of the processor."""
+    before, began = os.times(), time.perf_counter()
+    subprocess.run([*WSAP, *words, "--database", str(path)], check=True, stdout=subprocess.DEVNULL)
+    taken, after = time.perf_counter() - began, os.times()
+    spent = after.children_user + after.children_system - before.children_user - before.children_system
+    return taken, spent
+
+
+def resumed(path: Path) -> tuple[float, float]:
+    """Seconds from the start of a process that resumes the run to its first new step; not known of the processor."""
+    with open_database(str(path), read_only=True) as database:
+        repository = Repository(database)
+        run = repository.get_run("last").id
+        last = repository.last_event(run)
+        assert last is not None
+        began = time.time()
+        words = ["play", "--resume", run, "--database", str(path), "--no-watch"]
+        process = subprocess.Popen([*WSAP, *words], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        first = None
+        while first is None and process.poll() is None:
+            time.sleep(0.01)
+            first = next(repository.read_events(run, from_seq=last.seq + 1, kinds=("step",)), None)
+        process.send_signal(signal.SIGINT)
+        process.wait()
+        assert first is not None, "the process ended without a step"
+        return first.time - began, math.nan
+
+
+def measure(path: Path, game: str, steps: int, rounds: int) -> dict[str, object]:
+    """Return the seconds of each command on the long run beyond those on the short one."""
+    with tempfile.TemporaryDirectory() as name:
+        short, long = Path(name) / "short.db", Path(name) / "long.db"
+        record(short, game, FEW)
+        shutil.copy(path, long)
+        commands = {
+            "runs": lambda at, of: replayed(at, "runs"),
+            "replay --from 1 --to 3": lambda at, of: replayed(at, "replay", "last", "--from", "1", "--to", "3"),
+            "replay, the last three": lambda at, of: replayed(at, "replay", "last", "--from", str(of - 2)),
+            "start of resume": lambda at, of: resumed(at),
+        }
+        found = {}
+        for command, run in commands.items():
+            times = [(run(long, steps), run(short, FEW)) for _ in range(rounds)]
+            whole, cold = (min(pair[i][0] for pair in times) for i in (0, 1))
+            spent = [min(pair[i][1] for pair in times) for i in (0, 1)]
+            found[command] = {"seconds": whole - cold, "cold": cold, "processor": spent[0] - spent[1]}
+        with open_database(str(path), read_only=True) as database:
+            repository = Repository(database)
+            began, run = time.perf_counter(), repository.get_run("last").id
+            read = sum(1 for _ in repository.read_events(run, kinds=("step",)))
+            rate = read / (time.perf_counter() - began)
+        size = path.stat().st_size
+    return {"game": game, "steps": steps, "bytes_per_step": size / steps, "read_per_s": rate, "commands": found}
+
+
+def main() -> int:
+    """Measure and report; 1 if something takes longer than it may."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--steps", type=int, default=500_000)
+    parser.add_argument("--game", default="echo", help="a game of random-legal agents")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--database", type=Path, help="has the long run, as its last; made if it is missing")
+    parser.add_argument("--json", action="store_true", help="print JSON and nothing else")
+    given = parser.parse_args()
+    with tempfile.TemporaryDirectory() as name:
+        path = given.database or Path(name) / "wsap.db"
+        if not path.exists():
+            record(path, given.game, given.steps)
+        found = measure(path, given.game, given.steps, given.rounds)
+    commands: dict[str, dict[str, float]] = found["commands"]  # type: ignore[assignment]
+    if given.json:
+        print(json.dumps(found, indent=2))
+    else:
+        print(
+            f"{given.game}, {given.steps:,} steps, {found['bytes_per_step']:.0f} bytes a step; "
+            f"reading all of them at {found['read_per_s']:,.0f} steps/s takes {given.steps / found['read_per_s']:.1f} s"
+        )
+        for command, times in commands.items():
+            print(
+                f"  {command:24} {times['seconds']:6.2f} s beyond the cold start of {times['cold']:.2f} s"
+                + ("" if math.isnan(times["processor"]) else f", of the processor {times['processor']:.2f} s")
+            )
+    asked = ("replay --from 1 --to 3", "start of resume")
+    return 0 if all(commands[command]["seconds"] < ASKED for command in asked) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
