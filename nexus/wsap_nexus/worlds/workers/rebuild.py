@@ -221,11 +221,8 @@ class RebuildingLine:
             self._steps += 1
             if entry.what.startswith("open_seat") and reply[:1] == DONE and entry.seat not in self._opened:
                 self._opened.append(entry.seat)
-        answer, entry.answer = entry.answer, None
-        if answer is not None:
-            _settle(answer, reply)
-        # Each step is observed and resolved.
-        due = 0 < 2 * self._every <= self._steps
+        entry.reply(reply)
+        due = 0 < 2 * self._every <= self._steps  # each step is observed and resolved
         if due and self.journal.is_settled and not self._saving and not self._is_coming:
             self._save()
 

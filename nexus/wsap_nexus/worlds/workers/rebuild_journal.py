@@ -39,6 +39,12 @@ class JournalEntry:
         """Whether there is a reply."""
         return self.digest is not None
 
+    def reply(self, content: bytes) -> None:
+        """Give the reply to whoever waits for it."""
+        answer, self.answer = self.answer, None
+        if answer is not None and not answer.done():
+            answer.set_result(content)
+
 
 Kind = Literal["asked", "answered", "taken back"]
 
