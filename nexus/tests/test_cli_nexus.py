@@ -277,6 +277,7 @@ def test_all_that_is_said_of_how_it_is_run_goes_into_the_background_too() -> Non
     said = StartRequest(
         host="::1", port=7, expose=True, seed=3, pace=2.5, games=("echo", "matrix"), model="scripted/any", workers=2,
         worker_memory=512, game_hosts=("games.local", "10.0.0.7"), keep_days=1.5, keep_size=2_000_000_000,
+        limits=("day.cost=2", "decision.calls=3"),
         as_json=False, database="x.db",
     )  # fmt: skip
     with start.make_context("start", words_of(said)) as context:
@@ -284,6 +285,7 @@ def test_all_that_is_said_of_how_it_is_run_goes_into_the_background_too() -> Non
         assert StartRequest(**context.params) == said
     settings = settings_of(said)
     assert (settings.workers, settings.timeouts.memory) == (2, 512 * 1024 * 1024)
+    assert (settings.limits.day.cost, settings.limits.decision.calls) == (2, 3)
     assert settings.game_hosts == ("games.local", "10.0.0.7")
 
 

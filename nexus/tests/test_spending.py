@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ import pytest
 from hosts import host_with_ours
 from hypothesis import given
 from hypothesis import strategies as st
+from life_kit import Script, host_with, nexus_at
 
 from wsap_core import PluginHost
 from wsap_core.errors import ConfigError, UsageError
@@ -29,6 +31,8 @@ from wsap_nexus.models.spending import FRESH, DayBudget, DaySpent, spent_on
 from wsap_nexus.runs.session import replies_of, run_to_end, start
 from wsap_nexus.runs.store import open_store
 from wsap_nexus.store import Database, LogWriter, NewRun, Repository
+from wsap_nexus.store.entities import Policy
+from wsap_nexus.store.events import NexusEvent
 
 TOOLS_FIRST = 2
 """Tool calls that the model makes before each action."""
@@ -301,3 +305,29 @@ def test_the_options_of_a_model_hold_for_the_summaries_that_its_backend_writes(h
     options = {**OPTIONS, "model.known": 7, "memory": "fifo", "memory.summary_model": "asker/short"}
     play("echo", "llm", agent_options=options, steps=1, host=host, record=False)
     assert sorted(made) == [("short", 7), ("x", 7)]
+
+
+# --- in a nexus -----------------------------------------------------------------------------------------
+
+
+def test_a_day_limits_all_agents_of_a_nexus_together_also_after_it_was_started_anew(tmp_path: Path) -> None:
+    answer = json.dumps({"action": "review_self", "params": {}})
+    agents = {name: {"*": Policy("llm", {"model": "script/it", "plan": "no"})} for name in ("ada", "bob")}
+
+    limits = Budgets(day=BudgetLimits(calls=7))
+    script = Script({"decision": answer})
+
+    async def live(new: Mapping[str, Mapping[str, Policy]]) -> list[NexusEvent]:
+        async with nexus_at(tmp_path, new, host=host_with(script=script), limits=limits) as place:
+            if not new:
+                for name in agents:
+                    place.nexus.resume(name)
+            failures = len(place.events("agent_failed")) + len(agents) if not new else len(agents)
+            return await place.until_events("agent_failed", failures)
+
+    failed = asyncio.run(live(agents))
+    assert len(script.requests) == 7
+    again = asyncio.run(live({}))
+    assert len(again) == 4
+    assert len(script.requests) == 7, "what was recorded today counts"
+    assert all("limit of 7 calls a day" in str(event) for event in (*failed, *again))

@@ -32,6 +32,7 @@ from wsap_nexus.hub.seating import Seating
 from wsap_nexus.hub.sessions import SessionRunner
 from wsap_nexus.hub.settings import Settings as Settings
 from wsap_nexus.hub.storage import StorageWatch
+from wsap_nexus.models.spending import limited_models
 from wsap_nexus.runs.run import Run
 from wsap_nexus.runs.session import InstalledSpecs
 from wsap_nexus.runs.store import Store
@@ -76,7 +77,9 @@ class Nexus:
         services = services or Services()
         self._models: ModelPool | None = None
         if services.models is None:
-            self._models = ModelPool(host, seed=self.settings.seed)
+            self._models = limited_models(
+                host, self.settings.limits, store.repository, in_nexus=True, seed=self.settings.seed
+            )
             services = replace(services, models=self._models, parts=InstalledSpecs(host))
         self.services = services
         """What games and agents are handed."""

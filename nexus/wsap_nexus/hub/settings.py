@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from wsap_llm.middleware import Budgets
 from wsap_nexus.worlds.workers.pool import WorkerTimeouts
 
 
@@ -34,5 +35,7 @@ class Settings:
     """The folder for what games in workers print; None keeps nothing of it."""
     keep_bytes: int | None = None
     """The size of the database at which old records are deleted; None for no limit."""
+    limits: Budgets = field(default_factory=Budgets)
+    """Limits of models, for each decision and for a day of the database."""
     game_hosts: tuple[str, ...] = ()
     """Hosts besides this machine that games in other processes may be on."""

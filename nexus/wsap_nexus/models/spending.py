@@ -32,13 +32,17 @@ class DaySpent:
     Args:
         repository: has the runs.
         now: the wall clock.
+        in_nexus: whether this process plays the runs of the nexus: those are read once, and it counts their further
+            usage.
     """
 
-    def __init__(self, repository: Repository, now: Callable[[], datetime]) -> None:
+    def __init__(self, repository: Repository, now: Callable[[], datetime], *, in_nexus: bool = False) -> None:
         self._repository = repository
         self._now = now
+        self._in_nexus = in_nexus
         self._own: set[str] = set()
         self._day = ""
+        self._was_read = False
         self._read_to: dict[str, int] = {}
         self._spent: dict[str, Usage] = {}
 
@@ -57,7 +61,9 @@ class DaySpent:
         if self._day != midnight.isoformat():
             self._day = midnight.isoformat()
             self._spent = dict.fromkeys(self._own, NO_USAGE)
-        for run in self._repository.list_runs(since=midnight):
+        outside = self._in_nexus and self._was_read
+        self._was_read = True
+        for run in self._repository.list_runs(since=midnight, without_nexus=outside):
             if run.id not in self._own and not run.config.get("replay"):
                 self._read_run(run.id, midnight.timestamp())
         return sum(self._spent.values(), NO_USAGE)
@@ -124,7 +130,7 @@ class DayBudget(Budget):
         return BudgetReachedError(
             f"The next request could pass the limit of {limit} a day, over all runs of this database "
             f"(spent today: {self.spent.calls} calls, {self.spent.prompt_tokens + self.spent.completion_tokens} "
-            "tokens); resume the run after midnight UTC, or with a higher limit."
+            "tokens); resume after midnight UTC, or with a higher limit."
         )
 
 
@@ -134,6 +140,8 @@ def limited_models(
     repository: Repository | None,
     *,
     run_id: str | None = None,
+    in_nexus: bool = False,
+    seed: int = 0,
     prices: Mapping[str, Price] | None = None,
     now: Callable[[], datetime] = utc_now,
 ) -> ModelPool:
@@ -144,6 +152,8 @@ def limited_models(
         limits: of each scope.
         repository: has the recorded runs; None if this one is not recorded.
         run_id: the run if it is resumed; its earlier usage counts.
+        in_nexus: whether they are for a nexus, which plays many runs.
+        seed: for backends that draw.
         prices: address -> price, for models whose backend does not know it.
         now: the wall clock.
 
@@ -157,8 +167,8 @@ def limited_models(
     if limits.day:
         if repository is None:
             raise UsageError("A day's limit counts what is recorded, and this run is not; record it, or limit the run.")
-        budgets.append(DayBudget(limits.day, DaySpent(repository, now), now))
-    return ModelPool(host, budgets=budgets, prices=prices, decision=limits.decision)
+        budgets.append(DayBudget(limits.day, DaySpent(repository, now, in_nexus=in_nexus), now))
+    return ModelPool(host, budgets=budgets, prices=prices, seed=seed, decision=limits.decision)
 
 
 def spent_on(repository: Repository, run_id: str) -> Usage:

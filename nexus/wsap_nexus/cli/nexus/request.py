@@ -28,6 +28,7 @@ class StartRequest:
     workers: int | None
     worker_memory: int | None
     game_hosts: tuple[str, ...]
+    limits: tuple[str, ...]
     keep_days: float
     keep_size: int
     as_json: bool

@@ -16,6 +16,7 @@ import click
 from wsap_core.cli.grouped import GroupedCommand, refuse_given
 from wsap_core.cli.params import SEED
 from wsap_nexus.cli.common import database_option, json_option, size_of_text
+from wsap_nexus.cli.model_options import limit_option
 from wsap_nexus.cli.nexus.request import STEER, StartRequest, say_ready
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ _INSISTED = "Ended at once; nothing is lost. Continue with: wsap nexus start\n"
 @click.command(
     cls=GroupedCommand,
     sections={
-        "Agents": ("model", "pace", "seed"),
+        "Agents": ("model", "limits", "pace", "seed"),
         "Games": ("games", "game_hosts", "workers", "worker_memory"),
         "Network": ("host", "port", "expose"),
         "Recording": ("database", "keep_days", "keep_size"),
@@ -76,6 +77,10 @@ _INSISTED = "Ended at once; nothing is lost. Continue with: wsap nexus start\n"
     "All installed games if not given.",
 )
 @click.option("--model", metavar="ADDRESS", help="The language model of new agents; none if not given.")
+@limit_option(
+    "Pause agents before calls, tokens or cost (US dollars) of models exceed N: day.cost=2 for all runs of the "
+    "database in a day, decision.tokens=9000 for one decision. May be repeated."
+)
 @click.option("--workers", type=click.IntRange(0, 64), show_default="one per processor, up to 4",
               help="Number of worker processes for worlds, which keep a failing game from affecting the others; "
               "0 runs worlds in the process of the nexus.")  # fmt: skip
@@ -115,7 +120,7 @@ def _check(request: StartRequest) -> None:
     """Refuse invalid options before anything is opened.
 
     Raises:
-        UsageError: `--host` without `--expose`, or `--worker-memory` without workers.
+        UsageError: `--host` without `--expose`, `--worker-memory` without workers, or a limit of another form.
         UnknownNameError: no backend serves such a model.
         NexusRunningError: a nexus runs on the database.
     """
@@ -134,6 +139,7 @@ def _check(request: StartRequest) -> None:
         from wsap_llm.backends.pool import find_backend
 
         find_backend(PluginHost.discovered(), request.model)
+    settings_of(request)  # refuses limits of another form
     if request.workers == 0:
         refuse_given("with --workers 0", "worker_memory")
     running = running_on(request.database)
@@ -184,6 +190,7 @@ def _prepare_folder(folder: object) -> None:
 
 def settings_of(request: StartRequest) -> Settings:
     """Return the settings of the nexus."""
+    from wsap_llm.middleware import Budgets
     from wsap_nexus.hub.settings import Settings
     from wsap_nexus.paths import home
     from wsap_nexus.worlds.workers.pool import WorkerTimeouts, sensible_workers
@@ -195,6 +202,7 @@ def settings_of(request: StartRequest) -> Settings:
         workers=sensible_workers() if request.workers is None else request.workers,
         timeouts=WorkerTimeouts(memory=None if request.worker_memory is None else request.worker_memory * 2**20),
         logs=home(os.environ) / "logs",
+        limits=Budgets.parse(request.limits, scopes=("decision", "day")),
         game_hosts=request.game_hosts,
         keep_bytes=request.keep_size or None,
     )
