@@ -121,7 +121,7 @@ def test_a_game_that_can_not_be_created_says_where_it_raised(monkeypatch: pytest
 
 def test_a_property_that_raises_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(HERE.parent)
-    (finding, *_) = run_checks(RaisingRules, steps=20).findings
+    (finding,) = run_checks(RaisingRules, steps=20, only=["members"]).findings
     assert finding.message == f"game_description() raised OSError: no rules at test_raised.py:{line_of('rules')}"
 
 
@@ -137,6 +137,19 @@ def test_the_place_is_the_authors_own_in_whichever_of_its_files(
     monkeypatch.chdir(tmp_path)
     (finding,) = run_checks("my_game:Game", steps=20, only=["play"]).findings
     assert finding.message.endswith(" raised ValueError: unjust at my_rules.py:2")
+
+
+def test_a_game_that_raises_in_another_process_says_where(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "words.txt").write_text("hello\n")
+    (tmp_path / "reading.py").write_text(
+        "from wsap_core.builtin.echo import EchoWorld\n\n\n"
+        "class Game(EchoWorld):\n    def reset(self, seed=None):\n"
+        "        open('words.txt').close()\n        return super().reset(seed)\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    (finding,) = run_checks("./reading.py:Game", steps=10, only=["other-process"]).findings
+    assert "could not be played: reset(0) raised FileNotFoundError: " in finding.message
+    assert finding.message.endswith("reading.py:6")
 
 
 def test_what_our_code_stumbles_over_is_said_to_be_what_the_game_returned() -> None:

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from wsap_check.play import RandomPlayer, Table
+from wsap_check.raised import describe
 from wsap_check.steps import Step
 from wsap_check.subject import Fault, NothingToCheck, Subject
 from wsap_core.loading import load_object, portable_reference
@@ -120,9 +121,15 @@ main()
 
 
 def main() -> None:
-    """Answer one request."""
+    """Answer one request; where the game raises, exit with a line that says where."""
     request = Request(**json.load(sys.stdin))
-    sys.stdout.write("\n" + json.dumps(asyncio.run(_play(request))) + "\n")
+    try:
+        answer = asyncio.run(_play(request))
+    except Fault as fault:
+        sys.exit(fault.message)
+    except Exception as error:
+        sys.exit(describe(error))
+    sys.stdout.write("\n" + json.dumps(answer) + "\n")
 
 
 async def _play(request: Request) -> list[str]:
