@@ -27,6 +27,7 @@ from wsap_nexus.store import Repository
 from wsap_nexus.terminal.browser import LEAP, Browser
 from wsap_nexus.terminal.live import LiveView
 from wsap_nexus.terminal.recorded import Recording
+from wsap_nexus.terminal.spending import spending_so_far
 
 
 def a_terminal(width: int = 100, height: int = 30) -> Console:
@@ -55,15 +56,16 @@ def watched(
     *,
     agent: str = "random",
     seats: dict[str, str] | None = None,
-    steps: int = 400,
+    steps: int | None = 400,
     options: dict[str, int] | None = None,
+    episodes: int | None = None,
 ) -> tuple[RunHandle, LiveView]:
     """A run without a record, and the view that follows it at full speed."""
     host = PluginHost.discovered()
     controls = Controls()
     view = LiveView(a_terminal(), controls, pace=None)
     seats = plan_seats(host.games.get(game), agent=agent, seats=seats)
-    plan = RunPlan(game, seats, seed=1, steps=steps, options=options or {})
+    plan = RunPlan(game, seats, seed=1, steps=steps, options=options or {}, episodes=episodes)
     parts = resolve_specs(plan, host)
     session = unrecorded(plan, host, parts=parts, controls=controls, services=Services(views=view))
     people = [name for name, spec in parts.agents.items() if spec.interactive]
@@ -320,6 +322,14 @@ def test_any_moment_is_as_it_was_recorded(recording: Recording) -> None:
         assert stage.seat.notes[-1].action == line["action"]["name"]
         assert stage.seat.episode == event.episode
     assert recording.stage(30).scores[0][1] == pytest.approx(sum(totals.values()) / 30)
+
+
+def test_the_figures_say_how_many_episodes_there_will_be() -> None:
+    session, view = watched("echo", steps=None, episodes=3)
+    assert "episode 1/3" in text_of(view)
+    assert spending_so_far(session.run).progress == 0
+    asyncio.run(session.play())
+    assert spending_so_far(session.run).progress == 1
 
 
 def test_before_the_first_step_one_sees_what_was_seen_first(recording: Recording) -> None:

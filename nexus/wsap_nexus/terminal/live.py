@@ -361,6 +361,7 @@ class LiveView:
             self._state(),
             LINE_ASKED if self._question is not None else LINE_WAITING if self._interactive else LINE_WATCHING,
             spending_so_far(run),
+            run.plan.episodes,
         )
 
     def _look_at_world(self, run: Run) -> None:

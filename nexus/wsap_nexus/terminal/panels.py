@@ -269,7 +269,8 @@ def figures(stage: Stage, *, status: bool = False, now: bool = True) -> Text:
     shown: list[tuple[str, str]] = [("step", f"{seat.steps}{limit}")]
     if status and seat.observation is not None:
         shown += [(single_line(key), _figure(value)) for key, value in seat.observation.status.items()]
-    shown += [("episode", f"{seat.episode + 1}"), ("reward", number(seat.reward))]
+    of = f"/{stage.episodes}" if stage.episodes is not None else ""
+    shown += [("episode", f"{seat.episode + 1}{of}"), ("reward", number(seat.reward))]
     shown += [
         (single_line(name), f"{number(round(value, 2))}{single_line(unit)}") for name, value, unit in stage.scores
     ]

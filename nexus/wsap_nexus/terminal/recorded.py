@@ -175,6 +175,7 @@ class Recording:
             catalogue,
             self._scores(tallies),
             spending=spending_of_seats(list(tallies.values())),
+            episodes=self.run.config.get("episodes"),
         )
 
     def _window(self, position: int) -> list[Note]:

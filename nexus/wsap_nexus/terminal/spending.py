@@ -58,11 +58,13 @@ def spending_of(summary: Mapping[str, Any], *, planned: int | None = None) -> Sp
 
 def spending_so_far(run: Run) -> Spent:
     """Return what a run has taken up to now."""
-    steps, planned = sum(tally.steps for tally in run.tallies), planned_steps(run)
+    have, planned = sum(tally.steps for tally in run.tallies), planned_steps(run)
+    if planned is None:
+        have, planned = max(len(tally.episodes) for tally in run.tallies), run.plan.episodes
     return replace(
         spending_of_seats(run.tallies),
         tokens_per_second=None if run.meter is None else run.meter.tokens_per_second,
-        progress=steps / planned if planned else None,
+        progress=have / planned if planned else None,
     )
 
 

@@ -136,6 +136,8 @@ class Stage:
     """The keys there are, for the last line."""
     spending: Spent = NOTHING_SPENT
     """What language models took, over all seats."""
+    episodes: int | None = None
+    """How many episodes were asked for, where they were."""
 
     @property
     def seat(self) -> SeatScene:
