@@ -85,3 +85,19 @@ def test_every_python_name_on_a_page_exists() -> None:
         if not exists(name)
     ]
     assert missing == []
+
+
+def test_every_option_of_a_model_backend_is_in_the_reference() -> None:
+    pytest.importorskip("wsap_outlines.options")
+    page = (ROOT / "docs" / "reference" / "model-options.md").read_text(encoding="utf-8")
+    backends = {
+        "openai": "wsap_llm.backends.openai_options:OpenAIOptions",
+        "litellm": "wsap_llm.backends.litellm:LiteLLMOptions",
+        "ollama": "wsap_ollama.options:OllamaOptions",
+        "outlines": "wsap_outlines.options:Options",
+    }
+    for backend, where in backends.items():
+        module, _, name = where.partition(":")
+        section = re.split(r"^## ", page.partition(f"## {backend}\n")[2], flags=re.MULTILINE)[0]
+        options = getattr(importlib.import_module(module), name).__dataclass_fields__
+        assert [option for option in options if f"`{option}`" not in section] == []

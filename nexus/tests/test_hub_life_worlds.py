@@ -466,6 +466,25 @@ def test_a_model_that_cannot_be_asked_is_no_reason_for_silence_or_for_leaving_th
     asyncio.run(test())
 
 
+def test_an_agent_whose_model_can_not_be_understood_is_paused_with_the_cause(tmp_path: Path) -> None:
+    def decide(request: Request) -> str:
+        if "the place between the worlds" in request.messages[0].text():
+            return json.dumps({"action": "enter_game", "params": {"game": "echo"}})
+        return "Well, well."
+
+    script = Script({"decide": decide, "re-ask": lambda request: "Hm."})
+
+    async def test() -> None:
+        async with nexus_at(tmp_path, {"w13": {"*": Policy("llm", MODEL)}}, host=host_with(script=script)) as place:
+            (event,) = await place.until_events("agent_failed")
+            assert event.body["code"] == "FORCED_DECISIONS"
+            assert "The last 10 decisions of seat 'w13' were forced" in event.body["error"]
+            with place.nexus.ledger.look() as book:
+                assert book.agent("w13").state == "paused"
+
+    asyncio.run(test())
+
+
 def test_somebody_who_is_decided_for_outside_finds_what_a_person_said_among_the_messages(tmp_path: Path) -> None:
     async def test() -> None:
         async with nexus_at(tmp_path, {"w12": {"*": EXTERNAL}}, host=host_with()) as place:

@@ -17,7 +17,7 @@ from wsap_core.errors import ConfigError, UnknownNameError
 from wsap_core.host import Registration
 from wsap_core.seams.context import Context
 from wsap_core.seams.model import Request
-from wsap_core.seams.model_errors import BudgetReachedError
+from wsap_core.seams.model_errors import BudgetReachedError, ForcedDecisionsError
 from wsap_core.seams.services import Services
 from wsap_core.specs import BackendSpec
 from wsap_llm.backends.pool import ModelPool
@@ -135,6 +135,43 @@ def test_a_recorded_run_is_played_again_byte_for_byte_without_asking(
     steps = [b for b in before if b"reasoning" in b and b'"step"' in b]
     assert steps
     assert [b for b in after if b"reasoning" in b and b'"step"' in b] == steps
+
+
+def test_a_run_whose_prompts_an_older_version_made_is_played_again_to_the_same_hash(
+    host: PluginHost, speaker: Speaker, database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = play("echo", "llm", agent_options=OPTIONS, steps=25, options={"length": 10}, database=database, host=host)
+    asked = len(speaker.requests)
+    host.backends = type(host.backends)("backend")
+    monkeypatch.setattr("wsap_nexus.runs.recorded_agent.FORMAT", 999)
+    monkeypatch.setattr("wsap_llm.agent.report_of", lambda action, result: "Told in other words.")
+    with open_store(database) as store:
+        again, past = replies_of(str(first.run), store)
+        with start(again, host, store, past=past) as session:
+            second = asyncio.run(session.play())
+        before, after = (
+            [e.body for e in store.repository.read_events(str(run.run), kinds=("step",))] for run in (first, second)
+        )
+    assert len(speaker.requests) == asked
+    assert second.trajectory_hash == first.trajectory_hash
+    assert after == before
+
+
+def test_ten_forced_decisions_pause_a_run_which_goes_on_when_the_model_is_understood(
+    host: PluginHost, speaker: Speaker, database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    understood = speaker.make
+    monkeypatch.setattr(speaker, "make", lambda context: ScriptedBackend(lambda request: "Well, well."))
+    host.backends.add(Registration(BackendSpec("mumbler", "", speaker.make), "t", "t"))
+    options = {**OPTIONS, "model": "mumbler/x"}
+    with pytest.raises(ForcedDecisionsError, match=r"last 10 decisions of seat 'seat-1' were forced.*names no action"):
+        play("echo", "llm", agent_options=options, steps=25, options={"length": 20}, database=database, host=host)
+    (run,) = list_runs(database=database)
+    assert run.status is RunStatus.INTERRUPTED
+    host.backends = type(host.backends)("backend")
+    host.backends.add(Registration(BackendSpec("mumbler", "", understood), "t", "t"))
+    summary = resume_run(run.id, database=database, host=host).to_json()
+    assert (summary["steps"], summary["decisions"]["forced"]) == (25, 10)
 
 
 @pytest.mark.parametrize("stop", [1, 6, 8, 19])

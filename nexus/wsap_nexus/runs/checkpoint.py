@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from wsap_core.seams.clock import Clock
 from wsap_nexus.runs.memory import MemorySnapshot
+from wsap_nexus.runs.recorded_agent import Decided
 from wsap_nexus.runs.recorder import Logged, LoggedChoice, LoggedLeave, LoggedStep
 from wsap_nexus.runs.replay_order import LogPosition, OpenChoices, ReplayOrder
 from wsap_nexus.runs.tally import SeatTally
@@ -48,6 +49,8 @@ class Checkpoint:
     """Recorded calls to models that may be made again, by seat."""
     offline: bool = False
     """Whether no model may be asked: a recorded run is played again."""
+    script: Mapping[str, Sequence[Decided]] = field(default_factory=dict)
+    """Recorded decisions of a run that is played again, of seats whose prompts an older version made."""
 
     def order(self, clock: Clock) -> ReplayOrder:
         """Return the recorded order of its seats."""

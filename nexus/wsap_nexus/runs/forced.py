@@ -26,7 +26,7 @@ class ForcedStreak:
             ForcedDecisionsError: too many were forced one after the other.
         """
         if info is not None and info.forced and self._explained:
-            self._causes.append((info.cause or "it took too long").rstrip("."))
+            self._causes.append(info.cause.rstrip("."))
         elif outcome.stepped and (outcome.result.observation.step != before.step or not before.step):
             self._causes.clear()
         if len(self._causes) >= MOST_FORCED and not outcome.result.done:

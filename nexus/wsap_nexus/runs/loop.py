@@ -244,7 +244,8 @@ class SeatLoop:
         """Return how a decision came about, from the agent's reports before it and now."""
         info = self._told()
         if forced:
-            return DecisionInfo(forced=True, usage=NO_USAGE if info is None or info is before else info.usage)
+            usage = NO_USAGE if info is None or info is before else info.usage
+            return DecisionInfo(forced=True, usage=usage, cause="it took too long")
         return info
 
     async def _take_in(

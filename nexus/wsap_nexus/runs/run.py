@@ -30,6 +30,7 @@ from wsap_nexus.runs.memory import RunMemories
 from wsap_nexus.runs.pictures import PictureBook
 from wsap_nexus.runs.plan import RunPlan
 from wsap_nexus.runs.reading import silent, tell_repeating
+from wsap_nexus.runs.recorded_agent import RecordedAgent
 from wsap_nexus.runs.recorder import Recorder
 from wsap_nexus.runs.replay_order import ReplayOrder
 from wsap_nexus.runs.tally import RunSummary, SeatTally, cut_off, score
@@ -83,6 +84,7 @@ class Run:
         self.spec = spec
         self.run_id = run_id
         self.controls = controls or Controls()
+        self.controls.pauses_when_forced &= past is None or not past.offline
         self.failed_seat: str | None = None
         """The seat that ended the run with an error, if one did."""
         self._agent_specs = agents
@@ -255,8 +257,11 @@ class Run:
                 world=self.spec.display_title,
                 game=self.spec,
             )
-            agent = build(spec.factory, own)
-            agent_options.append(own_options)
+            if (script := self._past.script.get(seat_plan.name)) is not None:
+                agent: object = RecordedAgent(script)
+            else:
+                agent = build(spec.factory, own)
+                agent_options.append(own_options)
             if not isinstance(agent, Agent):
                 raise UsageError(f"{seat_plan.agent!r} is not an agent: it needs initialize, decide, reflect and plan.")
             loop = SeatLoop(

@@ -24,6 +24,7 @@ from wsap_nexus.runs.loop import Observer
 from wsap_nexus.runs.memory import RunMemories
 from wsap_nexus.runs.plan import RunPlan
 from wsap_nexus.runs.reading import silent
+from wsap_nexus.runs.recorded_agent import read_decided
 from wsap_nexus.runs.recorder import Recorder
 from wsap_nexus.runs.resume import read_call_events, read_memories, read_past
 from wsap_nexus.runs.run import Run
@@ -267,7 +268,8 @@ def replies_of(name: str, store: Store) -> tuple[RunPlan, Checkpoint]:
     record = store.repository.get_run(name)
     calls = read_call_events(store.repository, record.id)
     memories = read_memories(store.repository, record.id)
-    return RunPlan.from_config(record.config), Checkpoint(calls=calls, memories=memories, offline=True)
+    script = read_decided(store.repository, record.id, calls)
+    return RunPlan.from_config(record.config), Checkpoint(calls=calls, memories=memories, offline=True, script=script)
 
 
 @dataclass(frozen=True)

@@ -156,6 +156,13 @@ class BackendSuite(ABC):
         with pytest.raises(ServerFailedError, match=self.too_long):
             self.ask(self.backend(server, stream=stream, max_bytes=30_000), UNBOUNDED)
 
+    def test_a_redirect_is_refused_and_nothing_is_sent_there(self, server: ModelServer) -> None:
+        elsewhere = server.address.replace("127.0.0.1", "localhost")
+        server.say(Say(status=307, headers={"Location": f"{elsewhere}/other"}))
+        with pytest.raises(BadRequestError, match=r"redirects to another address \(http://localhost"):
+            self.ask(self.backend(server))
+        assert not [r for r in server.requests if r.path == "/other"]
+
     # --- life ------------------------------------------------------------------------------------
 
     def test_leaving_a_stream_early_ends_it_at_the_server_and_leaves_the_backend_usable(

@@ -103,6 +103,15 @@ def test_what_a_known_model_costs_is_told(server: ModelServer, stream: bool) -> 
 
 
 @real
+@pytest.mark.parametrize("provider", ["openai", "mistral"])
+def test_a_redirect_is_refused_and_nothing_is_sent_there(server: ModelServer, provider: str) -> None:
+    server.say(Say(status=307, headers={"Location": f"{server.address.replace('127.0.0.1', 'localhost')}/other"}))
+    with pytest.raises(BadRequestError, match="redirects to another address"):
+        ask(server.base_url, name=f"{provider}/qwen3:8b")
+    assert not [r for r in server.requests if r.path == "/other"]
+
+
+@real
 def test_what_litellm_says_costs_nothing_is_of_unknown_cost() -> None:
     # It has 0 for a model on one's own machine, as for many that it has no price for.
     backend = LiteLLMBackend("ollama/llama3")

@@ -8,6 +8,7 @@ retry_after        how long a server asks to wait
 has_pictures       whether a request has pictures in it
 refused_picture    the error for a server that takes no pictures
 json_pattern       a JSON Schema as a regular expression
+read_options       a backend's options, as its dataclass declares them
 
 For whoever asks models:
 
@@ -24,6 +25,7 @@ else may change from one version to the next.
 from __future__ import annotations
 
 from wsap_llm.backends.pool import ModelPool
+from wsap_llm.backends.reading import read_options
 from wsap_llm.middleware import Budget, BudgetLimits, Budgets, Price
 from wsap_llm.patterns import json_pattern
 from wsap_llm.pictures import has_pictures, refused_picture
@@ -46,6 +48,7 @@ __all__ = [
     "find_values",
     "has_pictures",
     "json_pattern",
+    "read_options",
     "refused_picture",
     "retry_after",
     "split_thinking",

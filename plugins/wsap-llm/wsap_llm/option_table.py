@@ -16,12 +16,14 @@ class Range:
     low: float
     high: float
     whole: bool = True
+    none: bool = False
+    """Whether `none` leaves it out of requests."""
 
 
 NUMBERS: Mapping[str, Range] = {
-    "max_tokens": Range(300, 1, 1_000_000),
-    "temperature": Range(0.7, 0, 5, whole=False),
-    "top_p": Range(0.9, 0, 1, whole=False),
+    "max_tokens": Range(300, 1, 1_000_000, none=True),
+    "temperature": Range(0.7, 0, 5, whole=False, none=True),
+    "top_p": Range(0.9, 0, 1, whole=False, none=True),
     "window": Range(16, 0, 1000),
     "max_steps": Range(1, 1, 64),
     "tool_calls": Range(3, 0, 20),
@@ -34,7 +36,8 @@ NUMBERS: Mapping[str, Range] = {
 
 def _number(name: str, summary: str) -> OptionDef:
     allowed = NUMBERS[name]
-    return OptionDef(name, summary, f"{allowed.default:g}", f"{allowed.low:g}-{allowed.high:.0f}")
+    none = "|none" if allowed.none else ""
+    return OptionDef(name, summary, f"{allowed.default:g}", f"{allowed.low:g}-{allowed.high:.0f}{none}")
 
 
 OPTIONS = (
@@ -58,7 +61,9 @@ OPTIONS = (
     _number("recall_tokens", "Approximate tokens of memories in each prompt."),
     OptionDef("constrain", "Whether to constrain replies to legal actions where the backend can.", "yes", "yes|no"),
     OptionDef("strict", "Whether to refuse models that can't be constrained.", "no", "yes|no"),
-    OptionDef("fallback", "The action taken when two replies in a row can't be read.", "one that waits", "an action"),
+    OptionDef(
+        "fallback", "The action taken when two replies can't be read.", "the game's default, or random", "an action"
+    ),
     OptionDef("prompts", "A folder with prompt templates.", "", "a folder"),
     OptionDef("model.KEY", "An option of the model's backend, such as model.num_ctx; the same as --model-option."),
     OptionDef("memory.KEY", "An option of the memory, such as memory.keep."),

@@ -37,7 +37,7 @@ class LLMOptions:
     strict: bool = False
     """Refuse to play where replies can't be constrained to what is legal."""
     fallback: str | None = None
-    """The action taken when a reply can't be understood twice; when None one that waits, or any where none does."""
+    """The action taken when a reply can't be understood twice; when None the seat's default, or a random legal one."""
     tool_calls: int = 3
     """Most tool calls in a decision."""
     recall_tokens: int = 200
@@ -70,9 +70,9 @@ def llm_options(context: Context) -> LLMOptions:
         window=int(number(context, "window", 0 if complete else None)),
         complete_turns=complete,
         sampling=Sampling(
-            max_tokens=int(number(context, "max_tokens")),
-            temperature=number(context, "temperature"),
-            top_p=number(context, "top_p"),
+            max_tokens=None if (most := _sampling(context, "max_tokens")) is None else int(most),
+            temperature=_sampling(context, "temperature"),
+            top_p=_sampling(context, "top_p"),
             seed=context.seed if flag(context, "sampling_seed", True) else None,
         ),
         thinking=flag(context, "thinking", True) if "thinking" in context.config else None,
@@ -101,6 +101,11 @@ def number(context: Context, name: str, default: float | None = None) -> float:
     if allowed.whole and not value.is_integer():
         raise ConfigError(f"The option {name} must be a whole number, not {value!r}.")
     return value
+
+
+def _sampling(context: Context, name: str) -> float | None:
+    """Return a number of `NUMBERS`, or None for `none`: it is left out of requests."""
+    return None if str(context.config.get(name, "")).strip().lower() == "none" else number(context, name)
 
 
 def flag(context: Context, name: str, default: bool) -> bool:

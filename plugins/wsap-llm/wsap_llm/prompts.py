@@ -157,6 +157,8 @@ DIARY = """\
 Write an entry in your diary about your last stay: what you did, what came of it, and what you make of it. In the \
 first person, in two to five sentences. Tell nothing that you don't know or remember. No action and no JSON."""
 
+FORMAT = 2
+"""Counts the changes of what else prompts are made of: observations as text, what is offered, the order of parts."""
 DEFAULTS: Mapping[str, str] = {
     "system": SYSTEM,
     "user": USER,
@@ -203,9 +205,10 @@ class Prompts:
 
     @cached_property
     def version(self) -> str:
-        """The first 12 digits of the SHA-256 of all templates; written into the log with each run."""
+        """`FORMAT` and the first 12 digits of the SHA-256 of all templates; written into the log with each run."""
         texts = {**DEFAULTS, **(self.overrides or {})}
-        return hashlib.sha256("\0".join(f"{k}\0{texts[k]}" for k in sorted(texts)).encode()).hexdigest()[:12]
+        digest = hashlib.sha256("\0".join(f"{k}\0{texts[k]}" for k in sorted(texts)).encode()).hexdigest()
+        return f"{FORMAT}-{digest[:12]}"
 
     def render(self, name: str, **values: Any) -> str:
         """Return a template with values filled in, which are never read as templates themselves. Raises ConfigError if

@@ -43,3 +43,13 @@ def _counted(message: Message) -> int:
 def estimate_request(request: Request) -> int:
     """Return about how many tokens the prompt of a request has."""
     return estimate_tokens(request.prefill) + sum(map(estimate_message, request.messages))
+
+
+def reserve_of(request: Request, tokens: int, context: int | None, *, thinks: bool) -> int:
+    """Return how many of so many tokens for thinking are added to those of the reply: none where the model is told not
+    to think, or has neither been told nor seen to; no more than the context has room for."""
+    if request.thinking is False or not (thinks or request.thinking):
+        return 0
+    if context is None:
+        return tokens
+    return max(0, min(tokens, context - estimate_request(request) - (request.sampling.max_tokens or 0)))

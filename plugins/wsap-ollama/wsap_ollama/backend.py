@@ -6,7 +6,7 @@ import asyncio
 import base64
 import binascii
 import os
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Any
@@ -69,15 +69,11 @@ class OllamaBackend:
     Args:
         name: the model as Ollama calls it, `qwen3:8b`.
         options: how it is reached and run.
-        tell: told once if a model keeps running out of tokens.
     """
 
-    def __init__(
-        self, name: str, options: OllamaOptions | None = None, *, tell: Callable[[str], None] | None = None
-    ) -> None:
+    def __init__(self, name: str, options: OllamaOptions | None = None) -> None:
         self.options = options or OllamaOptions()
         self._name = name
-        self._tell = tell
         self._client: Any = None  # an ollama.AsyncClient, whose methods are overloaded by literals
         self._loop: asyncio.AbstractEventLoop | None = None
         self._card: ModelCard | None = None
@@ -167,7 +163,6 @@ class OllamaBackend:
             raise ServerFailedError(f"Ollama at {self.place} broke off in the middle of a reply of {self.model}.")
         for chunk in reader.rest():
             yield chunk
-        self._warn(finish, reader)
         yield finish
 
     async def aclose(self) -> None:
@@ -225,16 +220,6 @@ class OllamaBackend:
                 "a word. Set the option num_ctx higher, or shorten the history."
             )
 
-    def _warn(self, finish: Finish, reader: _Reader) -> None:
-        """Tell a waiting person, once, that thinking has eaten up the reply."""
-        if finish.reason != "length" or reader.said or self._tell is None:
-            return
-        tell, self._tell = self._tell, None
-        tell(
-            f"{self.model} used up all its {finish.usage.completion_tokens} tokens on thinking and said nothing; "
-            "set the option think_tokens higher, or think=false."
-        )
-
     def _open(self) -> Any:
         if self._closed:
             raise BadRequestError(f"{self.model} was closed; nothing can be asked of it.")
@@ -256,8 +241,6 @@ class _Reader:
         self._splitter = ThinkSplitter()  # older servers leave the block in the text
         self._last: Any = None
         self._tokens = 0
-        self.said = False
-        """Whether anything but thinking has come."""
 
     def part(self, part: Any) -> Iterator[Chunk]:
         """Give the chunks of one answer."""
@@ -267,13 +250,13 @@ class _Reader:
             yield ThinkingChunk(message.thinking)
         if message.content:
             self._tokens += estimate_tokens(message.content)
-            yield from self._noted(self._splitter.feed(message.content))
+            yield from self._splitter.feed(message.content)
         if part.done:
             self._last = part
 
     def rest(self) -> Iterator[Chunk]:
         """Give what was kept back."""
-        yield from self._noted(self._splitter.close())
+        yield from self._splitter.close()
 
     def finish(self) -> Finish | None:
         """Return the finish, or None if the server never said that it was through."""
@@ -285,11 +268,6 @@ class _Reader:
         # What runs on one's own machine has no price that anybody knows; that is not the same as free.
         usage = Usage(1, prompt, completion, None)
         return Finish(_REASONS.get(last.done_reason or "", "unknown"), None, usage)
-
-    def _noted(self, chunks: Iterator[Any]) -> Iterator[Chunk]:
-        for chunk in chunks:
-            self.said = self.said or not isinstance(chunk, ThinkingChunk)
-            yield chunk
 
 
 async def _until(parts: AsyncGenerator[Any, None], end: float) -> AsyncIterator[Any]:
@@ -358,6 +336,7 @@ def client_of(options: OllamaOptions) -> ollama.AsyncClient:
         timeout=httpx.Timeout(None, connect=options.connect_timeout),
         transport=Guard(options.max_bytes),
         headers={"Accept-Encoding": "identity"},
+        follow_redirects=False,
     )
 
 
@@ -370,4 +349,4 @@ def create(context: Context) -> OllamaBackend:
     name = str(context.config.get("model") or "")
     if not name:
         raise ConfigError("Name the model as Ollama does: ollama/qwen3:8b.")
-    return OllamaBackend(name, options_of(context.config), tell=context.services.progress)
+    return OllamaBackend(name, options_of(context.config))

@@ -76,6 +76,12 @@ def _answered(error: ollama.ResponseError, model: str, place: str, *, constraine
         return ModelNotFoundError(f"{place} is no Ollama server, or has no model {name}: {words}")
     if status in (401, 403):
         return AuthenticationError(f"Ollama at {place} wants a key; set OLLAMA_API_KEY ({words}).")
+    if 300 <= status < 400:
+        where = single_line(_headers(error).get("Location", "not named"))[:300]
+        return BadRequestError(
+            f"Ollama at {place} redirects to another address ({where}); nothing is sent there. Set OLLAMA_HOST to "
+            "the server's own address."
+        )
     wait = retry_after(_headers(error))
     if status == 429 or (status == 503 and (wait is not None or "busy" in words or "overloaded" in words)):
         asks = "" if wait is None else f" and asks to wait {wait:g} s"

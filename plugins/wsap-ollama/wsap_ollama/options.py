@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from wsap_core.errors import ConfigError, UnknownNameError
+from wsap_llm.kit import read_options
 
 OLLAMA_OPTIONS: Mapping[str, float] = {
     "num_predict": 300,
@@ -38,7 +38,7 @@ class OllamaOptions:
     """How long the model stays loaded: "5m", "1h", "-1" for always; as the server is set up when None."""
     stream: bool = False
     """Take replies in pieces, where somebody waits for them."""
-    timeout: float = 600.0
+    timeout: float = 120.0
     """Seconds for a whole reply; loading a large model is part of the first."""
     connect_timeout: float = 5.0
     max_bytes: int = 16 * 1024 * 1024
@@ -61,31 +61,10 @@ def options_of(config: Mapping[str, Any]) -> OllamaOptions:
     Raises:
         ConfigError: one is unknown or of the wrong kind.
     """
-    known = {f.name: f for f in fields(OllamaOptions)}
-    kinds = {
-        "num_ctx": int, "repeat_penalty": float, "think": bool, "think_tokens": int, "stream": bool,
-        "timeout": float, "connect_timeout": float, "max_bytes": int, "host": str, "keep_alive": str, "extra": dict,
-    }  # fmt: skip
-    values: dict[str, Any] = {}
-    extra: dict[str, Any] = {}
-    for name, value in config.items():
-        if name == "model":
-            continue
-        if name in RUNTIME:
-            extra[name] = value
-            continue
-        if name not in known:
-            raise ConfigError(str(UnknownNameError("option of the backend ollama", name, (*known, *RUNTIME))))
-        wanted = kinds[name]
-        if name == "keep_alive" and type(value) in (int, str) and str(value).lstrip("-").isdigit():
-            value = f"{value}s"  # as text, Ollama wants a unit with it
-        if wanted is float and type(value) is int:
-            value = float(value)
-        if value is not None and type(value) is not wanted:
-            raise ConfigError(
-                f"The option {name} of the backend ollama is of kind {wanted.__name__}, not {value!r:.40}."
-            )
-        values[name] = value
-    if extra:
-        values["extra"] = {**values.get("extra", {}), **extra}
-    return OllamaOptions(**values)
+    own = {name: value for name, value in config.items() if name not in RUNTIME}
+    keep = own.get("keep_alive")
+    if type(keep) in (int, str) and str(keep).lstrip("-").isdigit():
+        own["keep_alive"] = f"{keep}s"  # as text, Ollama wants a unit with it
+    options = read_options(OllamaOptions, own, "ollama", also=RUNTIME)
+    extra = {name: value for name, value in config.items() if name in RUNTIME}
+    return replace(options, extra={**options.extra, **extra})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
@@ -44,7 +44,8 @@ class Dialect:
 
 
 DIALECTS: Mapping[str, Dialect] = {
-    "generic": Dialect(),
+    # A server that does not know the field refuses it, and is sent none from then on.
+    "generic": Dialect(thinking="enable_thinking"),
     "openai": Dialect(max_tokens="max_completion_tokens", subset=True, thinking="reasoning_effort"),
     "vllm": Dialect(
         regex="structured_outputs",
@@ -72,9 +73,18 @@ _OWN = frozenset({"model", "messages", "stream", "stream_options"})
 
 
 def request_body(
-    model: str, request: Request, dialect: Dialect, *, images: bool, stream: bool, options: Mapping[str, Any]
+    model: str,
+    request: Request,
+    dialect: Dialect,
+    *,
+    images: bool,
+    stream: bool,
+    options: Mapping[str, Any],
+    reserve: int = 0,
+    left_out: Collection[str] = (),
 ) -> dict[str, Any]:
-    """Return the body of a request to `/chat/completions`; without `images`, pictures are sent in words.
+    """Return the body of a request to `/chat/completions`, with a `reserve` of tokens for thinking and without the
+    fields that are `left_out`; without `images`, pictures are sent in words.
 
     Raises ConstraintError if the server can't be asked for such a constraint, BadRequestError if the server can't go on
     with a begun reply, and ConfigError if an option would take the place of what the request itself says.
@@ -82,7 +92,7 @@ def request_body(
     sampling = request.sampling
     body: dict[str, Any] = {"model": model, "messages": [_message(m, images=images) for m in request.messages]}
     settings = [
-        (dialect.max_tokens, sampling.max_tokens),
+        (dialect.max_tokens, sampling.max_tokens and sampling.max_tokens + reserve),
         ("temperature", sampling.temperature),
         ("top_p", sampling.top_p),
         ("seed", sampling.seed),
@@ -95,6 +105,7 @@ def request_body(
     _constrain(body, request, dialect)
     _prefill(body, request, dialect)
     _thinking(body, request, dialect)
+    body = {name: value for name, value in body.items() if name not in left_out}
     for more in (dialect.extra, options):
         if taken := sorted(_OWN & more.keys()):
             raise ConfigError(f"The option {taken[0]!r} of the backend openai is set by the request itself.")
@@ -103,16 +114,27 @@ def request_body(
 
 
 def request_bytes(
-    model: str, request: Request, dialect: Dialect, *, images: bool, stream: bool, options: Mapping[str, Any]
+    model: str, request: Request, dialect: Dialect, *, images: bool, options: Mapping[str, Any], **more: Any
 ) -> bytes:
     """Return the body of a request as it is sent; takes and raises what `request_body` does."""
-    body = request_body(model, replace(request, messages=()), dialect, images=images, stream=stream, options=options)
+    body = request_body(model, replace(request, messages=()), dialect, images=images, options=options, **more)
     texts = [_message_text(message, images=images) for message in request.messages]
     texts += map(_json, body.pop("messages"))
     form = ""
     if isinstance(request.constraint, JsonConstraint) and "response_format" not in {**dialect.extra, **options}:
         form = f',"response_format":{_form_text(request.constraint, body.pop("response_format"))}'
     return f'{_json(body)[:-1]}{form},"messages":[{",".join(texts)}]}}'.encode("utf-8", "replace")
+
+
+def without_system(messages: Sequence[Message]) -> Sequence[Message]:
+    """Return messages for a server that takes none of the system: the first of the user begins with its text."""
+    told = "\n\n".join(m.text() for m in messages if m.role == "system")
+    rest = [m for m in messages if m.role != "system"]
+    if not told or not rest or rest[0].role != "user":
+        return [Message("user", told), *rest] if told else rest
+    first = rest[0].content
+    content = f"{told}\n\n{first}" if isinstance(first, str) else (TextPart(f"{told}\n\n"), *first)
+    return [Message("user", content), *rest[1:]]
 
 
 def _form_text(constraint: JsonConstraint, form: Mapping[str, Any]) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from wsap_core.seams.model_errors import (
@@ -37,6 +37,12 @@ _SURELY_CONSTRAINT = re.compile(
 """What words have to hold for a failure of the server to be one of its constraints."""
 _NOT_KEPT = "json_validate_failed"
 """Groq's code for a reply that did not come out as it was bound to: that one, not every one."""
+_REFUSES = re.compile(
+    r"(?:un|not |n't |only .{0,40})(?:support|recogni[sz]ed|known|expected|allow|permit|accept)|extra|invalid|cannot"
+    r"|can't|not implemented|must (?:alternate|be)",
+    re.IGNORECASE,
+)
+_SYSTEM = r"system[ _](?:role|message|prompt|instruction)|role.{0,20}\bsystem\b"
 _QUOTA = re.compile(r"insufficient_quota|billing_hard_limit|credit balance", re.IGNORECASE)
 
 
@@ -55,6 +61,17 @@ class Asked:
     constrained: bool = False
     pictured: bool = False
     """Whether there was a picture in the request."""
+    fields: Collection[str] = ()
+    """The fields of the request that it can do without; "system" for messages of the system."""
+
+
+class FieldRefusedError(BadRequestError):
+    """The server refuses a field of the request that it can do without."""
+
+    def __init__(self, message: str, field: str) -> None:
+        super().__init__(message)
+        self.field = field
+        """The field; "system" for messages of the system."""
 
 
 def error_of(status: int, headers: Mapping[str, str], body: bytes, asked: Asked) -> BackendError:
@@ -92,7 +109,15 @@ def error_of(status: int, headers: Mapping[str, str], body: bytes, asked: Asked)
         )
     if status == 413 or _CONTEXT.search(about):
         return ContextTooSmallError(f"The prompt does not fit into the context of {asked.model}{told}")
-    return BadRequestError(f"{who} refuses the request with status {status}{told}")
+    refusal = f"{who} refuses the request with status {status}{told}"
+    field = _refused_field(about, asked.fields) if status in (400, 422) else None
+    return BadRequestError(refusal) if field is None else FieldRefusedError(refusal, field)
+
+
+def _refused_field(about: str, fields: Collection[str]) -> str | None:
+    if not _REFUSES.search(about):
+        return None
+    return next((f for f in fields if re.search(_SYSTEM if f == "system" else rf"\b{f}\b", about, re.I)), None)
 
 
 def _unseen(asked: Asked, told: str, words: str) -> BackendError | None:

@@ -12,15 +12,15 @@ import importlib
 import importlib.util
 import os
 from collections.abc import AsyncGenerator, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlsplit
 
-from wsap_core.errors import ConfigError, MissingServiceError, UnknownNameError
+from wsap_core.errors import ConfigError, MissingServiceError
 from wsap_core.seams.agent import Usage
 from wsap_core.seams.context import Context
 from wsap_core.seams.listing import Listing
-from wsap_core.seams.model import Abilities, Chunk, Finish, Request
+from wsap_core.seams.model import Abilities, Chunk, Finish, Request, ThinkingChunk
 from wsap_core.seams.model_errors import (
     AuthenticationError,
     BackendError,
@@ -36,8 +36,10 @@ from wsap_core.seams.model_errors import (
 from wsap_core.untrusted import single_line
 from wsap_llm.backends.dialects import Dialect, dialect_name, request_body
 from wsap_llm.backends.failures import Asked, hide_key, refuses_constraint
+from wsap_llm.backends.reading import read_options
 from wsap_llm.backends.wire import ReplyReader
 from wsap_llm.pictures import has_pictures, refused_picture
+from wsap_llm.tokens import reserve_of
 from wsap_llm.waiting import retry_after
 
 # Any, in this module: litellm's types depend on the provider, and it is not imported to check them.
@@ -72,7 +74,9 @@ class LiteLLMOptions:
     images: bool | None = None
     """Whether the model sees; as litellm knows when None."""
     context: int | None = None
-    timeout: float = 600.0
+    think_tokens: int = 1024
+    """Tokens for thinking, on top of the reply's, once the model has been seen to think."""
+    timeout: float = 120.0
     """Seconds for a whole reply."""
     extra: Mapping[str, Any] = field(default_factory=dict)
     """More arguments of `litellm.acompletion`."""
@@ -87,6 +91,7 @@ class LiteLLMBackend:
         """The address."""
         self._name = name
         self._library: Any = None
+        self._thinks = False
         subset = _is_openai(name, self.options) if self.options.schema_subset is None else self.options.schema_subset
         self._dialect = Dialect(strict_schema=subset, subset=subset, prefill="trailing", thinking="reasoning_effort")
         self.abilities = Abilities(
@@ -121,6 +126,7 @@ class LiteLLMBackend:
             images=self.abilities.images is not False,
             stream=pieces,
             options={**self.options.extra, **given},
+            reserve=reserve_of(request, self.options.think_tokens, self.abilities.context, thinks=self._thinks),
         )
         arguments |= {"timeout": self.options.timeout, "num_retries": 0, "max_retries": 0, "drop_params": True}
         arguments |= {"api_base": self.options.api_base, "api_key": self.options.api_key}
@@ -133,6 +139,7 @@ class LiteLLMBackend:
                 try:
                     async for part in answer:
                         for chunk in reader.event(part.model_dump_json()):
+                            self._thinks = self._thinks or isinstance(chunk, ThinkingChunk)
                             yield chunk
                 finally:
                     if (close := getattr(answer, "aclose", None)) is not None:
@@ -145,6 +152,7 @@ class LiteLLMBackend:
         except Exception as error:
             raise self._error(error, request) from error
         for chunk in chunks:
+            self._thinks = self._thinks or isinstance(chunk, ThinkingChunk)
             yield self._priced(chunk) if isinstance(chunk, Finish) else chunk
 
     def cost_of(self, prompt_tokens: int, completion_tokens: int) -> float | None:
@@ -207,6 +215,8 @@ class LiteLLMBackend:
             return RateLimitError(words, retry_after=retry_after(headers) if headers is not None else None)
         if request.constraint is not None and _refuses_constraint(error, said):
             return ConstraintError(words)
+        if kind is BadRequestError and REDIRECTED not in words and _kind_of_class(error) is ServerFailedError:
+            words += f" The provider's address {REDIRECTED}, where nothing is sent."
         if kind is AuthenticationError:
             words += " Set the provider's key in its environment variable."
         return kind(words)
@@ -240,8 +250,7 @@ def _kind(error: Exception) -> type[BackendError]:
     request when the server did; so the status that it keeps is asked too. That nobody answers is
     only told by what caused the error.
     """
-    names = {cls.__name__ for cls in type(error).__mro__}
-    kind = next((kind for name, kind in _CLASSES if name in names), ServerFailedError)
+    kind = _kind_of_class(error)
     if kind is BadRequestError:
         status = getattr(error, "status_code", None)
         if isinstance(status, int):
@@ -250,10 +259,17 @@ def _kind(error: Exception) -> type[BackendError]:
     for _ in range(10):
         if cause is None or kind is not ServerFailedError:
             break
+        if REDIRECTED in str(cause):
+            kind = BadRequestError
         if isinstance(cause, ConnectionRefusedError) or type(cause).__name__ == "ClientConnectorError":
             kind = NoServerError
         cause = cause.__cause__ or cause.__context__
     return kind
+
+
+def _kind_of_class(error: Exception) -> type[BackendError]:
+    names = {cls.__name__ for cls in type(error).__mro__}
+    return next((kind for name, kind in _CLASSES if name in names), ServerFailedError)
 
 
 def _is_openai(name: str, options: LiteLLMOptions) -> bool:
@@ -282,7 +298,35 @@ def _import() -> Any:
     litellm.telemetry = False
     litellm.suppress_debug_info = True
     litellm.num_retries = 0
+    _refuse_redirects()
     return litellm
+
+
+REDIRECTED = "redirects to another address"
+
+
+def _refuse_redirects() -> None:
+    """Have litellm's clients refuse redirects: they would send prompts, and some the key, wherever they are told."""
+    import httpx  # deferred for weight, and there where litellm is
+
+    class Guard(httpx.AsyncBaseTransport):
+        def __init__(self, inner: Any) -> None:
+            self._inner = inner
+
+        async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+            response: httpx.Response = await self._inner.handle_async_request(request)
+            if response.has_redirect_location:
+                raise httpx.RequestError(f"{request.url.host} {REDIRECTED} ({response.headers['Location'][:300]})")
+            return response
+
+        async def aclose(self) -> None:
+            await self._inner.aclose()
+
+    handler: Any = importlib.import_module("litellm.llms.custom_httpx.http_handler").AsyncHTTPHandler
+    make = handler.create_async_transport
+    handler.create_async_transport = staticmethod(
+        lambda *given, **named: Guard(make(*given, **named) or httpx.AsyncHTTPTransport())
+    )
 
 
 # --- for the plugin host ---------------------------------------------------------------------
@@ -291,17 +335,13 @@ def _import() -> Any:
 def create(context: Context) -> LiteLLMBackend:
     """Return the backend for `litellm/<model>`. Raises ConfigError if an option is unknown, or the model is not named,
     and MissingServiceError if litellm is not installed."""
-    config = dict(context.config)
-    name = str(config.pop("model", "") or "")
+    name = str(context.config.get("model") or "")
     if not name:
         raise ConfigError("Name the model as litellm does: litellm/PROVIDER/MODEL.")
-    known = {f.name for f in fields(LiteLLMOptions)}
-    for option in config:
-        if option not in known:
-            raise ConfigError(str(UnknownNameError("option of the backend litellm", option, known)))
+    options = read_options(LiteLLMOptions, context.config, "litellm")
     if importlib.util.find_spec("litellm") is None:
         raise MissingServiceError(f"litellm is not installed; install it with: {INSTALL}")
-    return LiteLLMBackend(name, LiteLLMOptions(**config))
+    return LiteLLMBackend(name, options)
 
 
 async def listing(context: Context) -> Listing:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import os
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import aclosing, asynccontextmanager
@@ -18,7 +19,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from wsap_core.errors import ConfigError
 from wsap_core.seams.context import Context
 from wsap_core.seams.listing import Listing, ModelInfo
-from wsap_core.seams.model import Abilities, Chunk, Request
+from wsap_core.seams.model import Abilities, Chunk, Request, ThinkingChunk
 from wsap_core.seams.model_errors import (
     AuthenticationError,
     BackendTimeoutError,
@@ -26,16 +27,22 @@ from wsap_core.seams.model_errors import (
     NoServerError,
     ServerFailedError,
 )
-from wsap_llm.backends.dialects import request_bytes
-from wsap_llm.backends.failures import Asked, error_of
+from wsap_llm.backends.dialects import request_bytes, without_system
+from wsap_llm.backends.failures import Asked, FieldRefusedError, error_of
 from wsap_llm.backends.openai_options import BASE_URL, KEY_VARIABLE, URL_VARIABLE, OpenAIOptions, options_of
 from wsap_llm.backends.wire import EventReader, ReplyReader
 from wsap_llm.pictures import has_pictures
+from wsap_llm.tokens import reserve_of
 
 if TYPE_CHECKING:
     import aiohttp
 
 T = TypeVar("T")
+_OPTIONAL = (
+    *("temperature", "top_p", "seed", "repeat_penalty", "repetition_penalty", "max_tokens", "max_completion_tokens"),
+    *("chat_template_kwargs", "enable_thinking", "reasoning_effort", "stream_options", "stop", "system"),
+)
+"""What a request can do without; see `Asked.fields`."""
 
 
 class OpenAIBackend:
@@ -45,8 +52,13 @@ class OpenAIBackend:
     limit, which `aclose` closes.
     """
 
-    def __init__(self, name: str, options: OpenAIOptions | None = None) -> None:
+    def __init__(
+        self, name: str, options: OpenAIOptions | None = None, *, tell: Callable[[str], None] | None = None
+    ) -> None:
         self.options = options or OpenAIOptions()
+        self._tell = tell or logging.getLogger("wsap.llm").warning
+        self._left_out: set[str] = set()
+        self._thinks = False
         self.model = f"openai/{name}"
         """The address."""
         self._name = name
@@ -72,8 +84,23 @@ class OpenAIBackend:
         Raises:
             BackendError: by class.
         """
+        begun = False
+        while True:
+            try:
+                async with aclosing(self._reply(request)) as chunks:
+                    async for chunk in chunks:
+                        begun = True
+                        yield chunk
+                return
+            except FieldRefusedError as error:
+                if begun or not self._leave_out(error.field):
+                    raise
+
+    async def _reply(self, request: Request) -> AsyncGenerator[Chunk, None]:
         given = dict(request.options.get("openai", {}))
         pieces = bool(given.pop("stream", self.options.stream))
+        if "system" in self._left_out:
+            request = replace(request, messages=without_system(request.messages))
         body = request_bytes(
             self._name,
             request,
@@ -81,6 +108,8 @@ class OpenAIBackend:
             images=self.options.images is not False,
             stream=pieces,
             options={**self.options.extra, **given},
+            reserve=reserve_of(request, self.options.think_tokens, self.options.context, thinks=self._thinks),
+            left_out=self._left_out,
         )
         asked = self._asked(constrained=request.constraint is not None, pictured=has_pictures(request))
         reader = ReplyReader(request, asked, opened=self.options.think_opened)
@@ -89,15 +118,30 @@ class OpenAIBackend:
                 # Closed here and now if the caller leaves early, so that the server stops writing.
                 async with aclosing(self._in_pieces(body, reader, asked)) as chunks:
                     async for chunk in chunks:
+                        self._thinks = self._thinks or isinstance(chunk, ThinkingChunk)
                         yield chunk
                 return
             answer = await self._whole(body, asked)
         for chunk in reader.whole(answer):
+            self._thinks = self._thinks or isinstance(chunk, ThinkingChunk)
             yield chunk
 
     async def prepare(self) -> None:
         """Raise AuthenticationError if it is known beforehand that a key is missing."""
         self._open()
+
+    def _leave_out(self, field: str) -> bool:
+        """Do without a field from now on, and tell; return whether that is another way than before."""
+        field = "chat_template_kwargs" if field == "enable_thinking" else field
+        other = {"max_tokens": "max_completion_tokens", "max_completion_tokens": "max_tokens"}.get(field)
+        if field in self._left_out:
+            return False
+        self._left_out.add(field)
+        if other is not None and other not in self._left_out:
+            self._dialect = replace(self._dialect, max_tokens=other)  # type: ignore[arg-type]  # one of two words
+        instead = {"system": "; its text begins the first message"}.get(field, f"; {other} is sent" if other else "")
+        self._tell(f"{self.model}: the server refuses {field}, which is left out from now on{instead}.")
+        return True
 
     async def aclose(self) -> None:
         """Close the connections; nothing can be asked afterwards."""
@@ -201,7 +245,7 @@ class OpenAIBackend:
 
     def _asked(self, *, constrained: bool = False, pictured: bool = False) -> Asked:
         options = self.options
-        return Asked(self.model, options.place, options.api_key, options.key_variable, constrained, pictured)
+        return Asked(self.model, options.place, options.api_key, options.key_variable, constrained, pictured, _OPTIONAL)
 
     def _open(self) -> aiohttp.ClientSession:
         """Return the session, made in the event loop that runs now."""
@@ -286,7 +330,7 @@ def create(context: Context) -> OpenAIBackend:
     name = str(context.config.get("model") or "")
     if not name:
         raise ConfigError("Name the model: openai/MODEL, as the server calls it.")
-    return OpenAIBackend(name, options_of(context.config, os.environ))
+    return OpenAIBackend(name, options_of(context.config, os.environ), tell=context.services.progress)
 
 
 async def listing(context: Context) -> Listing:

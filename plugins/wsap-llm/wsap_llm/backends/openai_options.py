@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import urllib.request
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 from urllib.parse import urlsplit
 
 from wsap_core.errors import ConfigError, UnknownNameError
 from wsap_llm.backends.dialects import DIALECTS, Dialect, dialect_name
+from wsap_llm.backends.reading import read_options
 
 BASE_URL = "https://api.openai.com/v1"
 URL_VARIABLE = "OPENAI_BASE_URL"
@@ -44,9 +45,11 @@ class OpenAIOptions:
     """The model's context in tokens."""
     think_opened: bool = False
     """Whether the chat template begins replies inside `<think>`."""
-    timeout: float = 600.0
+    think_tokens: int = 1024
+    """Tokens for thinking, on top of the reply's, once the model has been seen to think."""
+    timeout: float = 120.0
     """Seconds for a whole reply."""
-    first_token_timeout: float = 300.0
+    first_token_timeout: float = 120.0
     """Seconds until a streamed reply begins."""
     connect_timeout: float = 10.0
     max_bytes: int = 16 * 1024 * 1024
@@ -94,23 +97,8 @@ class OpenAIOptions:
 def options_of(config: Mapping[str, Any], environ: Mapping[str, str]) -> OpenAIOptions:
     """Return options from a configuration and, for what it leaves out, the environment. Raises ConfigError if an option
     is unknown or of the wrong kind."""
-    known = {f.name: f for f in fields(OpenAIOptions)}
-    values: dict[str, Any] = {}
-    for name, value in config.items():
-        if name == "model":
-            continue
-        if name not in known:
-            raise ConfigError(str(UnknownNameError("option of the backend openai", name, known)))
-        wanted = type(getattr(OpenAIOptions, name, None)) if name not in ("headers", "extra") else dict
-        if wanted is float and isinstance(value, int) and not isinstance(value, bool):
-            value = float(value)
-        if wanted in (bool, float, int, str, dict) and type(value) is not wanted:
-            raise ConfigError(f"The option {name} of the backend openai is a {wanted.__name__}, not {value!r:.40}.")
-        if name == "images" and type(value) is not bool:
-            raise ConfigError(f"The option images of the backend openai is a bool, not {value!r:.40}.")
-        values[name] = value
-    values.setdefault("base_url", environ.get(URL_VARIABLE, "").strip() or BASE_URL)
-    if values.get("api_key") is None:
-        variable = values.get("key_variable", KEY_VARIABLE)
-        values["api_key"] = environ.get(variable, "").strip() or None
-    return OpenAIOptions(**values)
+    url = environ.get(URL_VARIABLE, "").strip() or BASE_URL
+    options = read_options(OpenAIOptions, {"base_url": url, **config}, "openai")
+    if options.api_key is None:
+        options = replace(options, api_key=environ.get(options.key_variable, "").strip() or None)
+    return options

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -108,6 +109,7 @@ class ModelPool:
         self._prices = prices or {}
         self._clock = clock or SystemClock()
         self._services = services or Services()
+        self._tell = self._services.progress or logging.getLogger("wsap.llm").warning
         self._seed = seed
         self._decision = decision or BudgetLimits()
         self._models: dict[str, Model] = {}
@@ -168,6 +170,7 @@ class ModelPool:
                 hold=not policy.early,
                 clock=self._clock,
                 generator=context.random,
+                tell=self._tell,
             )
             found.append(retry)
         if policy.concurrency is not None or policy.per_minute is not None:
@@ -175,7 +178,7 @@ class ModelPool:
             found.append(RateLimit(concurrency=policy.concurrency, per_minute=policy.per_minute, clock=self._clock))
         if self._budgets or price is not None:
             found.append(CheckBudgets(self._budgets, price=price, cost_of=self._cost_of(name, backend)))
-        found.append(Measure(self.meter, name))
+        found.append(Measure(self.meter, name, self._tell))
         return found
 
     def _cost_of(self, name: str, backend: Backend) -> CostOf | None:

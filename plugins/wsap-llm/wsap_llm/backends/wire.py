@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from json.decoder import scanstring  # type: ignore[attr-defined]  # what json itself reads strings with
-from typing import Any
+from typing import Any, Literal
 
 from wsap_core.seams.agent import Usage
 from wsap_core.seams.memory import estimate_tokens
@@ -143,7 +143,7 @@ def _only_says(found: Any) -> bool:
         return False
     if not isinstance(delta.get("content"), str) or not delta["content"]:
         return False
-    return not (delta.get("reasoning_content") or delta.get("reasoning"))
+    return not (delta.get("reasoning_content") or delta.get("reasoning") or delta.get("tool_calls"))
 
 
 class ReplyReader:
@@ -159,6 +159,8 @@ class ReplyReader:
         self._usage: Mapping[str, Any] | None = None
         self._said: list[str] = []  # a piece is about a token, where the server doesn't count them
         self._deltas = Deltas()
+        self._calls: dict[Any, tuple[str, str]] = {}
+        self._refused = False
         self.done = False
         """Whether the server has said that this was all."""
 
@@ -210,10 +212,15 @@ class ReplyReader:
         """Give what was kept back, and the finish; raise ServerFailedError if the stream ended before the reply did."""
         if not self.done and self._reason is None:
             raise ServerFailedError(f"{self._asked.place} broke off in the middle of a reply of {self._asked.model}.")
+        if self._calls and not "".join(self._said).strip():
+            calls = [{"name": name, "arguments": arguments} for name, arguments in self._calls.values()]
+            yield from self._say(json.dumps(calls[0] if len(calls) == 1 else calls))
         yield from self._splitter.close()
         reason: FinishReason = (
             "stop_sequence" if self._stop is not None else _REASONS.get(self._reason or "", "unknown")
         )
+        if self._refused:
+            reason = "content_filter"
         yield Finish(reason, self._stop, self._counted())
 
     def _parsed(self, body: bytes | str) -> Mapping[str, Any]:
@@ -240,20 +247,36 @@ class ReplyReader:
 
     def _take(self, message: Any, choice: Mapping[str, Any]) -> Iterator[Chunk]:
         if isinstance(message, dict):
-            thought = message.get("reasoning_content") or message.get("reasoning")
-            if isinstance(thought, str) and thought:
-                self._said.append(thought)
-                yield ThinkingChunk(thought)
+            for thought in (message.get("reasoning_content") or message.get("reasoning"), _parts(message, "thinking")):
+                if isinstance(thought, str) and thought:
+                    self._said.append(thought)
+                    yield ThinkingChunk(thought)
             text = message.get("content")
-            if not text and isinstance(message.get("refusal"), str):
-                text = message["refusal"]
+            if isinstance(text, list):
+                text = _parts(message, "text")
+            if not text and isinstance(message.get("refusal"), str) and message["refusal"]:
+                text, self._refused = message["refusal"], True
             if isinstance(text, str) and text:
                 yield from self._say(text)
+            self._take_calls(message)
         if isinstance(choice.get("finish_reason"), str):
             self._reason = choice["finish_reason"]
         # vLLM tells which stop text it was.
         if isinstance(choice.get("stop_reason"), str) and choice["stop_reason"] in self._request.stop:
             self._stop = choice["stop_reason"]
+
+    def _take_calls(self, message: Mapping[str, Any]) -> None:
+        """Take calls in the form of tools, whole or in pieces, which some servers make of a reply in JSON."""
+        given = message.get("tool_calls")
+        for call in given if isinstance(given, list) else ():
+            function = call.get("function") if isinstance(call, dict) else None
+            if not isinstance(function, dict):
+                continue
+            place = call.get("index", len(self._calls))
+            name, arguments = self._calls.get(place, ("", ""))
+            more = function.get("arguments") or ""
+            more = more if isinstance(more, str) else json.dumps(more)
+            self._calls[place] = (name + str(function.get("name") or ""), arguments + more)
 
     def _say(self, text: str) -> Iterator[Chunk]:
         self._said.append(text)
@@ -263,12 +286,20 @@ class ReplyReader:
         """Return the usage as the server counts, or as it can be estimated; never nothing."""
         usage = self._usage or {}
         prompt, completion = usage.get("prompt_tokens"), usage.get("completion_tokens")
-        if not isinstance(prompt, int):
+        if prompt is None:
             prompt = estimate_request(self._request)
-        if not isinstance(completion, int):
+        if completion is None:
             completion = sum(map(estimate_tokens, self._said))
-        cost = usage.get("cost")  # OpenRouter's, in US dollars
-        return Usage(1, prompt, completion, float(cost) if isinstance(cost, int | float) else None)
+        return Usage(1, prompt, completion, usage.get("cost"))  # OpenRouter's cost, in US dollars; `Measure` checks
+
+
+def _parts(message: Mapping[str, Any], kind: Literal["text", "thinking"]) -> str:
+    """Return the text of a reply's parts of a kind, or its thoughts."""
+    content = message.get("content")
+    parts = [part for part in content if isinstance(part, dict)] if isinstance(content, list) else []
+    kinds = ("text", "output_text") if kind == "text" else ("thinking", "reasoning")
+    found = [part.get("text") or part.get(kind) for part in parts if part.get("type") in kinds]
+    return "".join(text for text in found if isinstance(text, str))
 
 
 def _joined(texts: list[str]) -> list[Chunk]:

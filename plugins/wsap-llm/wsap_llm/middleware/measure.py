@@ -5,11 +5,19 @@ from __future__ import annotations
 import time
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from wsap_core.seams.agent import NO_USAGE, Usage
+from wsap_core.seams.memory import estimate_tokens
 from wsap_core.seams.model import Chunk, Finish, Request
 from wsap_llm.middleware.model import Ask
+from wsap_llm.tokens import estimate_request
+
+Tell = Callable[[str], None]
+MOST_TOKENS = 10**9
+"""Tokens of one call above which a count is a mistake."""
+MOST_COST = 10**6
+"""US dollars of one call above which a cost is one."""
 
 
 class UsageCounter:
@@ -88,20 +96,48 @@ class Meter:
 class Measure:
     """Measures every successful call; innermost, because pauses between attempts are not to be counted."""
 
-    def __init__(self, meter: Meter, address: str) -> None:
+    def __init__(self, meter: Meter, address: str, tell: Tell) -> None:
         self._meter = meter
         self._address = address
+        self._tell: Tell | None = tell
 
     async def stream(self, request: Request, ask: Ask) -> AsyncGenerator[Chunk, None]:
-        """Give the reply as it comes."""
+        """Give the reply as it comes, its usage estimated where what the backend counts can't be."""
         clock = self._meter.clock
-        began = clock()
+        began, tokens = clock(), 0
         async with aclosing(ask(request)) as chunks:
             async for chunk in chunks:
-                if isinstance(chunk, Finish):
+                if not isinstance(chunk, Finish):
+                    tokens += estimate_tokens(chunk.text)
+                else:
+                    chunk = self._checked(chunk, request, tokens)
                     model = self._meter.of(self._address)
                     model.calls += 1
                     model.prompt_tokens += chunk.usage.prompt_tokens
                     model.completion_tokens += chunk.usage.completion_tokens
                     model.seconds += clock() - began
                 yield chunk
+
+    def _checked(self, finish: Finish, request: Request, tokens: int) -> Finish:
+        usage = finish.usage
+        wrong = [
+            f"{name}={value!r:.20}"
+            for name, value, most in (
+                ("prompt_tokens", usage.prompt_tokens, MOST_TOKENS),
+                ("completion_tokens", usage.completion_tokens, MOST_TOKENS),
+                ("cost", 0 if usage.cost is None else usage.cost, MOST_COST),
+            )
+            if not _can_be(value, most)
+        ]
+        counted = Usage(usage.calls, estimate_request(request), tokens, None) if wrong else usage
+        if wrong and self._tell is not None:
+            self._tell(
+                f"{self._address} counts usage that can't be ({', '.join(wrong)}); it is estimated instead, and the "
+                "cost is not known."
+            )
+            self._tell = None
+        return replace(finish, usage=counted)
+
+
+def _can_be(value: object, most: int) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= most

@@ -5,13 +5,17 @@ from __future__ import annotations
 import asyncio
 import random
 from collections import deque
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 
 from wsap_core.seams.clock import Clock, SystemClock
 from wsap_core.seams.model import Chunk, Request
 from wsap_core.seams.model_errors import RateLimitError, TransientError
+from wsap_core.untrusted import single_line
 from wsap_llm.middleware.model import Ask
+
+LONG = 2.0
+"""Seconds of a pause above which a waiting person wants to know why."""
 
 
 class Retry:
@@ -29,6 +33,7 @@ class Retry:
             tried again; without it, what was passed on can't be taken back and the error is raised.
         clock: what waits.
         generator: where the jitter comes from.
+        tell: told of each pause above `LONG` seconds.
     """
 
     def __init__(
@@ -40,7 +45,9 @@ class Retry:
         hold: bool = True,
         clock: Clock | None = None,
         generator: random.Random | None = None,
+        tell: Callable[[str], None] | None = None,
     ) -> None:
+        self._tell = tell
         self._attempts = attempts
         self._first = first
         self._longest = longest
@@ -66,6 +73,9 @@ class Retry:
                 pause = self._pause(attempt, error)
                 if passed or pause is None:
                     raise
+                if pause > LONG and self._tell is not None:
+                    why = single_line(error).rstrip(".")
+                    self._tell(f"{why}. Waiting {pause:.0f} s before attempt {attempt + 1} of {self._attempts}.")
                 await self._clock.sleep(pause)
                 continue
             for chunk in held:

@@ -1,0 +1,59 @@
+"""The agent of a recorded run whose prompts an older version made: replies can't be found by what is asked now."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Iterable, Mapping
+
+from wsap_core.protocol import Action, ActionResult, ActionSpace, Goal, Observation
+from wsap_core.protocol.values import JsonValue
+from wsap_core.seams.agent import DecisionInfo
+from wsap_llm.prompts import FORMAT
+from wsap_nexus.runs.recorder import read_decision
+from wsap_nexus.store.repository import Repository
+
+Decided = tuple[Action, DecisionInfo | None]
+
+
+class RecordedAgent:
+    """Decides what is recorded, and waits where nothing more is."""
+
+    def __init__(self, decided: Iterable[Decided]) -> None:
+        self.last_decision: DecisionInfo | None = None
+        self._left = deque(decided)
+
+    def initialize(self, game_desc: str, action_space: ActionSpace) -> None:
+        """Take in nothing."""
+
+    async def decide(self, observation: Observation) -> Action:
+        """Return the next recorded action."""
+        if not self._left:
+            await asyncio.Event().wait()  # until the run is stopped, where the recorded one was
+        action, self.last_decision = self._left.popleft()
+        return action
+
+    def reflect(self, result: ActionResult) -> None:
+        """Learn nothing."""
+
+    def plan(self, goals: list[Goal]) -> list[str]:
+        """Return no plan."""
+        return []
+
+
+def read_decided(
+    repository: Repository, run_id: str, calls: Mapping[str, Iterable[Mapping[str, JsonValue]]]
+) -> dict[str, list[Decided]]:
+    """Return the recorded decisions of the seats whose prompts an older version made; empty for a run of this one."""
+    found: dict[str, list[Decided]] = {
+        seat: []
+        for seat, events in calls.items()
+        if any("prompts" in event and not str(event["prompts"]).startswith(f"{FORMAT}-") for event in events)
+    }
+    if found:
+        for event in repository.read_events(run_id, kinds=("step",)):
+            if event.seat in found:
+                line = event.data["step"]["action"]
+                action = Action(line["name"], line["parameters"], event.data["reasoning"])
+                found[event.seat].append((action, read_decision(event.data["decision"])))
+    return found

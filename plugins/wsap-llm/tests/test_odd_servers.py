@@ -1,0 +1,263 @@
+"""Servers that do otherwise than they are asked: the cause is named, and the game goes on where it can."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from typing import Any, TypeVar
+
+import pytest
+from llm_server import ModelServer, Say
+
+from wsap_core.protocol import ActionDef, ActionResult, ActionSpace, Observation
+from wsap_core.seams.context import Context
+from wsap_core.seams.model import Message, Reply, Request, Sampling, collect
+from wsap_core.seams.model_errors import BadRequestError, ConstraintError, RateLimitError
+from wsap_llm.agent import LLMAgent, LLMOptions
+from wsap_llm.backends.openai import OpenAIBackend
+from wsap_llm.backends.openai_options import OpenAIOptions
+from wsap_llm.middleware import Measure, Meter, Model, Retry
+from wsap_llm.options import llm_options
+from wsap_llm.scripted import ScriptedBackend
+
+T = TypeVar("T")
+REQUEST = Request([Message("system", "Be brief."), Message("user", "Hello?")])
+WAIT = json.dumps({"action": "wait", "params": {}, "reasoning": "so"})
+SPACE = ActionSpace([ActionDef("wait", "Stay"), ActionDef("go", "Go")])
+
+
+def using(server: ModelServer, work: Callable[[OpenAIBackend, list[str]], Awaitable[T]], **options: Any) -> T:
+    async def main() -> T:
+        told: list[str] = []
+        backend = OpenAIBackend("qwen3:8b", OpenAIOptions(base_url=server.base_url, **options), tell=told.append)
+        try:
+            async with asyncio.timeout(60):
+                return await work(backend, told)
+        finally:
+            await backend.aclose()
+
+    return asyncio.run(main())
+
+
+def decide(
+    server: ModelServer, *says: Say, own: dict[str, Any] | None = None, **options: Any
+) -> tuple[LLMAgent, list[str]]:
+    """Make one decision, and return the agent and what was told."""
+    server.say(*says)
+
+    async def turn(backend: OpenAIBackend, told: list[str]) -> tuple[LLMAgent, list[str]]:
+        agent = LLMAgent(backend, LLMOptions("Town", plan=False, **(own or {})), tell=told.append)
+        await agent.initialize("A town.", SPACE)
+        await agent.decide(Observation(step=1))
+        await agent.reflect(ActionResult(True, observation=Observation(step=2)))
+        return agent, told
+
+    return using(server, turn, **options)
+
+
+def raw(message: dict[str, Any], finish: str = "stop", usage: str = "null") -> Say:
+    choice = json.dumps({"index": 0, "message": {"role": "assistant", **message}, "finish_reason": finish})
+    return Say(raw=f'{{"choices":[{choice}],"usage":{usage}}}'.encode())
+
+
+# --- constraints ------------------------------------------------------------------------------
+
+
+def test_a_server_that_does_not_keep_to_its_schema_is_named_and_counted(server: ModelServer) -> None:
+    agent, told = decide(server, Say("I think that I go."), Say(WAIT))
+    assert agent.last_decision is not None
+    assert (agent.last_decision.repaired, agent.last_decision.unconstrained) == (True, True)
+    assert agent.last_decision.cause == "the server does not keep to the form that it is told to bind replies to"
+    (only,) = told
+    assert only.startswith("openai/qwen3:8b: the server does not keep to the form")
+
+
+def test_a_reply_in_another_form_is_understood_and_shows_that_the_server_binds_nothing(server: ModelServer) -> None:
+    agent, told = decide(server, Say("```json\n" + WAIT + "\n```"))
+    assert agent.last_decision is not None
+    assert agent.last_decision.unconstrained
+    assert len(told) == 1
+
+
+def test_a_strict_game_refuses_a_server_that_does_not_keep_to_its_schema(server: ModelServer) -> None:
+    with pytest.raises(ConstraintError, match=r"does not keep to the form .*strict play"):
+        decide(server, Say("I think that I go."), own={"strict": True})
+
+
+def test_a_server_that_keeps_to_it_is_not_accused(server: ModelServer) -> None:
+    agent, told = decide(server, Say(WAIT))
+    assert agent.last_decision is not None
+    assert not agent.last_decision.unconstrained
+    assert not told
+
+
+# --- thinking ---------------------------------------------------------------------------------
+
+
+def test_a_reply_spent_on_thinking_is_named_and_the_next_has_room_to_think(server: ModelServer) -> None:
+    thinks = Say(WAIT, thinking="hm " * 400)
+    agent, told = decide(server, thinks, thinks)
+    assert [r.body["max_tokens"] for r in server.requests] == [300, 1324]
+    assert agent.last_decision is not None
+    assert not agent.last_decision.forced
+    assert agent.last_decision.cause == "the model spent all 300 tokens of its reply on thinking"
+    assert "think_tokens=N" in told[0]
+
+
+def test_a_model_that_is_told_not_to_think_gets_no_room_for_it(server: ModelServer) -> None:
+    decide(server, Say(WAIT, thinking="hm"), own={"thinking": False})
+    assert server.last["chat_template_kwargs"] == {"enable_thinking": False}
+    assert server.last["max_tokens"] == 300
+
+
+# --- fields -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("field", "words"),
+    [
+        ("temperature", "Unsupported value: 'temperature' does not support 0.7 with this model."),
+        ("seed", "Unrecognized request argument supplied: seed"),
+        ("top_p", "Extra inputs are not permitted: top_p"),
+    ],
+)
+def test_a_field_that_a_server_refuses_is_left_out_and_told_once(server: ModelServer, field: str, words: str) -> None:
+    server.say(Say(status=400, error=words))
+    request = replace(REQUEST, sampling=Sampling(temperature=0.7 if field == "temperature" else None, seed=3))
+
+    async def twice(backend: OpenAIBackend, told: list[str]) -> list[str]:
+        assert [(await collect(backend, request)).text for _ in range(2)] == ["Hello there."] * 2
+        return told
+
+    (only,) = using(server, twice)
+    assert f"refuses {field}" in only
+    assert [field in r.body for r in server.requests] == [True, False, False]
+
+
+@pytest.mark.parametrize("name", ["temperature", "top_p", "max_tokens"])
+def test_a_field_can_be_left_out_from_the_start(server: ModelServer, name: str) -> None:
+    sampling = llm_options(Context.create(config={name: "none"})).sampling
+    using(server, lambda backend, told: collect(backend, replace(REQUEST, sampling=sampling)))
+    assert {"temperature", "top_p", "max_tokens"} - server.last.keys() == {name}
+
+
+def test_the_other_name_for_the_most_tokens_is_tried(server: ModelServer) -> None:
+    server.say(Say(status=400, error="Unsupported parameter: 'max_tokens'. Use 'max_completion_tokens' instead."))
+    using(server, lambda backend, told: collect(backend, REQUEST))
+    assert server.last["max_completion_tokens"] == 300
+    assert "max_tokens" not in server.last
+
+
+def test_a_server_without_system_messages_gets_them_from_the_user(server: ModelServer) -> None:
+    server.say(Say(status=400, error="System role not supported"))
+    using(server, lambda backend, told: collect(backend, REQUEST))
+    assert server.last["messages"] == [{"role": "user", "content": "Be brief.\n\nHello?"}]
+
+
+def test_a_field_is_left_out_once(server: ModelServer) -> None:
+    server.default = Say(status=400, error="temperature is not supported")
+    with pytest.raises(BadRequestError, match="temperature is not supported"):
+        using(server, lambda backend, told: collect(backend, REQUEST))
+    assert len(server.requests) == 2
+
+
+# --- shapes -----------------------------------------------------------------------------------
+
+
+def test_a_reply_in_parts_is_read(server: ModelServer) -> None:
+    server.say(
+        raw(
+            {
+                "content": [
+                    {"type": "thinking", "thinking": "Hm."},
+                    *({"type": "text", "text": t} for t in ("Hel", "lo")),
+                ]
+            }
+        )
+    )
+    reply = using(server, lambda backend, told: collect(backend, REQUEST))
+    assert (reply.text, reply.thinking) == ("Hello", "Hm.")
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        {"content": None, "tool_calls": [{"function": {"name": "go", "arguments": "{}"}}]},
+        {"content": "", "tool_calls": [{"index": 0, "function": {"name": "go", "arguments": {}}}]},
+    ],
+)
+def test_a_reply_in_the_form_of_a_tool_call_is_an_action(server: ModelServer, message: dict[str, Any]) -> None:
+    agent, _ = decide(server, raw(message, "tool_calls"))
+    assert agent.last_decision is not None
+    assert not agent.last_decision.forced
+    assert len(server.requests) == 1
+
+
+@pytest.mark.parametrize(
+    ("say", "cause"),
+    [
+        (raw({"content": None, "refusal": "I can't help with that."}), "the model refused"),
+        (raw({"content": ""}, "content_filter"), "the model refused, or a content filter stopped its reply"),
+        (raw({"content": ""}), "the reply was empty"),
+        (raw({"content": '{"action": "go", "pa'}, "length"), "the reply was cut off after"),
+    ],
+)
+def test_why_a_decision_was_forced_is_named(server: ModelServer, say: Say, cause: str) -> None:
+    agent, _ = decide(server, say, say)
+    assert agent.last_decision is not None
+    assert agent.last_decision.forced
+    assert agent.last_decision.cause.startswith(cause)
+
+
+# --- usage ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "usage",
+    [
+        '{"prompt_tokens": -5, "completion_tokens": 3}',
+        '{"prompt_tokens": NaN, "completion_tokens": 3}',
+        '{"prompt_tokens": 9, "completion_tokens": 1e308}',
+        '{"prompt_tokens": 9, "completion_tokens": 3, "cost": NaN}',
+        '{"prompt_tokens": 9, "completion_tokens": 3, "cost": -1}',
+        '{"prompt_tokens": 9, "completion_tokens": 3, "cost": 1e308}',
+        '{"prompt_tokens": 9, "completion_tokens": 3, "cost": "free"}',
+        '{"prompt_tokens": true, "completion_tokens": 3}',
+    ],
+)
+def test_usage_that_can_not_be_is_estimated_and_told(server: ModelServer, usage: str) -> None:
+    server.say(raw({"content": "Hello there."}, usage=usage))
+
+    async def asked(backend: OpenAIBackend, told: list[str]) -> tuple[Reply, list[str]]:
+        return await collect(Model(backend, [Measure(Meter(), "openai/x", told.append)]), REQUEST), told
+
+    reply, told = using(server, asked)
+    assert 0 < reply.usage.prompt_tokens < 100
+    assert 0 < reply.usage.completion_tokens < 20
+    assert reply.usage.cost is None
+    assert "usage that can't be" in told[0]
+
+
+# --- waiting ----------------------------------------------------------------------------------
+
+
+class Clock:
+    """Waits in no time."""
+
+    def now(self) -> float:
+        return 0.0
+
+    async def sleep(self, seconds: float) -> None:
+        pass
+
+
+def test_a_long_wait_is_told_and_a_short_one_is_not() -> None:
+    told: list[str] = []
+    replies = [RateLimitError("busy", retry_after=1), RateLimitError("too busy.", retry_after=40), "At last."]
+    retry = Retry(clock=Clock(), generator=random.Random(1), tell=told.append)
+    reply = asyncio.run(collect(Model(ScriptedBackend(replies), [retry]), REQUEST))
+    assert reply.text == "At last."
+    assert told == ["too busy. Waiting 40 s before attempt 3 of 5."]
