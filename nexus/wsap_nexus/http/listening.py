@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import ipaddress
 import re
 import socket
@@ -59,10 +60,28 @@ def host_name(header: str) -> str | None:
     return None if found is None else found[1] or found[2]
 
 
+ALL = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 compared, not bound to
+"""Hosts that mean all interfaces -> the loopback address."""
+_ELSEWHERE = {"0.0.0.0": "192.0.2.1", "::": "2001:db8::1"}  # noqa: S104 reserved for documentation
+
+
 def url_of(host: str, port: int) -> str:
     """Return the URL of a server on this machine."""
-    near = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104 compared, not bound to
+    near = ALL.get(host, host)
     return f"http://[{near}]:{port}/" if ":" in near else f"http://{near}:{port}/"
+
+
+def url_for_others(host: str, port: int) -> str:
+    """Return the URL at which other devices reach a server; that on this machine if it is in no network.
+
+    On all interfaces, it is the address of the one by which this machine reaches others. Nothing is sent.
+    """
+    if host in ALL:
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        with contextlib.suppress(OSError), socket.socket(family, socket.SOCK_DGRAM) as probe:
+            probe.connect((_ELSEWHERE[host], 9))  # of UDP, this chooses the interface and no more
+            host = str(probe.getsockname()[0])
+    return url_of(host, port)
 
 
 def listen(address: Address) -> socket.socket:

@@ -8,12 +8,10 @@ import sys
 import time
 from pathlib import Path
 
-import click
-
 from wsap_core.errors import WsapError
 from wsap_core.untrusted import single_line
 from wsap_nexus import state
-from wsap_nexus.cli.nexus.request import STEER, StartRequest, say_ready
+from wsap_nexus.cli.nexus.request import STEER, StartRequest, address_of, say_ready
 from wsap_nexus.paths import database_location
 
 LOG_NAME = "nexus.log"
@@ -58,12 +56,9 @@ def start_detached(request: StartRequest) -> None:
     running = _ready(process, request)
     if running is None:
         raise NotStartedError(_why(log, began), process.returncode)
-    if request.as_json:
-        say_ready(request, running, str(state.token_file(os.environ)))
-    else:
-        click.echo(f"The nexus is up: {running.url}  (stop it with: wsap nexus stop; its output is in {log})")
-        if steering := _steering(log, began, running.url):
-            click.echo(f"{STEER}{steering}")
+    opening = "" if request.as_json else _steering(log, began, address_of(request, running))
+    hint = f"stop it with: wsap nexus stop; its output is in {log}"
+    say_ready(request, running, str(state.token_file(os.environ)), hint, opening)
 
 
 def _ready(process: subprocess.Popen[bytes], request: StartRequest) -> state.Running | None:

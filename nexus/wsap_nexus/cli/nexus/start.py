@@ -17,7 +17,7 @@ from wsap_core.cli.grouped import GroupedCommand, refuse_given
 from wsap_core.cli.params import SEED
 from wsap_nexus.cli.common import database_option, json_option, size_of_text
 from wsap_nexus.cli.model_options import limit_option
-from wsap_nexus.cli.nexus.request import STEER, StartRequest, say_ready
+from wsap_nexus.cli.nexus.request import StartRequest, address_of, say_ready
 
 if TYPE_CHECKING:
     from wsap_core.host import PluginHost
@@ -56,14 +56,16 @@ _INSISTED = "Ended at once; nothing is lost. Continue with: wsap nexus start\n"
 )
 @click.option(
     "--host",
-    default="127.0.0.1",
-    show_default=True,
+    show_default="127.0.0.1, with --expose 0.0.0.0, which is all",
     help="The address to listen on; others than this machine's own need --expose.",
 )
 @click.option("--port", type=click.IntRange(0, 65535), default=9998, show_default=True,
               help="The port; 0 for any free one.")  # fmt: skip
 @click.option(
-    "--expose", is_flag=True, help="Accept connections from other machines; every request then needs the token."
+    "--expose",
+    is_flag=True,
+    help="Accept connections from other devices, and print the address that they can open, at a terminal as a QR code "
+    "too; every request then needs the token.",
 )
 @click.option("--seed", type=SEED, default=0, show_default=True, help="Random seed.")
 @click.option("--pace", type=click.FloatRange(0, 10_000), default=4.0, show_default=True,
@@ -106,6 +108,7 @@ def start(*, detach: bool, **given: object) -> None:
 
     With --json one line is printed when the nexus is ready: url, pid, database, token_file.
     """
+    given["host"] = given["host"] or ("0.0.0.0" if given["expose"] else "127.0.0.1")  # noqa: S104 as was asked for
     request = StartRequest(**given)  # type: ignore[arg-type]  # click gives what the options say
     _check(request)
     if detach:
@@ -252,10 +255,8 @@ async def _serve(request: StartRequest, hub: Nexus) -> None:
             os.getpid(), state.birth(os.getpid()), url, time.time(), where, request.model, request.keep
         )
         state.write(path, running)
-        say_ready(request, running, str(tokens))
-        if not request.as_json:
-            click.echo(f"{STEER}{url}{key.fragment}")
-            sys.stdout.flush()
+        opening = f"{address_of(request, running)}{key.fragment}"
+        say_ready(request, running, str(tokens), "Ctrl-C stops it; the next start continues", opening)
         if request.keep is not None:
             from wsap_nexus.hub.prune import look_after
 
