@@ -109,15 +109,11 @@ class LiveView:
     ) -> None:
         """Show a run, after what was recorded of it before.
 
-                Args:
-                    run: the run that will be played.
-                    spec: its game.
-        <<<<<<< HEAD
-                    past: its recorded steps, if it is resumed.
-        =======
-                    past: its last recorded steps, if it is gone on with.
-        >>>>>>> 7230e65 (WIP replay 2)
-                    interactive: the seats that people play; with several seats they see only their own.
+        Args:
+            run: the run that will be played.
+            spec: its game.
+            past: its last recorded steps, if it is resumed.
+            interactive: the seats that people play; with several seats they see only their own.
         """
         self._run, self._spec = run, spec
         self._interactive = frozenset(interactive)
