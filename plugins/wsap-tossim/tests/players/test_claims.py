@@ -131,7 +131,7 @@ def _lines(*keys: str) -> list[tuple[str, str]]:
     return [(key, line) for key in keys for line in LINES[key]]
 
 
-@pytest.mark.parametrize(("key", "line"), _lines("accuse", "agree", "defend", "last_words_against"))
+@pytest.mark.parametrize(("key", "line"), _lines("accuse", "agree", "agree_short", "defend", "last_words_against"))
 @pytest.mark.parametrize("code", sorted(AGAINST))
 def test_an_accusation_is_understood_as_one_whatever_its_reason(key: str, line: str, code: str) -> None:
     why = reason(Clue(DANA, 1.0, code, CY, "Doctor"), NAMES)
@@ -152,7 +152,7 @@ def test_a_claim_is_understood_as_one_with_the_nights_that_go_with_it(key: str, 
 
 
 @pytest.mark.parametrize(
-    ("key", "line"), _lines("hello", "ask_all", "nothing", "jester_odd", "jester_trial", "dead_idle")
+    ("key", "line"), _lines("hello", "ask_all", "nothing", "defend_again", "jester_odd", "jester_trial", "dead_idle")
 )
 def test_small_talk_says_nothing(key: str, line: str) -> None:
     assert not [s for s in read(line.format(day="3"), NAMES) if s.kind != "ask"]

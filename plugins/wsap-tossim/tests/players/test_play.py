@@ -6,8 +6,10 @@ import hashlib
 import json
 import os
 import random
+import re
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Callable
 from math import sqrt
 from typing import Any
@@ -22,8 +24,9 @@ from wsap_tossim.engine.roles import ROLES
 from wsap_tossim.engine.rules import CLASSIC, RULE_SETS, rule_set
 from wsap_tossim.engine.setups import MODES, setup
 from wsap_tossim.knowledge import Knowledge, seen_by
+from wsap_tossim.names import default_names
 from wsap_tossim.players.claims import named, read
-from wsap_tossim.players.decider import RandomDecider, Turn
+from wsap_tossim.players.decider import RandomDecider, Turn, lots
 from wsap_tossim.players.match import Played, play_match
 from wsap_tossim.players.scripted import ScriptedDecider
 
@@ -438,3 +441,20 @@ def test_a_player_believes_something_on_every_day_that_it_lives(play: Play) -> N
         assert days[0] == 1
         assert days == sorted(set(days))
         assert len(days) >= ended - 1
+
+
+@pytest.mark.parametrize("mode", ["nine", "classic", "vampires"])
+def test_nobody_says_one_clause_five_times(mode: str) -> None:
+    """What is told of nights is left out: it may be the same for many."""
+    for seed in range(8):
+        chosen = setup(mode)
+        names = default_names(len(chosen.slots))
+        deciders = [ScriptedDecider(n, lots(seed, n), names) for n in range(len(names))]
+        result = play_match(Game(chosen, rule_set("classic"), seed), deciders, beliefs=False)
+        said: Counter[tuple[int, str]] = Counter()
+        for event in result.game.log:
+            if event.kind == "speech":
+                text = re.sub(r"N[0-9]+( to N[0-9]+)?: [^.]*[.]", "", event.data["text"])
+                clauses = re.split("[.!?;:,]+", text)
+                said.update((event.data["player"], words) for c in clauses if len((words := c.strip()).split()) > 2)
+        assert max(said.values()) < 5, said.most_common(3)

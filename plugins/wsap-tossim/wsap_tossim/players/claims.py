@@ -14,7 +14,7 @@ from typing import NamedTuple
 from wsap_tossim.engine.model import Faction
 from wsap_tossim.engine.roles import ROLES
 
-__all__ = ["Said", "named", "read", "read_will"]
+__all__ = ["Said", "clauses", "named", "read", "read_will"]
 
 LONGEST = 2000
 """Characters of a text that are read; the rest is left out."""
@@ -128,6 +128,12 @@ def read_will(text: str, names: Sequence[str]) -> tuple[Said, ...]:
 def named(text: str, names: Sequence[str]) -> tuple[int, ...]:
     """Return the players that a text names, in its order."""
     return _named(text[:LONGEST], tuple(names))
+
+
+@lru_cache(maxsize=4096)
+def clauses(text: str) -> tuple[str, ...]:
+    """Return the clauses of a text."""
+    return tuple(part for part in re.split(r"[.!?;:]+\s*|,\s+", text) if " " in part)
 
 
 @lru_cache(maxsize=8192)

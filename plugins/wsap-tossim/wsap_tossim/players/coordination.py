@@ -46,7 +46,7 @@ def _of_the_dead(view: View) -> Answer:
 
 
 def _spoken(view: View, key: str, thought: str, **words: str) -> Answer:
-    choice = view.say(say(view.rng, key, view.longest, **words))
+    choice = view.say(say(view.rng, key, view.longest, view.notes.heard, **words))
     return (choice, thought) if choice is not None else (WAIT, thought)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from wsap_tossim.engine.model import WAIT, Choice, Phase, Verb
-from wsap_tossim.players.claims import named, read
+from wsap_tossim.players.claims import clauses, named, read
 from wsap_tossim.players.coordination import one_short
 from wsap_tossim.players.lynch_risk import caution, schemers_left
 from wsap_tossim.players.phrases import cut, say
@@ -130,6 +130,8 @@ def _accusation(view: View, target: int) -> Answer | None:
     others = [by for by in view.notes.against.get(target, ()) if by != view.me]
     why = view.why(target)
     key = "agree" if others and view.rng.random() < 0.6 else "accuse"
+    if max((view.notes.heard[clause] for clause in clauses(f"{why}.")), default=0) > 1:
+        key = "agree_short"  # everybody has heard why
     words = {"who": view.name(target), "why": why}
     return _said(view.speak(key, **words), f"I think {view.name(target)} {_chance(view, target)}: {why}.")
 
@@ -174,6 +176,8 @@ def _answer(view: View) -> Answer | None:
         return None
     accuser = max((by for by in view.notes.against[view.me] if by != view.me), key=view.guilt)
     role = view.notes.claimed
+    if view.notes.heard[f"I'm the {role}"] > 2:
+        return _said(view.speak("defend_again"), "I am accused again; they have heard who I am.")
     if view.guilt(accuser) > view.mean and accuser not in view.mates:
         words = {"role": role, "who": view.name(accuser), "why": view.why(accuser)}
         return _said(view.speak("defend", **words), f"{view.name(accuser)} accuses me, which tells more of them.")
@@ -184,15 +188,18 @@ def _stand_up(view: View) -> Answer | None:
     """Speak for one who is accused and thought good: a mate, or one of the Town that is cleared."""
     notes = view.notes
     for accused, by in notes.against.items():
-        if accused == view.me or view.me in by or not view.knowledge.standing[accused].alive:
+        spoken_for = [who for who, day in notes.defenders.get(accused, {}).items() if day == view.day]
+        if accused == view.me or view.me in (*by, *spoken_for) or len(spoken_for) > 2:
+            continue
+        if not view.knowledge.standing[accused].alive:
             continue
         if accused in view.mates:
             if len(by) >= 2 and not view.hopeless(accused) and view.rng.random() < 0.05:
                 words = {"who": view.name(accused), "why": "they have done nothing wrong"}
                 return _said(view.speak("trust", **words), "That's one of ours; I stand by them as if by chance.")
         elif view.side == "town" and view.own.of(accused) < 0.5 * view.mean and view.rng.random() < 0.6:
-            words = {"who": view.name(accused), "why": "what we know speaks for them"}
-            return _said(view.speak("trust", **words), f"I do not think {view.name(accused)} is an enemy.")
+            words = {"who": view.name(accused)}
+            return _said(view.speak("trust_known", **words), f"I do not think {view.name(accused)} is an enemy.")
     return None
 
 
@@ -212,9 +219,11 @@ def _confide(view: View) -> Answer | None:
 
 def _small_talk(view: View) -> Answer | None:
     notes, rng = view.notes, view.rng
+    if notes.spoken.get(view.me, 0):
+        return None
     if view.side == "jester" and rng.random() < 0.3:
         return _said(view.speak("jester_odd"), "I want to look bad.")
-    if notes.spoken.get(view.me, 0) or rng.random() > view.character.talk:
+    if rng.random() > view.character.talk:
         return None
     if view.day == 1:
         return _said(view.speak("hello"), "It is too early to say more.")

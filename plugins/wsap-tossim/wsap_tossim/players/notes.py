@@ -6,12 +6,13 @@ than reading everything again each turn.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from wsap_tossim.engine.model import Phase
 from wsap_tossim.knowledge import Knowledge, Seen
-from wsap_tossim.players.claims import Said, read, read_will
+from wsap_tossim.players.claims import Said, clauses, read, read_will
 from wsap_tossim.players.priors import is_enemy, is_town
 
 __all__ = ["Clue", "Finding", "Notes"]
@@ -83,6 +84,8 @@ class Notes:
         """Player -> night."""
         self.kept: dict[bool, tuple[object, Any]] = {}
         """Cache of the last beliefs, public or private, with their grounds."""
+        self.heard: Counter[str] = Counter()
+        """Clause -> how often it was said in public."""
         self._seen: set[tuple[int, Said]] = set()
         self._accused: int | None = None
         self._new_day()
@@ -139,6 +142,7 @@ class Notes:
     def _on_speech(self, event: Seen, knowledge: Knowledge) -> None:
         by = event.data["player"]
         self.spoken[by] = self.spoken.get(by, 0) + 1
+        self.heard.update(clauses(event.data["text"]))
         self._hear(by, event.day, read(event.data["text"], self.names), written=False)
 
     def _on_whisper(self, event: Seen, knowledge: Knowledge) -> None:

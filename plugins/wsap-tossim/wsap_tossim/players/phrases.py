@@ -7,10 +7,15 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping, Sequence
+from itertools import repeat
+from types import MappingProxyType
 
+from wsap_tossim.players.claims import clauses
 from wsap_tossim.players.notes import Clue
 
 __all__ = ["AGAINST", "LINES", "cut", "listed", "reason", "say"]
+
+NOTHING: Mapping[str, int] = MappingProxyType({})
 
 LINES: Mapping[str, Sequence[str]] = {
     "claim": ("I'm the {role}.", "I am the {role}.", "Fine: I'm the {role}.", "My role is {role}."),
@@ -21,6 +26,15 @@ LINES: Mapping[str, Sequence[str]] = {
         "My vote goes to {who}: {why}.",
         "{who} is suspicious: {why}.",
     ),
+    "agree_short": (
+        "I suspect {who} too.",
+        "I'd vote {who} as well.",
+        "I agree, let's lynch {who}.",
+        "Nothing to add: I'll vote {who}.",
+        "The same from me: I suspect {who}.",
+        "Count me in, we should lynch {who}.",
+        "I say so, too: vote {who}.",
+    ),
     "agree": ("I suspect {who} too: {why}.", "I'd vote {who} as well: {why}.", "I agree, let's lynch {who}: {why}."),
     "ask": ("{who}, who are you?", "{who}, what's your role?", "What is your role, {who}?"),
     "ask_all": ("It is day {day}. Who has something to tell?", "Anything from last night?", "Quiet so far. Speak up."),
@@ -29,24 +43,57 @@ LINES: Mapping[str, Sequence[str]] = {
         "Hello. Let's keep good wills.",
         "Hi everyone. Write your wills.",
         "Morning. Let's listen first.",
+        "A new day. Who wants to begin?",
+        "Hello, town.",
     ),
     "defend": (
         "I've told you: I'm the {role}. I suspect {who}: {why}.",
         "You have the wrong one, I'm the {role}. Look at {who}: {why}. I suspect {who}.",
+        "Not me, I'm your {role}: I suspect {who}.",
     ),
-    "defend_alone": ("You have the wrong one: I'm the {role}.", "This is a mistake. I'm the {role}."),
+    "defend_alone": (
+        "You have the wrong one: I'm the {role}.",
+        "This is a mistake. I'm the {role}.",
+        "I am the {role}, as I said.",
+        "Once more: I'm your {role}.",
+    ),
+    "defend_again": (
+        "You know who I am.",
+        "What I told you of me is true.",
+        "Again? There is nothing new against me.",
+        "Look at somebody else for once.",
+        "You waste the day on me.",
+    ),
     "trial": (
         "You are about to lynch one of yours: I'm the {role}. {log}",
         "I'm the {role}. {log} Think before you judge.",
+        "I am your {role}, and you need me. {log}",
     ),
     "trust": ("I trust {who}: {why}.", "Leave {who} alone, I trust {who}: {why}."),
-    "last_words": ("I was the {role}. You will see.", "You will regret this: I'm the {role}."),
-    "last_words_against": ("I'm the {role}. Next, look at {who}: I suspect {who}.", "I'm the {role}. I suspect {who}."),
+    "trust_known": (
+        "I trust {who}: what we know speaks for them.",
+        "Leave {who} alone, I trust {who}.",
+        "I believe {who}: their story holds.",
+        "Nothing that is held against {who} has been shown. I trust {who}.",
+    ),
+    "last_words": (
+        "I was the {role}. You will see.",
+        "You will regret this: I'm the {role}.",
+        "My role is {role}. Remember it.",
+    ),
+    "last_words_against": (
+        "I'm the {role}. Next, look at {who}: I suspect {who}.",
+        "I was your {role}. I suspect {who}.",
+        "My role is {role}. Lynch {who} next.",
+    ),
     "jester_odd": (
         "I know things that I won't tell.",
         "Maybe I did it. Who knows?",
         "You'll never find me out.",
         "I visited somebody last night, and no, I won't say whom.",
+        "Some of you will be sorry.",
+        "Funny how quiet the night was for me.",
+        "I sleep well, do you?",
     ),
     "jester_trial": ("I have nothing to say for myself.", "Do what you must.", "You can't prove anything."),
     "mafia_plan": ("Let's kill {who} tonight.", "{who} tonight: {why}.", "I go for {who}."),
@@ -99,17 +146,22 @@ AGAINST: Mapping[str, str] = {
 """A clue's code -> the words that give it as a reason."""
 
 
-def say(rng: random.Random, key: str, longest: int, **words: str) -> str:
+def say(rng: random.Random, key: str, longest: int, heard: Mapping[str, int] = NOTHING, **words: str) -> str:
     """Return one of the sentences for a key, filled in and no longer than allowed.
+
+    Of all there are, it is the first from the drawn one on whose clauses were heard least often.
 
     Args:
         rng: where the lot is drawn from.
         key: in `LINES`.
         longest: characters, at least 1.
+        heard: clause -> how often it was said.
         words: what is filled in.
     """
     lines = LINES[key]
-    return cut(lines[int(rng.random() * len(lines))].format(**words), longest)
+    first = int(rng.random() * len(lines))
+    texts = [line.format(**words) for line in (*lines[first:], *lines[:first])]
+    return cut(min(texts, key=lambda text: max(map(heard.get, clauses(text), repeat(0)), default=0)), longest)
 
 
 def reason(clue: Clue, names: Sequence[str]) -> str:

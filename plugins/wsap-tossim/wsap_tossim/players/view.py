@@ -5,12 +5,14 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 from functools import cached_property
+from itertools import groupby
 
 from wsap_tossim.engine.model import Choice, Faction, Option, Phase, Verb
 from wsap_tossim.engine.roles import ROLES
 from wsap_tossim.engine.tokens import CHARACTERS
 from wsap_tossim.knowledge import Knowledge
 from wsap_tossim.players.beliefs import Beliefs, believe
+from wsap_tossim.players.claims import named
 from wsap_tossim.players.notes import Clue, Notes
 from wsap_tossim.players.phrases import cut, reason, say
 from wsap_tossim.players.stories import nights_of, told_as
@@ -208,7 +210,13 @@ class View:
         """Return the latest nights in words, and those before that accuse somebody."""
         told = list(self.nights.items())
         kept = [(n, t) for n, t in told[:-nights] if t.endswith(": suspicious")] + told[-nights:]
-        return " ".join(f"N{night}: {text}." for night, text in kept)
+        words: list[str] = []
+        for text, group in groupby(kept, key=lambda one: one[1]):
+            when = [str(night) for night, _ in group]
+            if len(when) > 1 and not named(text, self.names):  # nights in which nothing was found are told at once
+                when = [f"{when[0]} to N{when[-1]}"]
+            words += [f"N{night}: {text}." for night in when]
+        return " ".join(words)
 
     def grounds(self, player: int) -> bool:
         """Return whether there is something to hold against a player."""
@@ -241,7 +249,7 @@ class View:
         """Return a speech, or None if it may not speak now."""
         if Verb.SPEAK not in self.options:
             return None
-        text = say(self.rng, key, self.longest, **words)
+        text = say(self.rng, key, self.longest, self.notes.heard, **words)
         return Choice(Verb.SPEAK, (), text) if text else None
 
     def say(self, text: str) -> Choice | None:
