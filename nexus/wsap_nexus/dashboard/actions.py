@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Annotated
 
 from fastapi import APIRouter, Request, Response
 from pydantic import Field
@@ -29,13 +28,10 @@ class Key(replies.Request):
     key: str = Field(max_length=100)
 
 
-class Destination(replies.Request):
+class Destination(replies.TermsRequest):
     """Where an agent is sent."""
 
     game: str = Field(max_length=200)
-    goals: list[Annotated[str, Field(max_length=500)]] = Field(default_factory=list, max_length=20)
-    exit_when: str = Field(default="", max_length=500)
-    steps: int | None = Field(default=None, ge=1, le=10**9)
 
 
 @router.post("/unlock")

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from fastapi import Header, Query, Response
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 from wsap_core.errors import WireError
 from wsap_core.protocol.wire import dumps
@@ -32,6 +32,16 @@ class Request(BaseModel):
     """A request body; unknown fields are refused, so that misspellings are noticed."""
 
     model_config = ConfigDict(extra="forbid")
+
+
+class TermsRequest(Request):
+    """Goals and end of a session."""
+
+    goals: list[Annotated[str, Field(max_length=500)]] = Field(default_factory=list, max_length=20)
+    exit_when: str = Field(default="", max_length=500)
+    """An exit condition: `health < 10%`, `step >= 500`, `goal_complete`."""
+    steps: int | None = Field(default=None, ge=1, le=10**9)
+    """Limit of steps."""
 
 
 @dataclass(frozen=True)

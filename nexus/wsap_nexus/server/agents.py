@@ -13,7 +13,7 @@ from wsap_nexus.http.callers import Admin, Known, Reader, TokenStore
 from wsap_nexus.http.replies import Wait, answer
 from wsap_nexus.http.visibility import record_json, sees
 from wsap_nexus.hub.served import Hub
-from wsap_nexus.server import shapes
+from wsap_nexus.server import requests, responses
 from wsap_nexus.server.deps import AgentId, Once10, OwnAgent, replies
 from wsap_nexus.server.policies import read_policies
 from wsap_nexus.server.seats import check_external, describe_seat, idempotent_act, observe, the_agent
@@ -23,8 +23,8 @@ from wsap_nexus.store.events import AgentRenamed
 router = APIRouter(prefix="/agents", tags=["agents"])
 
 
-@router.post("", responses=replies(shapes.Registered, 200, 201))
-async def register(nexus: Hub, new: shapes.NewAgent, by: Known, tokens: TokenStore) -> Response:
+@router.post("", responses=replies(responses.Registered, 200, 201))
+async def register(nexus: Hub, new: requests.NewAgent, by: Known, tokens: TokenStore) -> Response:
     """Register an agent (201, with its token), or return the existing one of that id (200)."""
     if by.agent_id is not None:
         by.may_act_for(new.id)
@@ -43,7 +43,7 @@ async def register(nexus: Hub, new: shapes.NewAgent, by: Known, tokens: TokenSto
     return answer(body, 201 if fresh else 200)
 
 
-@router.get("", responses=replies(shapes.AgentPage))
+@router.get("", responses=replies(responses.AgentPage))
 async def agents(
     nexus: Hub,
     who: Reader,
@@ -58,7 +58,7 @@ async def agents(
     return answer({"agents": shown, "next": page[-1].id if len(found) > limit else None})
 
 
-@router.get("/{agent_id}", responses=replies(shapes.Whole))
+@router.get("/{agent_id}", responses=replies(responses.Whole))
 async def agent(nexus: Hub, agent_id: AgentId, who: Reader) -> Response:
     """All that the nexus keeps about an agent; without its token only what is public."""
     private = sees(who, agent_id)
@@ -77,8 +77,8 @@ async def agent(nexus: Hub, agent_id: AgentId, who: Reader) -> Response:
     return answer(body)
 
 
-@router.patch("/{agent_id}", responses=replies(shapes.Registered))
-async def change(nexus: Hub, agent_id: AgentId, patch: shapes.AgentPatch, by: Admin) -> Response:
+@router.patch("/{agent_id}", responses=replies(responses.Registered))
+async def change(nexus: Hub, agent_id: AgentId, patch: requests.AgentPatch, by: Admin) -> Response:
     """Change an agent's name, persona or policies, from its next session or visit on."""
     with nexus.ledger.look() as book:
         known = book.agent(agent_id).policies
@@ -100,14 +100,14 @@ async def change(nexus: Hub, agent_id: AgentId, patch: shapes.AgentPatch, by: Ad
     return answer({"agent": found})
 
 
-@router.post("/{agent_id}/token", responses=replies(shapes.TokenAnswer, 201))
+@router.post("/{agent_id}/token", responses=replies(responses.TokenAnswer, 201))
 async def new_token(nexus: Hub, agent_id: AgentId, by: Admin, tokens: TokenStore) -> Response:
     """Give an agent a new token; its earlier tokens become invalid."""
     the_agent(nexus, agent_id)
     return answer({"agent_id": agent_id, "token": tokens.issue(agent_id)}, 201)
 
 
-@router.post("/{agent_id}/step", responses=replies(shapes.Registered))
+@router.post("/{agent_id}/step", responses=replies(responses.Registered))
 async def step(nexus: Hub, agent_id: AgentId, by: Admin) -> Response:
     """Let a paused agent make one decision."""
     found = the_agent(nexus, agent_id)
@@ -118,28 +118,28 @@ async def step(nexus: Hub, agent_id: AgentId, by: Admin) -> Response:
 # --- observations and actions -----------------------------------------------------------------------
 
 
-@router.get("/{agent_id}/observation", responses=replies(shapes.Seen, 200, 202))
+@router.get("/{agent_id}/observation", responses=replies(responses.Seen, 200, 202))
 async def observation(nexus: Hub, agent_id: OwnAgent, wait: Wait = 10.0) -> Response:
     """The agent's next observation, in the nexus or in a world; 202 if it has nothing to decide in time."""
     check_external(nexus, the_agent(nexus, agent_id))
     return await observe(nexus, agent_id, wait)
 
 
-@router.post("/{agent_id}/act", responses=replies(shapes.Acted, 200, 202))
-async def act(nexus: Hub, agent_id: OwnAgent, action: shapes.ActRequest, once: Once10) -> Response:
+@router.post("/{agent_id}/act", responses=replies(responses.Acted, 200, 202))
+async def act(nexus: Hub, agent_id: OwnAgent, action: requests.ActRequest, once: Once10) -> Response:
     """Take an action; 202 if it is not resolved in time, and the same key asks again."""
     check_external(nexus, the_agent(nexus, agent_id))
     request = idempotent_act(nexus, agent_id, action, agent_id)
     return await once.reply(request, "The action is being resolved; ask again with the same idempotency key.")
 
 
-@router.get("/{agent_id}/action-space", responses=replies(shapes.Spaces, 200, 202))
+@router.get("/{agent_id}/action-space", responses=replies(responses.Spaces, 200, 202))
 async def action_space(nexus: Hub, agent_id: OwnAgent, wait: Wait = 10.0) -> Response:
     """All actions where the agent is; its observation says which are legal now."""
     return await describe_seat(nexus, agent_id, wait, "action_space")
 
 
-@router.get("/{agent_id}/description", responses=replies(shapes.Described, 200, 202))
+@router.get("/{agent_id}/description", responses=replies(responses.Described, 200, 202))
 async def description(nexus: Hub, agent_id: OwnAgent, wait: Wait = 10.0) -> Response:
     """The description of the place where the agent is."""
     return await describe_seat(nexus, agent_id, wait, "description")
@@ -148,8 +148,8 @@ async def description(nexus: Hub, agent_id: OwnAgent, wait: Wait = 10.0) -> Resp
 # --- messages -------------------------------------------------------------------------------------
 
 
-@router.post("/{agent_id}/messages", responses=replies(shapes.Sent, 201))
-async def send(nexus: Hub, agent_id: OwnAgent, message: shapes.NewMessage) -> Response:
+@router.post("/{agent_id}/messages", responses=replies(responses.Sent, 201))
+async def send(nexus: Hub, agent_id: OwnAgent, message: requests.NewMessage) -> Response:
     """Send a message from an agent in the nexus: to everybody there, to one agent, or to its team."""
     with nexus.ledger.change() as book:
         check_not_removed(book, agent_id)
@@ -158,7 +158,7 @@ async def send(nexus: Hub, agent_id: OwnAgent, message: shapes.NewMessage) -> Re
     return answer({"recipients": to}, 201)
 
 
-@router.get("/{agent_id}/messages", responses=replies(shapes.Messages))
+@router.get("/{agent_id}/messages", responses=replies(responses.Messages))
 async def messages(nexus: Hub, agent_id: OwnAgent, limit: Annotated[int, Query(ge=1, le=500)] = 100) -> Response:
     """An agent's unread messages, oldest first; reading them here does not mark them as read."""
     with nexus.ledger.look() as book:
@@ -167,8 +167,8 @@ async def messages(nexus: Hub, agent_id: OwnAgent, limit: Annotated[int, Query(g
     return answer({"messages": found})
 
 
-@router.post("/{agent_id}/messages/read", responses=replies(shapes.Messages))
-async def read(nexus: Hub, agent_id: OwnAgent, wanted: shapes.ReadRequest) -> Response:
+@router.post("/{agent_id}/messages/read", responses=replies(responses.Messages))
+async def read(nexus: Hub, agent_id: OwnAgent, wanted: requests.ReadRequest) -> Response:
     """Mark messages as read, and return those still unread."""
     with nexus.ledger.change() as book:
         check_not_removed(book, agent_id)

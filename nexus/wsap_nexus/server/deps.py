@@ -14,7 +14,7 @@ from wsap_nexus.http.callers import Admin, Known
 from wsap_nexus.http.replies import Key, Wait, pending
 from wsap_nexus.hub.live_session import LiveSession
 from wsap_nexus.hub.served import Hub
-from wsap_nexus.server import shapes
+from wsap_nexus.server import responses
 from wsap_nexus.server.idempotency import IdempotencyStore, IdempotentRequest
 from wsap_nexus.server.seats import open_session
 from wsap_nexus.store.entities import AGENT_ID, SessionRecord
@@ -27,7 +27,7 @@ SessionId = Annotated[str, Path(pattern=r"^[a-z0-9][a-z0-9-]{0,63}$")]
 
 def replies(model: type[BaseModel], *statuses: int) -> dict[int | str, dict[str, Any]]:
     """Return the documented responses of a route: the model for each status (200 if none is given), 202 as pending."""
-    return {status: {"model": shapes.Pending if status == 202 else model} for status in statuses or (200,)}
+    return {status: {"model": responses.Pending if status == 202 else model} for status in statuses or (200,)}
 
 
 async def _own_agent(agent_id: AgentId, by: Known) -> str:

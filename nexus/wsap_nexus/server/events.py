@@ -18,7 +18,7 @@ from wsap_nexus.http.replies import answer
 from wsap_nexus.http.streams import HeldStream, Streams
 from wsap_nexus.hub.nexus import Nexus
 from wsap_nexus.hub.served import Hub
-from wsap_nexus.server import shapes
+from wsap_nexus.server import responses
 from wsap_nexus.server.feed import Feed, Line
 from wsap_nexus.store.tables import METADATA
 
@@ -30,7 +30,7 @@ _RETRY = "retry: 1000\n\n"
 """Milliseconds after which a client connects again."""
 
 
-@router.get("", responses={200: {"model": shapes.About}})
+@router.get("", responses={200: {"model": responses.About}})
 async def about(nexus: Hub, request: Request) -> Response:
     """What this nexus is, in numbers."""
     feed: Feed = request.app.state.feed
@@ -45,7 +45,7 @@ async def about(nexus: Hub, request: Request) -> Response:
     )
 
 
-@router.get("/health", responses={200: {"model": shapes.Health}, 503: {"model": shapes.Health}})
+@router.get("/health", responses={200: {"model": responses.Health}, 503: {"model": responses.Health}})
 async def health(nexus: Hub, request: Request) -> Response:
     """Health: 200, or 503 with a reason if the database can be neither read nor written."""
     streams: Streams = request.app.state.streams

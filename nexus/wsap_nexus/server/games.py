@@ -9,27 +9,27 @@ from fastapi import APIRouter, Path, Response
 from wsap_nexus.http.callers import Admin
 from wsap_nexus.http.replies import answer
 from wsap_nexus.hub.served import Hub
-from wsap_nexus.server import shapes
+from wsap_nexus.server import requests, responses
 from wsap_nexus.worlds.game_info import GameInfo
 
 router = APIRouter(tags=["games"])
 GameName = Annotated[str, Path(max_length=200)]
 
 
-@router.get("/games", responses={200: {"model": shapes.Games}})
+@router.get("/games", responses={200: {"model": responses.Games}})
 async def games(nexus: Hub) -> Response:
     """List the games that agents can enter."""
     return answer({"games": nexus.games()})
 
 
-@router.get("/games/{game}", responses={200: {"model": shapes.GameAnswer}})
+@router.get("/games/{game}", responses={200: {"model": responses.GameAnswer}})
 async def game(nexus: Hub, game: GameName) -> Response:
     """What the nexus knows about a game."""
     return answer({"game": nexus.game_info(game)})
 
 
-@router.post("/games", responses={200: {"model": shapes.GameAnswer}, 201: {"model": shapes.GameAnswer}})
-async def join(nexus: Hub, new: shapes.NewGame, by: Admin) -> Response:
+@router.post("/games", responses={200: {"model": responses.GameAnswer}, 201: {"model": responses.GameAnswer}})
+async def join(nexus: Hub, new: requests.NewGame, by: Admin) -> Response:
     """Register a game in another process (201), or change the address of a registered one (200)."""
     known = set(nexus.remote_games.specs())
     spec = await nexus.remote_games.join(new.base_url, new.token, frozenset(nexus.host.games.names()))
@@ -37,8 +37,8 @@ async def join(nexus: Hub, new: shapes.NewGame, by: Admin) -> Response:
     return answer({"game": GameInfo.of(spec)}, 200 if spec.name in known else 201)
 
 
-@router.put("/games/{game}/status", responses={200: {"model": shapes.GameAnswer}})
-async def set_status(nexus: Hub, game: GameName, new: shapes.NewStatus, by: Admin) -> Response:
+@router.put("/games/{game}/status", responses={200: {"model": responses.GameAnswer}})
+async def set_status(nexus: Hub, game: GameName, new: requests.NewStatus, by: Admin) -> Response:
     """Set whether a game can be entered; if not, the agents in it return."""
     nexus.set_game_status(game, new.status, new.reason)
     return answer({"game": nexus.game_info(game)})

@@ -10,7 +10,7 @@ from fastapi.openapi.utils import get_openapi
 from wsap_core.protocol.values import JsonValue
 from wsap_core.version import PROTOCOL_VERSION
 from wsap_nexus.schemas import message_schema, names
-from wsap_nexus.server import shapes
+from wsap_nexus.server import responses
 
 PREFIX = "/nexus"
 """The prefix of the wire API's paths; the document leaves out others, such as the dashboard's."""
@@ -49,7 +49,7 @@ def _document(app: FastAPI) -> dict[str, JsonValue]:
     )
     document["paths"] = {path: found for path, found in document["paths"].items() if path.startswith(PREFIX)}
     components = document.setdefault("components", {}).setdefault("schemas", {})
-    for model in (shapes.ErrorAnswer, shapes.ErrorShape):
+    for model in (responses.ErrorAnswer, responses.ErrorShape):
         schema = model.model_json_schema(ref_template=_SCHEMAS + "{model}")
         schema.pop("$defs", None)
         components[model.__name__] = schema
@@ -81,15 +81,15 @@ def _document_refusals(operation: dict[str, JsonValue]) -> None:
 
 
 def _linked(node: JsonValue, components: dict[str, JsonValue]) -> JsonValue:
-    # Replaces the marks of `shapes.part` by references, and adds their schemas to the components.
+    # Replaces the marks of `responses.part` by references, and adds their schemas to the components.
     if isinstance(node, list):
         return [_linked(item, components) for item in node]
     if not isinstance(node, dict):
         return node
-    if shapes.PART in node:
-        _add(node[shapes.PART], components)
-        rest = {k: v for k, v in node.items() if k not in (shapes.PART, "title")}
-        return {"$ref": _SCHEMAS + node[shapes.PART], **rest}
+    if responses.PART in node:
+        _add(node[responses.PART], components)
+        rest = {k: v for k, v in node.items() if k not in (responses.PART, "title")}
+        return {"$ref": _SCHEMAS + node[responses.PART], **rest}
     return {k: _linked(v, components) for k, v in list(node.items())}
 
 

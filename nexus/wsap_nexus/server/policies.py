@@ -10,7 +10,7 @@ from wsap_core.protocol.values import JsonValue
 from wsap_core.references import load_agent_spec
 from wsap_nexus.http.refusals import ForbiddenError
 from wsap_nexus.hub.nexus import Nexus
-from wsap_nexus.server import shapes
+from wsap_nexus.server import requests
 from wsap_nexus.store.entities import EXTERNAL, Policy
 
 _OF_THIS_MACHINE = {"prompts": "a folder", "command": "a program", "cwd": "a folder"}
@@ -18,7 +18,7 @@ _OF_THIS_MACHINE = {"prompts": "a folder", "command": "a program", "cwd": "a fol
 
 
 def read_policies(
-    nexus: Nexus, given: Mapping[str, shapes.PolicyShape], known: Mapping[str, Policy] | None = None
+    nexus: Nexus, given: Mapping[str, requests.PolicyShape], known: Mapping[str, Policy] | None = None
 ) -> dict[str, Policy]:
     """Return the policies of a request.
 

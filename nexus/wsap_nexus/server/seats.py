@@ -19,7 +19,7 @@ from wsap_nexus.hub.external import SeatLeftError
 from wsap_nexus.hub.live_session import LiveSession
 from wsap_nexus.hub.nexus import Nexus
 from wsap_nexus.server.idempotency import IdempotentRequest, Intent
-from wsap_nexus.server.shapes import ActRequest
+from wsap_nexus.server.requests import ActRequest
 from wsap_nexus.store.entities import AgentIdentity, SessionRecord
 
 

@@ -21,7 +21,7 @@ from wsap_nexus.http.visibility import record_json, sees
 from wsap_nexus.hub.live_session import LiveSession
 from wsap_nexus.hub.nexus import Nexus
 from wsap_nexus.hub.served import Hub
-from wsap_nexus.server import shapes
+from wsap_nexus.server import requests, responses
 from wsap_nexus.server.deps import Live, Once10, OwnSession, SessionId, replies
 from wsap_nexus.server.seats import check_external, describe_seat, idempotent_act, observe, open_session, the_agent
 from wsap_nexus.server.transit import ON_ITS_WAY, idempotent_enter, idempotent_exit, receipts
@@ -36,7 +36,7 @@ def _port(nexus: Nexus, live: LiveSession) -> WorldPort:
     return nexus.live.ports[live.session.run_id]
 
 
-@router.get("", responses=replies(shapes.Session))
+@router.get("", responses=replies(responses.Session))
 async def session(nexus: Hub, session_id: SessionId, who: Reader) -> Response:
     """A session of an agent in a world, open or closed; without the agent's token only what is public."""
     with nexus.ledger.look() as book:
@@ -44,27 +44,27 @@ async def session(nexus: Hub, session_id: SessionId, who: Reader) -> Response:
     return answer(record_json(found, private=sees(who, found.agent_id)))
 
 
-@router.get("/description", responses=replies(shapes.Described, 200, 202))
+@router.get("/description", responses=replies(responses.Described, 200, 202))
 async def description(nexus: Hub, live: Live, wait: Wait = 10.0) -> Response:
     """The game, its goals and mechanics."""
     return await describe_seat(nexus, live.session.agent_id, wait, "description", live.session.game)
 
 
-@router.get("/action-space", responses=replies(shapes.Spaces, 200, 202))
+@router.get("/action-space", responses=replies(responses.Spaces, 200, 202))
 async def action_space(nexus: Hub, live: Live, wait: Wait = 10.0) -> Response:
     """All actions of the game; the observation says which are legal now."""
     return await describe_seat(nexus, live.session.agent_id, wait, "action_space", live.session.game)
 
 
-@router.get("/observation", responses=replies(shapes.Seen, 200, 202))
+@router.get("/observation", responses=replies(responses.Seen, 200, 202))
 async def observation(nexus: Hub, live: Live, wait: Wait = 10.0) -> Response:
     """The agent's next observation; 202 if it has nothing to decide in time."""
     check_external(nexus, the_agent(nexus, live.session.agent_id))
     return await observe(nexus, live.session.agent_id, wait, live.session.id)
 
 
-@router.post("/act", responses=replies(shapes.Acted, 200, 202))
-async def act(nexus: Hub, record: OwnSession, action: shapes.ActRequest, once: Once10) -> Response:
+@router.post("/act", responses=replies(responses.Acted, 200, 202))
+async def act(nexus: Hub, record: OwnSession, action: requests.ActRequest, once: Once10) -> Response:
     """Take an action; 202 if it is not resolved in time, and the same key asks again."""
     # A repeated action that ended the session is answered although the session is closed.
     if not once.known:
@@ -74,13 +74,13 @@ async def act(nexus: Hub, record: OwnSession, action: shapes.ActRequest, once: O
     return await once.reply(request, "The action is being resolved; ask again with the same key.")
 
 
-@router.get("/avatars", responses=replies(shapes.Avatars))
+@router.get("/avatars", responses=replies(responses.Avatars))
 async def avatars(nexus: Hub, live: Live) -> Response:
     """The agent's bodies in that world."""
     return answer({"avatars": list(await _port(nexus, live).avatars(live.seat_name))})
 
 
-@router.get("/view", responses=replies(shapes.ViewAnswer))
+@router.get("/view", responses=replies(responses.ViewAnswer))
 async def view(nexus: Hub, live: Live, by: Known) -> Response:
     """What can be drawn: the agent's own view; for the admin, the whole world."""
     port = _port(nexus, live)
@@ -92,8 +92,8 @@ async def view(nexus: Hub, live: Live, by: Known) -> Response:
     return answer({"view": None if run is None else await run.seat(live.seat_name).look()})
 
 
-@router.post("/jack-in", responses=replies(shapes.JackedIn))
-async def jack_in(nexus: Hub, live: Live, request: shapes.JackInRequest) -> Response:
+@router.post("/jack-in", responses=replies(responses.JackedIn))
+async def jack_in(nexus: Hub, live: Live, request: requests.JackInRequest) -> Response:
     """Enter the body of this session; other bodies are entered by transit."""
     if request.avatar_id != live.session.avatar_id:
         raise SessionManagedError("An agent controls one body at a time: leave this one, and enter the other.")
@@ -103,18 +103,18 @@ async def jack_in(nexus: Hub, live: Live, request: shapes.JackInRequest) -> Resp
     return answer({"jack_in": JackInResult(True, body, "You are in this body.", bonuses_applied=bonuses)})
 
 
-@router.post("/jack-out", responses=replies(shapes.Left, 200, 202))
-async def jack_out(nexus: Hub, record: OwnSession, request: shapes.JackOutRequest, once: Once10) -> Response:
+@router.post("/jack-out", responses=replies(responses.Left, 200, 202))
+async def jack_out(nexus: Hub, record: OwnSession, request: requests.JackOutRequest, once: Once10) -> Response:
     """Leave the body and the world, if the world says that it is safe."""
     if not once.known:
         open_session(nexus, record)
-    wanted = shapes.ExitRequest(agent_id=record.agent_id, mode=request.mode)
+    wanted = requests.ExitRequest(agent_id=record.agent_id, mode=request.mode)
     return await once.reply(idempotent_exit(nexus, wanted, ""), ON_ITS_WAY)
 
 
-@router.post("/respawn", responses=replies(shapes.Entered, 201, 202))
+@router.post("/respawn", responses=replies(responses.Entered, 201, 202))
 async def respawn(
-    nexus: Hub, record: OwnSession, http: Request, once: Once10, request: shapes.RespawnRequest | None = None
+    nexus: Hub, record: OwnSession, http: Request, once: Once10, request: requests.RespawnRequest | None = None
 ) -> Response:
     """Revive the body that died in this session, and enter it in a new session.
 
@@ -125,8 +125,8 @@ async def respawn(
         raise SessionManagedError("The body of an open session is alive.")
     if record.reason != "death":
         raise SessionManagedError(f"The session ended by {record.reason}, not by death; enter the game again.")
-    asked = request or shapes.RespawnRequest()
-    wanted = shapes.EnterRequest(
+    asked = request or requests.RespawnRequest()
+    wanted = requests.EnterRequest(
         agent_id=record.agent_id,
         game=record.game,
         avatar=record.world_id,
@@ -136,8 +136,8 @@ async def respawn(
     return await once.reply(idempotent_enter(nexus, wanted, f"respawn {record.id}", str(http.base_url)), ON_ITS_WAY)
 
 
-@router.post("/admit", responses=replies(shapes.ReceiptAnswer))
-async def admit(nexus: Hub, record: OwnSession, request: shapes.TransferRequest) -> Response:
+@router.post("/admit", responses=replies(responses.ReceiptAnswer))
+async def admit(nexus: Hub, record: OwnSession, request: requests.TransferRequest) -> Response:
     """The receipt of the transfer that began the session; nothing else can be admitted."""
     data = _transfer(nexus, request.transfer_id, record.id)
     if "receipt" not in data:
@@ -145,8 +145,8 @@ async def admit(nexus: Hub, record: OwnSession, request: shapes.TransferRequest)
     return answer({"receipt": data["receipt"]})
 
 
-@router.post("/release", responses=replies(shapes.PackageAnswer))
-async def release(nexus: Hub, record: OwnSession, request: shapes.TransferRequest) -> Response:
+@router.post("/release", responses=replies(responses.PackageAnswer))
+async def release(nexus: Hub, record: OwnSession, request: requests.TransferRequest) -> Response:
     """The package of the transfer that ended the session; nothing else can be released."""
     data = _transfer(nexus, request.transfer_id, record.id)
     if "package" not in data:
@@ -154,7 +154,7 @@ async def release(nexus: Hub, record: OwnSession, request: shapes.TransferReques
     return answer({"package": data["package"]})
 
 
-@router.get("/snapshot", responses=replies(shapes.SnapshotAnswer))
+@router.get("/snapshot", responses=replies(responses.SnapshotAnswer))
 async def snapshot(nexus: Hub, live: Live, by: Admin) -> Response:
     """The whole state of the world, for the admin."""
     port = _port(nexus, live)
@@ -163,13 +163,13 @@ async def snapshot(nexus: Hub, live: Live, by: Admin) -> Response:
     return answer({"state": base64.b64encode(await port.snapshot()).decode("ascii")})
 
 
-@router.post("/restore", responses={409: {"model": shapes.ErrorAnswer}})
+@router.post("/restore", responses={409: {"model": responses.ErrorAnswer}})
 async def restore(live: Live, by: Admin) -> Response:
     """Refused: restoring the world would contradict the record of the session."""
     raise SessionManagedError("A session is recorded, so its world can't be restored; leave it, and enter again.")
 
 
-@router.post("/reset", responses={409: {"model": shapes.ErrorAnswer}})
+@router.post("/reset", responses={409: {"model": responses.ErrorAnswer}})
 async def reset(live: Live) -> Response:
     """Refused: a session is one episode."""
     raise SessionManagedError("A session in a world is one episode; leave it, and enter again.")

@@ -12,7 +12,7 @@ from wsap_nexus.agents import diary, talk
 from wsap_nexus.http.replies import Reply, answer, reply_of
 from wsap_nexus.hub.nexus import Nexus
 from wsap_nexus.hub.served import Hub
-from wsap_nexus.server import shapes
+from wsap_nexus.server import requests, responses
 from wsap_nexus.server.deps import ManagedAgent, Once30, OwnAgent, replies
 from wsap_nexus.server.idempotency import IdempotentRequest, Intent
 
@@ -22,7 +22,7 @@ Before = Annotated[int | None, Query(ge=1, le=2**53, description="Entries with s
 Limit = Annotated[int, Query(ge=1, le=200)]
 
 
-@router.get("/diary", responses=replies(shapes.Diary))
+@router.get("/diary", responses=replies(responses.Diary))
 async def read_diary(nexus: Hub, agent_id: OwnAgent, before: Before = None, limit: Limit = 50) -> Response:
     """An agent's diary of its sessions in worlds, newest first, a page at a time."""
     with nexus.ledger.look() as book:
@@ -31,7 +31,7 @@ async def read_diary(nexus: Hub, agent_id: OwnAgent, before: Before = None, limi
     return answer(_page("entries", found, limit))
 
 
-@router.get("/talk", responses=replies(shapes.Talk))
+@router.get("/talk", responses=replies(responses.Talk))
 async def read_talk(nexus: Hub, agent_id: OwnAgent, before: Before = None, limit: Limit = 50) -> Response:
     """What people said to an agent and what it answered, newest first, a page at a time."""
     with nexus.ledger.look() as book:
@@ -40,8 +40,8 @@ async def read_talk(nexus: Hub, agent_id: OwnAgent, before: Before = None, limit
     return answer(_page("exchanges", found, limit))
 
 
-@router.post("/talk", responses=replies(shapes.TalkAnswer, 200, 202))
-async def say(nexus: Hub, agent_id: ManagedAgent, said: shapes.NewTalk, once: Once30) -> Response:
+@router.post("/talk", responses=replies(responses.TalkAnswer, 200, 202))
+async def say(nexus: Hub, agent_id: ManagedAgent, said: requests.NewTalk, once: Once30) -> Response:
     """Say something to an agent: in the nexus it answers, in a world it hears a whisper; 202 while it thinks."""
     request = _idempotent_talk(nexus, agent_id, talk.checked(said.text))
     return await once.reply(request, "The agent has not answered yet; ask again with the same idempotency key.")

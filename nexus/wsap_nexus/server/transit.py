@@ -17,7 +17,7 @@ from wsap_nexus.http.refusals import ForbiddenError, LeavingRefusedError
 from wsap_nexus.http.replies import Reply, reply_of
 from wsap_nexus.hub.nexus import Nexus
 from wsap_nexus.hub.served import Hub
-from wsap_nexus.server import shapes
+from wsap_nexus.server import requests, responses
 from wsap_nexus.server.deps import Once30, replies
 from wsap_nexus.server.idempotency import IdempotentRequest, Intent
 from wsap_nexus.server.seats import next_observation, the_agent
@@ -31,15 +31,15 @@ _FIRST_SECONDS = 10.0
 ON_ITS_WAY = "The agent is on its way; ask again with the same idempotency key."
 
 
-@router.post("/transit/enter", responses=replies(shapes.Entered, 201, 202))
-async def enter(nexus: Hub, wanted: shapes.EnterRequest, request: Request, by: Known, once: Once30) -> Response:
+@router.post("/transit/enter", responses=replies(responses.Entered, 201, 202))
+async def enter(nexus: Hub, wanted: requests.EnterRequest, request: Request, by: Known, once: Once30) -> Response:
     """Send an agent into a game; return its session, its bridge URL and its first observation."""
     by.may_act_for(wanted.agent_id)
     return await once.reply(idempotent_enter(nexus, wanted, "enter", str(request.base_url)), ON_ITS_WAY)
 
 
-@router.post("/transit/exit", responses=replies(shapes.Left, 200, 202))
-async def leave(nexus: Hub, wanted: shapes.ExitRequest, request: Request, by: Known, once: Once30) -> Response:
+@router.post("/transit/exit", responses=replies(responses.Left, 200, 202))
+async def leave(nexus: Hub, wanted: requests.ExitRequest, request: Request, by: Known, once: Once30) -> Response:
     """Bring an agent back with its items, and send it on to the destination if one is given."""
     by.may_act_for(wanted.agent_id)
     if wanted.force and by.agent_id is not None:
@@ -49,7 +49,7 @@ async def leave(nexus: Hub, wanted: shapes.ExitRequest, request: Request, by: Kn
     return await once.reply(idempotent_exit(nexus, wanted, str(request.base_url)), ON_ITS_WAY)
 
 
-def idempotent_enter(nexus: Nexus, wanted: shapes.EnterRequest, what: str, base: str) -> IdempotentRequest:
+def idempotent_enter(nexus: Nexus, wanted: requests.EnterRequest, what: str, base: str) -> IdempotentRequest:
     """Return the request to send an agent into a game.
 
     Args:
@@ -75,7 +75,7 @@ def idempotent_enter(nexus: Nexus, wanted: shapes.EnterRequest, what: str, base:
     return IdempotentRequest(f"{what} {dumps(wanted.model_dump())}", intend, do, recall)
 
 
-def idempotent_exit(nexus: Nexus, wanted: shapes.ExitRequest, base: str) -> IdempotentRequest:
+def idempotent_exit(nexus: Nexus, wanted: requests.ExitRequest, base: str) -> IdempotentRequest:
     """Return the request to bring an agent back, and on to its destination.
 
     Args:
@@ -114,7 +114,7 @@ def idempotent_exit(nexus: Nexus, wanted: shapes.ExitRequest, base: str) -> Idem
     return IdempotentRequest(f"exit {dumps(wanted.model_dump())}", intend, do, recall)
 
 
-async def _enter(nexus: Nexus, wanted: shapes.EnterRequest, base: str) -> dict[str, Any]:
+async def _enter(nexus: Nexus, wanted: requests.EnterRequest, base: str) -> dict[str, Any]:
     terms = EntryRequest.from_json(wanted.model_dump(exclude={"agent_id", "game"}))
     stay = await nexus.enter(wanted.agent_id, wanted.game, terms)
     body = _arrival(nexus, stay.session, base)
@@ -135,7 +135,7 @@ def _arrival(nexus: Nexus, session: SessionRecord, base: str) -> dict[str, Any]:
     }
 
 
-async def _leave(nexus: Nexus, wanted: shapes.ExitRequest) -> SessionRecord:
+async def _leave(nexus: Nexus, wanted: requests.ExitRequest) -> SessionRecord:
     # An agent that decides over the wire asks the world whether leaving is safe, unless forced.
     agent_id = wanted.agent_id
     leaving = nexus.await_exit(agent_id)
