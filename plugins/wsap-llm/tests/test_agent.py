@@ -14,6 +14,7 @@ from wsap_core.protocol import (
     Action,
     ActionAvailability,
     ActionDef,
+    ActionResult,
     ActionSpace,
     AgentMessage,
     Event,
@@ -93,6 +94,24 @@ def test_the_messages_have_the_seeds_wording() -> None:
     assert user.endswith(
         'What action do you take? Respond with JSON: {"action": "name", "params": {}, "reasoning": "why"}'
     )
+
+
+def test_the_pay_of_a_game_that_ended_without_a_decision_is_not_told_as_that_of_the_last_one() -> None:
+    backend = ScriptedBackend(["wait", "wait"])
+    agent = LLMAgent(backend, LLMOptions("Town", plan=False))
+
+    async def games() -> None:
+        await agent.initialize("A town of hidden roles.", SPACE)
+        await agent.decide(Observation())
+        await agent.reflect(ActionResult(True, "You win.", 1.0, done=True))
+        await agent.reflect(ActionResult(True, "You lose another game.", -1.0, done=True))
+        await agent.decide(Observation())
+
+    asyncio.run(games())
+    told = last_user(backend.requests[1])
+    assert "game_over" in told
+    assert "You lose another game." in told
+    assert "last action, wait" not in told
 
 
 def test_an_unreadable_reply_is_asked_for_once_more_with_the_error_and_the_legal_actions() -> None:

@@ -19,6 +19,7 @@ from wsap_core.seams.memory import AgentMemory
 from wsap_core.seams.model import Backend, Constraint, Message, Reply, Request, collect
 from wsap_core.seams.tool import AgentTool
 from wsap_core.untrusted import sanitize, single_line
+from wsap_core.worlds import GAME_OVER
 from wsap_llm.cadence import Cadence
 from wsap_llm.constraint import ConstraintState
 from wsap_llm.fallback import IdleActions, check_fallback, fallback_action
@@ -247,14 +248,17 @@ class LLMAgent:
     async def reflect(self, result: ActionResult) -> None:
         """Keep what came of the last action, and look back where it is time."""
         self.last_reflection = None
-        if self._seen is None:
-            return
-        observation, action = self._seen
-        self._report = "" if self.options.complete_turns and result.success else report_of(action, result)
-        if self._paused is not None:
-            self._paused = self._paused.with_result(result)
+        seen, self._seen = self._seen, None
+        if (paused := self._paused) is not None:
+            self._paused = paused.with_result(result)
         else:
             self._cadence.note(result)
+        if seen is None and not result.done:
+            self._report = ""
+            return  # the default action was taken at the deadline
+        observation, action = seen or (result.observation, GAME_OVER)
+        self._report = "" if self.options.complete_turns and result.success else report_of(action, result)
+        if paused is None:
             self._idle.note(observation, action, result)
         if self.memory is None:
             return
