@@ -8,6 +8,7 @@ import shutil
 import sqlite3
 import subprocess
 import tempfile
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from random import Random
@@ -20,12 +21,13 @@ from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 
-from wsap_core.errors import NotADatabaseError, StorageError, StorageVersionError
+from wsap_core.errors import NotADatabaseError, StorageError, StorageFullError, StorageVersionError
 from wsap_nexus.hub.prune import compact
 from wsap_nexus.runs.store import open_database
 from wsap_nexus.store import Database, LogWriter, NewRun, Repository, RunStatus, migrate
 from wsap_nexus.store.database import SETUP_LOCK
 from wsap_nexus.store.errors import OutdatedDatabaseError
+from wsap_nexus.store.room import has_room
 from wsap_nexus.store.tables import METADATA
 
 
@@ -234,6 +236,39 @@ def test_postgresql_serves_as_well(server: str) -> None:
         assert differences(database) == []
         repository.delete_run(run.id)
         assert repository.count_events(run.id) == 0
+
+
+def test_a_full_disk_of_postgresql_is_waited_for_where_somebody_looks_after_it(
+    server: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The server's own error for a full disk, class 53100, here raised by a trigger until that is dropped."""
+    monkeypatch.setattr("wsap_nexus.store.eventlog.TRY_AGAIN", 0.02)
+    full = "CREATE FUNCTION full_disk() RETURNS trigger AS $$ BEGIN RAISE EXCEPTION USING ERRCODE = '53100'; END $$"
+    told = threading.Event()
+    with Database.open(server) as database:
+        run = Repository(database).create_run(NewRun(game="echo", agent="random")).id
+        database.on_full = lambda error: told.set()
+        with LogWriter(database) as log:
+            log.append(run, "step", "1")
+            log.flush()
+            with database.write() as connection:
+                connection.exec_driver_sql(f"{full} LANGUAGE plpgsql")
+                for table in ("event", "answer"):
+                    connection.exec_driver_sql(
+                        f"CREATE TRIGGER full_disk BEFORE INSERT ON {table} FOR EACH ROW EXECUTE FUNCTION full_disk()"
+                    )
+            log.append(run, "step", "2")
+            with pytest.raises(StorageFullError, match="no room left"):
+                log.flush()
+            assert told.is_set()
+            assert log.full
+            assert not has_room(database)
+            with database.write() as connection:
+                connection.exec_driver_sql("DROP FUNCTION full_disk CASCADE")
+            assert has_room(database)
+        assert [event.data for event in Repository(database).read_events(run)] == [1, 2]
+        assert log.full is False
+        Repository(database).delete_run(run)
 
 
 def test_a_first_start_waits_for_another_on_postgresql_too(server: str) -> None:

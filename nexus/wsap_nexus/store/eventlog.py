@@ -360,11 +360,12 @@ class LogWriter:
     def _write(self, do: Callable[[], None]) -> None:
         """Write something, again and again while the disk is full and somebody looks after that."""
         while True:
+            last = self._closing
             try:
                 do()
             except Exception as error:
                 full = translate(error, self._database.where)
-                if not isinstance(full, StorageFullError) or self._database.on_full is None:
+                if last or not isinstance(full, StorageFullError) or self._database.on_full is None:
                     raise
             else:
                 with self._lock:
@@ -376,8 +377,6 @@ class LogWriter:
                 self._progress.notify_all()
                 if not self._closing:
                     self._wake.wait(TRY_AGAIN)
-                if self._closing:
-                    raise full
 
     def _force(self, sink: Sink) -> None:
         self._write(sink.force)
