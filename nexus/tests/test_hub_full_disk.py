@@ -4,17 +4,26 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from cli_nexus_kit import until
 from life_kit import Place, host_with, nexus_at
+from wire_server import problem, serving
 
 from wsap_core.errors import StorageFullError
 from wsap_core.protocol import Action
+from wsap_nexus import state
+from wsap_nexus.cli.nexus.report import status_of
+from wsap_nexus.cli.nexus.status import status_lines
+from wsap_nexus.cli.nexus.watch_client import WatchClient
 from wsap_nexus.hub import storage
+from wsap_nexus.state import Running, birth
+from wsap_nexus.store import Database
 from wsap_nexus.store.entities import EXTERNAL, EntryRequest, Policy
 from wsap_nexus.store.room import has_room
 
@@ -154,3 +163,33 @@ def test_a_nexus_is_stopped_on_a_full_disk_and_goes_on_from_what_was_recorded(tm
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     asyncio.run(again())
+
+
+def test_health_dashboard_status_and_watch_say_so_and_an_action_is_answered_once_it_is_recorded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("WSAP_HOME", str(tmp_path))  # the token lies there
+    with serving(tmp_path) as served, served.register("eve") as eve, served.client("") as anybody:
+        running = Running(os.getpid(), birth(os.getpid()), f"{served.url}/", 0.0, str(tmp_path / "wsap.db"))
+        state.write(tmp_path / "state.json", running)
+        eve.post("/nexus/transit/enter", json={"agent_id": "eve", "game": "echo"}).raise_for_status()
+        act = {"name": "speak", "parameters": {"text": "held"}}
+        keyed = {"Idempotency-Key": "one", "Prefer": "wait=0"}
+        with full_disk():
+            assert problem(eve.post("/nexus/agents/eve/act", json=act, headers=keyed)) == (507, "STORAGE_FULL")
+            until(lambda: served.nexus.live.full, "the nexus holds")
+            health = anybody.get("/nexus/health")
+            assert (health.status_code, health.json()["status"]) == (503, "degraded")
+            assert "There is no room left" in health.json()["reason"]
+            (shown,) = anybody.get("/dashboard/data/overview").json()["attention"]
+            assert "There is no room left" in shown["what"]
+            with Database.open(tmp_path / "wsap.db", read_only=True) as reading:
+                found = status_of(reading, running, running.database, health=health.json())
+                assert any("Agents are held: There is no room left" in line for line in status_lines(found))
+                sight, _ = WatchClient(reading, tmp_path / "state.json").look()
+                assert "Agents are held: There is no room left" in sight.held
+        until(lambda: not served.nexus.live.full, "the nexus goes on")
+        assert anybody.get("/nexus/health").json()["reason"] is None
+        done = until(lambda: (r := eve.post("/nexus/agents/eve/act", json=act, headers=keyed)).status_code == 200 and r,
+                     "the action is answered")  # fmt: skip
+        assert done.json()["result"]["success"]

@@ -171,17 +171,10 @@ def last_step(connection: Connection, run_id: str) -> int:
 
 def worlds_of(connection: Connection) -> list[WorldLine]:
     """Return every game that has worlds, with its numbers of worlds and agents."""
-    made: dict[str, int] = dict(
-        connection.execute(select(_WORLD.c.game, func.count()).group_by(_WORLD.c.game)).tuples().all()
-    )
-    inside: dict[str, int] = dict(
-        connection.execute(
-            select(_SESSION.c.game, func.count()).where(_SESSION.c.closed.is_(None)).group_by(_SESSION.c.game)
-        )
-        .tuples()
-        .all()
-    )
-    return [WorldLine(game, int(made.get(game, 0)), int(inside.get(game, 0))) for game in sorted({*made, *inside})]
+    made = dict(connection.execute(select(_WORLD.c.game, func.count()).group_by(_WORLD.c.game)))
+    open_sessions = select(_SESSION.c.game, func.count()).where(_SESSION.c.closed.is_(None)).group_by(_SESSION.c.game)
+    inside = dict(connection.execute(open_sessions))
+    return [WorldLine(game, made.get(game, 0), inside.get(game, 0)) for game in sorted({*made, *inside})]
 
 
 def session_of(book: Transaction, agent: AgentIdentity) -> SessionRecord | None:

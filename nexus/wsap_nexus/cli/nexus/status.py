@@ -66,10 +66,10 @@ def status_lines(found: Status) -> list[str]:
     if found.storage is not None:
         lines += growth_lines(found.storage)
     if found.running:
-        kept = f"What is older than {found.keep_days:g} days is deleted once a day."
-        limited = found.storage is not None and found.storage["limit"] is not None
-        if found.keep_days or not limited:
-            lines.append(kept if found.keep_days else "Nothing is deleted automatically; see wsap nexus prune.")
+        if found.keep_days:
+            lines.append(f"What is older than {found.keep_days:g} days is deleted once a day.")
+        elif found.storage is None or found.storage["limit"] is None:
+            lines.append("Nothing is deleted automatically; see wsap nexus prune.")
     lines.append("")
     lines += agent_lines(found.agents)
     if found.worlds:
