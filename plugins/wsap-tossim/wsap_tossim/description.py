@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 
-from wsap_tossim.engine.model import If, Role
+from wsap_tossim.engine.model import Role
 from wsap_tossim.engine.rules import RuleSet
 from wsap_tossim.engine.setups import Setup
 from wsap_tossim.engine.tokens import CHARACTERS
@@ -31,19 +32,24 @@ def phases_of(rules: RuleSet) -> str:
 
 def role_sheet(role: Role, rules: RuleSet) -> str:
     """Return the full description of a role for its player, as far as it is true under some rules."""
-    lines = [role.summary, *(f"- {line}" for line in in_force((*role.abilities, *role.attributes), rules))]
-    return "\n".join([*lines, f"Goal: {role.goal}"])
+    lines = [" ".join(line.split()) for line in re.split(r"\n\s*- ", role.told)]
+    return "\n- ".join([lines[0], *_in_force(lines[1:], rules)]) + f"\nGoal: {role.goal}"
 
 
-def in_force(sentences: Sequence[str | If], rules: RuleSet) -> Iterator[str]:
-    """Yield the sentences about a role that are true under some rules."""
-    for sentence in sentences:
-        if isinstance(sentence, str):
-            yield sentence
+def _in_force(lines: Sequence[str], rules: RuleSet) -> Iterator[str]:
+    """Yield what is true of a role under some rules; see `Role.told`."""
+    for line in lines:
+        condition = _CONDITION.match(line)
+        if condition is None:
+            yield line
             continue
-        silent = "_hears_" in sentence.switch and not rules.night_talk_rounds
-        if bool(getattr(rules, sentence.switch) and not silent) is not sentence.off:
-            yield sentence.text.format(getattr(rules, sentence.switch))
+        value = getattr(rules, condition["switch"])
+        silent = "_hears_" in condition["switch"] and not rules.night_talk_rounds
+        if bool(value and not silent) is (condition["word"] == "if"):
+            yield line[condition.end() :].format(value)
+
+
+_CONDITION = re.compile(r"(?P<word>if|unless) (?P<switch>[a-z_]+): ")
 
 
 def _town(setup: Setup, rules: RuleSet) -> Iterator[str]:

@@ -183,16 +183,6 @@ class Event(NamedTuple):
     """JSON-ready; players by number. Must not be changed."""
 
 
-class If(NamedTuple):
-    """A sentence about a role that is true only under some rules."""
-
-    switch: str
-    """Of the rule set; what it is stands in the sentence at `{}`."""
-    text: str
-    off: bool = False
-    """Whether it is true where the switch is off, or 0, instead of on."""
-
-
 @dataclass(frozen=True)
 class Role:
     """A role, as data. What its verbs do at night is in the resolver, in one place for all roles."""
@@ -202,6 +192,11 @@ class Role:
     faction: Faction
     category: Category | None
     """None for the Citizen, which no list draws by chance."""
+    told: str
+    """What its player is told: a summary, and on a line each what it can do and what is done to it, after a dash. A
+    line can begin with `if SWITCH:` or `unless SWITCH:` of the rules; the switch's value stands at `{}`."""
+    goal: str
+    """When it wins, in a sentence for its player."""
     attack: Attack = Attack.NONE
     defense: Defense = Defense.NONE
     unique: bool = False
@@ -212,11 +207,8 @@ class Role:
     """How often in a game, for each verb that has a limit."""
     immune_to_block: bool = False
     immune_to_control: bool = False
-    summary: str = ""
-    """One sentence."""
-    abilities: Sequence[str | If] = ()
-    """Its abilities, in sentences for its player."""
-    attributes: Sequence[str | If] = ()
-    """Its passive attributes, in sentences for its player."""
-    goal: str = ""
-    """When it wins, in a sentence for its player."""
+
+    @property
+    def summary(self) -> str:
+        """What it is, in one sentence."""
+        return self.told.partition("\n")[0]
