@@ -35,6 +35,8 @@ from wsap_nexus.store.repository import Repository
 ASKED = 1.0
 """Seconds, beyond the cold start."""
 FEW = 20
+ENVIRON = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+"""An installed `wsap` has its modules compiled."""
 WSAP = (sys.executable, "-c", "from wsap_core.cli import main; raise SystemExit(main())")
 
 
@@ -56,7 +58,7 @@ def record(path: Path, game: str, steps: int) -> None:
 def replayed(path: Path, *words: str) -> tuple[float, float]:
     """Seconds of a command of a process of its own: by the clock, and of the processor."""
     before, began = os.times(), time.perf_counter()
-    subprocess.run([*WSAP, *words, "--database", str(path)], check=True, stdout=subprocess.DEVNULL)
+    subprocess.run([*WSAP, *words, "--database", str(path)], check=True, stdout=subprocess.DEVNULL, env=ENVIRON)
     taken, after = time.perf_counter() - began, os.times()
     spent = after.children_user + after.children_system - before.children_user - before.children_system
     return taken, spent
@@ -71,7 +73,7 @@ def resumed(path: Path) -> tuple[float, float]:
         assert last is not None
         began = time.time()
         words = ["play", "--resume", run, "--database", str(path), "--no-watch"]
-        process = subprocess.Popen([*WSAP, *words], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        process = subprocess.Popen([*WSAP, *words], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=ENVIRON)
         first = None
         while first is None and process.poll() is None:
             time.sleep(0.01)

@@ -104,6 +104,7 @@ def measure(rounds: int) -> dict[str, list[float]]:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         env = {**os.environ, "WSAP_HOME": str(folder / "home")}
+        env.pop("PYTHONDONTWRITEBYTECODE", None)  # an installed `wsap` has its modules compiled
         program = wsap()
         listing = subprocess.run([program, "--help"], env=env, capture_output=True, text=True, check=True).stdout
         names = [line.split()[0] for line in listing.partition("\nCommands:\n")[2].partition("\n\n")[0].splitlines()]

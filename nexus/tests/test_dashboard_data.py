@@ -348,6 +348,8 @@ def logged(store: Store, kinds: list[bool]) -> str:
     run = store.repository.create_run(NewRun(game="echo", agent="random")).id
     for is_step in kinds:
         store.writer.append(run, "step" if is_step else "observation", "{}", seat="one", episode=0, step=0)
+    # As a run records its totals now and then, with the number of its steps.
+    store.writer.append(run, "totals", "{}", step=sum(kinds))
     store.writer.flush()
     return run
 
@@ -360,7 +362,7 @@ def test_any_step_is_found_by_its_position_while_a_run_grows(
     with open_store(str(tmp_path_factory.mktemp("index") / "wsap.db")) as store:
         run = logged(store, parts[0])
         indexes = StepIndexes(store.repository)
-        kinds: list[bool] = list(parts[0])
+        kinds: list[bool] = [*parts[0], False]
         for part in [*parts[1:], []]:
             steps = [seq for seq, is_step in enumerate(kinds) if is_step]
             assert asyncio.run(indexes.of(run)).count == len(steps)

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from wsap_core import ActionDef, ParamDef
 from wsap_core.protocol import Tool
-from wsap_core.untrusted import Quoter, sanitize
+from wsap_core.untrusted import sanitize
+from wsap_llm.quoting import Quoter
 from wsap_llm.reply.scanner import TagProblem, TagScanner
 from wsap_llm.reply.tags import TagTurn
 

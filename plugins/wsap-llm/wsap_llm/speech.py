@@ -9,9 +9,10 @@ from typing import Protocol, runtime_checkable
 
 from wsap_core.seams.memory import AgentMemory
 from wsap_core.seams.model import Message, Request
-from wsap_core.untrusted import Quoter, sanitize, strip_control
+from wsap_core.untrusted import sanitize, strip_control
 from wsap_llm.options import LLMOptions
 from wsap_llm.prompts import Prompts
+from wsap_llm.quoting import Quoter
 from wsap_llm.thinking import split_thinking
 
 PURPOSES = ("talk", "diary")

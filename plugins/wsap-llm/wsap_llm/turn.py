@@ -20,9 +20,10 @@ from wsap_core.protocol.wire import Codec, dumps, encode
 from wsap_core.seams.memory import estimate_tokens
 from wsap_core.seams.model import Backend, ImagePart, Message, Request
 from wsap_core.seams.model_errors import ContextTooSmallError
-from wsap_core.untrusted import Quoter, sanitize
+from wsap_core.untrusted import sanitize
 from wsap_llm.lookup import LONGEST_RESULT, NO_RESULT, PendingCall
 from wsap_llm.pictures import with_picture
+from wsap_llm.quoting import Quoter
 from wsap_llm.tokens import estimate_message, estimate_request
 
 T = TypeVar("T")
