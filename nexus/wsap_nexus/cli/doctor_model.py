@@ -85,7 +85,7 @@ async def _verdict(address: str | None, host: PluginHost, options: Mapping[str, 
             hint = "Wait longer with --wait SECONDS, as loading a large model takes time; or use a smaller one."
             return Finding("model", failed, f"{who}: no reply within {wait:g} s", hint)
         except WsapError as error:
-            return Finding("model", failed, f"{who}: {single_line(error)}", _hint(error))
+            return Finding("model", failed, f"{who}: {single_line(error)}", _hint(error, chosen.address))
         seconds = models.meter.of(chosen.address).seconds
     fault, hint = _fault(reply, backend.abilities, seconds)
     return Finding("model", "warning" if fault else "ok", f"{who} answers {_how(reply, backend, seconds)}{fault}", hint)
@@ -145,7 +145,7 @@ def _is_decision(text: str) -> bool:
         return False
 
 
-def _hint(error: Exception) -> str:
+def _hint(error: Exception, address: str) -> str:
     """Return a hint for an error whose message has none."""
     from wsap_core.seams import model_errors as errors
 
@@ -153,7 +153,9 @@ def _hint(error: Exception) -> str:
         errors.ModelNotFoundError: "List the models: wsap models",
         errors.AuthenticationError: "The server can be reached; its key is missing or wrong.",
         errors.NoServerError: "Start the server, or set its address: OLLAMA_HOST, OPENAI_BASE_URL.",
-        errors.ContextTooSmallError: "Give it more context: --model-option num_ctx=16384.",
+        errors.ContextTooSmallError: "Give it more context: --model-option num_ctx=16384."
+        if address.startswith("ollama/")
+        else "Start its server with more context.",
         errors.RateLimitError: "The server can be reached and has the model; try again in a while.",
     }
     return next((hint for kind, hint in hints.items() if isinstance(error, kind)), "")

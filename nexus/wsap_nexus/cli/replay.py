@@ -165,11 +165,11 @@ def _print_steps(recording: Recording, first: int, last: int | None, every: int,
 
 
 def _how(note: Note) -> dict[str, object]:
-    """Return whether a step's decision was repaired, and its model usage; None if no model was asked."""
+    """Return whether a step's decision was repaired, why that or a fallback was needed, and its model usage."""
     info = note.info
     if info is None or not info.usage.calls:
-        return {"repaired": False, "usage": None}
-    return {"repaired": info.repaired, "usage": asdict(info.usage)}
+        return {"repaired": False, "cause": None, "usage": None}
+    return {"repaired": info.repaired, "cause": info.cause or None, "usage": asdict(info.usage)}
 
 
 def _print_taken(recording: Recording) -> None:

@@ -6,13 +6,14 @@ import asyncio
 import json
 import random
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wsap_core.errors import SnapshotError
+from wsap_core.errors import ConfigError, SnapshotError
 from wsap_core.protocol import (
     AVATAR_ACTIONS,
     Action,
@@ -28,7 +29,7 @@ from wsap_core.protocol import (
 from wsap_core.seams.model import Abilities, JsonConstraint, RegexConstraint, Request
 from wsap_llm.agent import LLMAgent, LLMOptions
 from wsap_llm.cadence import Cadence
-from wsap_llm.fallback import MOST_IDLE, IdleActions, fallback_action
+from wsap_llm.fallback import MOST_IDLE, Fallback, IdleActions
 from wsap_llm.prompts import Prompts
 from wsap_llm.reply.steps import CONDITIONS, NOTHING_SAID, Condition, Steps
 from wsap_llm.scripted import ScriptedBackend
@@ -158,6 +159,10 @@ def test_the_end_of_the_episode_ends_everything() -> None:
     assert cadence.next_action(Observation(), LEGAL) is None
 
 
+async def as_default(action: Action | None) -> Action | None:
+    return action
+
+
 @pytest.mark.parametrize(
     ("fallback", "default", "names", "taken"),
     [
@@ -175,13 +180,19 @@ def test_what_is_taken_for_a_reply_that_is_not_understood_moves_the_game_on(
     fallback: str | None, default: str | None, names: list[str], taken: set[str]
 ) -> None:
     legal = [SAY if name == "say" else AVATAR_ACTIONS.find(name) or ActionDef(name) for name in names]
-    found = {
-        fallback_action(
-            legal, Observation(), random.Random(seed), fallback=fallback, default=Action(default) if default else None
-        ).name
-        for seed in range(40)
-    }
+    found = set()
+    for seed in range(40):
+        action = Fallback(fallback, random.Random(seed))
+        action.get_default = partial(as_default, Action(default) if default else None)
+        found.add(asyncio.run(action.action(legal, Observation())).name)
     assert found == taken
+
+
+@pytest.mark.parametrize(("fallback", "words"), [("fly", "There is no action 'fly'"), ("say", "say needs 'text'")])
+def test_a_fallback_that_can_not_be_taken_is_refused_at_once(fallback: str, words: str) -> None:
+    agent = LLMAgent(ScriptedBackend([]), LLMOptions("Walk", fallback=fallback))
+    with pytest.raises(ConfigError, match=words):
+        asyncio.run(agent.initialize("A long walk.", ActionSpace(LEGAL)))
 
 
 def test_an_action_that_ends_no_turn_is_left_out_after_a_while_until_the_game_moves_on() -> None:

@@ -8,6 +8,7 @@ import json
 import random
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
+from functools import partial
 
 from wsap_core.errors import SnapshotError, WireError
 from wsap_core.protocol import Action, ActionDef, ActionResult, ActionSpace, Goal, HistoryEntry, Observation
@@ -22,7 +23,7 @@ from wsap_core.untrusted import sanitize, single_line
 from wsap_core.worlds import GAME_OVER
 from wsap_llm.cadence import Cadence
 from wsap_llm.constraint import ConstraintState
-from wsap_llm.fallback import IdleActions, check_fallback, fallback_action
+from wsap_llm.fallback import Fallback, IdleActions
 from wsap_llm.lookup import split
 from wsap_llm.middleware import UsageCounter
 from wsap_llm.options import LLMOptions
@@ -88,6 +89,7 @@ class LLMAgent:
         self._prepare = prepare
         self._constraint = ConstraintState(backend, self._style, own, tell)
         self._random = generator or random.Random(0)
+        self._quoted = partial(quoted, generator=self._random)
         self._vision = Vision(backend, own, tell)
         self._cadence = Cadence()
         # The newest picture is in the question, the others are in the conversation.
@@ -100,7 +102,7 @@ class LLMAgent:
         self._untold = Untold()
         self._report = ""
         self._idle = IdleActions()
-        self._get_default: GetDefault | None = None
+        self._fallback = Fallback(own.fallback, self._random)
 
     async def initialize(self, game_desc: str, action_space: ActionSpace) -> None:
         """Make the system message: the prefix that never changes.
@@ -110,7 +112,7 @@ class LLMAgent:
             ConstraintError: `strict`, and the backend can't bind its replies in this style.
             UsageError: pictures were asked for, and the model can't see.
         """
-        check_fallback(self.options.fallback, action_space)
+        self._fallback.check(action_space)
         if self._prepare is not None:
             await self._prepare()
         if self._toolbox is not None:
@@ -166,7 +168,7 @@ class LLMAgent:
 
     def take_default_from(self, get_default: GetDefault) -> None:
         """Take the means to ask for the seat's default action, which is the fallback unless the options name one."""
-        self._get_default = get_default
+        self._fallback.get_default = get_default
 
     async def decide(self, observation: Observation) -> Action:
         """Return the action that the model chose, now or a few steps ago, or the fallback.
@@ -181,7 +183,7 @@ class LLMAgent:
     async def _decide(self, observation: Observation, legal: Sequence[ActionDef]) -> Action:
         if not legal:  # as where the game was over before it was this agent's turn: there is nothing to ask
             self.last_decision = DecisionInfo(forced=True, usage=self._counter.flush(), cause="nothing was legal")
-            return await self._fall_back(self._space.actions, observation)
+            return await self._fallback.action(self._space.actions, observation)
         paused = self._paused
         if paused is not None and paused.resumes(observation):
             paused = paused.hearing(observation)
@@ -196,7 +198,7 @@ class LLMAgent:
             caught_up = self._untold.before(observation)
             paused = PausedTurn.begin(caught_up, self._show(caught_up), await self._vision.picture())
         decision = await self._ask_for_action(paused, legal)
-        action = decision.action or await self._fall_back(legal, observation)
+        action = decision.action or await self._fallback.action(legal, observation)
         if decision.pending is not None:
             self._paused = replace(paused, pending=decision.pending)
             return action
@@ -206,11 +208,6 @@ class LLMAgent:
         self._untold = paused.late
         self._paused = None
         return action
-
-    async def _fall_back(self, legal: Sequence[ActionDef], observation: Observation) -> Action:
-        default = await self._get_default() if self._get_default is not None else None
-        taken = fallback_action(legal, observation, self._random, fallback=self.options.fallback, default=default)
-        return replace(taken, reasoning="(the reply could not be understood)")
 
     async def _ask_for_action(self, paused: PausedTurn, legal: Sequence[ActionDef]) -> Decision:
         turn = DecisionTurn(
@@ -384,9 +381,6 @@ class LLMAgent:
             memories=memories,
             question=f"{explanation}\n\n{question}" if explanation else question,
         )
-
-    def _quoted(self, observation: Observation) -> tuple[Observation, str]:
-        return quoted(observation, self._random)
 
     async def _ask(
         self,

@@ -10,41 +10,42 @@ from dataclasses import replace
 from wsap_core.builtin.random_agents import RandomAgent
 from wsap_core.errors import ConfigError
 from wsap_core.protocol import AVATAR_ACTIONS, Action, ActionDef, ActionResult, ActionSpace, Observation
+from wsap_core.seams.agent import GetDefault
 from wsap_core.worlds.legality import check_action, index_actions
 from wsap_core.worlds.mailbox import MESSAGE_ACTIONS
 from wsap_llm.lookup import is_lookup, split
 
 MOST_IDLE = 5
 """Times that an action may be taken in a turn that it does not end."""
+FORCED = "(the reply could not be understood)"
+"""The reasoning of an action that was not the model's."""
 _SHARED = frozenset({*AVATAR_ACTIONS.names, *MESSAGE_ACTIONS.names})
 
 
-def check_fallback(fallback: str | None, space: ActionSpace) -> None:
-    """Raise ConfigError if a declared fallback is no action of the game, or needs parameters."""
-    if fallback is None:
-        return
-    _, reason = check_action(Action(fallback), index_actions(space))
-    if reason:
-        raise ConfigError(f"The option fallback={fallback!r} can't be taken: {reason}")
+class Fallback:
+    """Gives the action that is taken where a reply can't be used: the declared one, else the seat's default action,
+    whichever is legal, else a random legal action of the game, as the agent `random-legal` takes it."""
 
+    def __init__(self, declared: str | None, generator: random.Random) -> None:
+        self._declared = declared
+        self._random = generator
+        self.get_default: GetDefault | None = None
+        """Gives the seat's default action."""
 
-def fallback_action(
-    legal: Sequence[ActionDef],
-    observation: Observation,
-    generator: random.Random,
-    *,
-    fallback: str | None = None,
-    default: Action | None = None,
-) -> Action:
-    """Return the declared fallback, else the seat's default action, whichever is legal, else a random legal action of
-    the game, as the agent `random-legal` takes it: one that only looks or leaves would be taken for ever."""
-    offered = {action.name: action for action in split(legal)[0]}
-    for action in (Action(fallback) if fallback else None, default):
-        if action is not None and not check_action(action, offered)[1]:
-            return action
-    chance = RandomAgent(generator, legal_only=True)
-    chance.initialize("", ActionSpace(tuple(offered.values())))
-    return chance.decide(observation)
+    def check(self, space: ActionSpace) -> None:
+        """Raise ConfigError if the declared action is none of the game, or needs parameters."""
+        if self._declared is not None and (why := check_action(Action(self._declared), index_actions(space))[1]):
+            raise ConfigError(f"The option fallback={self._declared!r} can't be taken: {why}")
+
+    async def action(self, legal: Sequence[ActionDef], observation: Observation) -> Action:
+        """Return the action for an observation."""
+        default = await self.get_default() if self.get_default is not None else None
+        offered = {action.name: action for action in split(legal)[0]}
+        chance = RandomAgent(self._random, legal_only=True)
+        chance.initialize("", ActionSpace(tuple(offered.values())))
+        candidates = (Action(self._declared) if self._declared else None, default)
+        fits = (action for action in candidates if action is not None and not check_action(action, offered)[1])
+        return replace(next(fits, None) or chance.decide(observation), reasoning=FORCED)
 
 
 class IdleActions:
