@@ -7,7 +7,8 @@ with NexusClient("http://127.0.0.1:9998", token) as nexus:
 
 from __future__ import annotations
 
-from wsap_nexus.client.clients import AsyncNexusClient, NexusClient
+from wsap_nexus.client.awaited import AsyncNexusClient
+from wsap_nexus.client.blocking import NexusClient
 from wsap_nexus.client.here import here
 from wsap_nexus.client.parts import (
     Answered,

@@ -199,3 +199,30 @@ def new_key() -> str:
 
 def _older(before: int | None) -> dict[str, int]:
     return {"limit": 200} if before is None else {"limit": 200, "before": before}
+
+
+def terms_of(agent_id: str, game: str, goals: Sequence[str], **others: Any) -> dict[str, Any]:
+    """Return the body of a request to enter a game."""
+    return {"agent_id": agent_id, "game": game, "goals": list(goals), **others}
+
+
+def way_out_of(agent_id: str, mode: str, force: bool, destination: str | None) -> dict[str, Any]:
+    """Return the body of a request to leave one."""
+    onward = None if destination is None else {"agent_id": agent_id, "game": destination}
+    return {"agent_id": agent_id, "mode": mode, "force": force, "destination": onward}
+
+
+def listening_to(agent: str | None, kinds: Sequence[str], after: int | None) -> dict[str, Any]:
+    """Return the query of a stream of events."""
+    params: dict[str, Any] = {}
+    if after is not None:
+        params["after"] = after
+    if agent is not None:
+        params["agent"] = agent
+    if kinds:
+        params["kind"] = list(kinds)
+    return params
+
+
+STREAM: Ask[None] = Ask("GET", "/nexus/events", None)
+"""The request for events."""

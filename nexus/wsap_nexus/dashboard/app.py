@@ -6,12 +6,12 @@ import time
 
 from fastapi import FastAPI
 
-from wsap_nexus.dashboard import actions, live, memories, pages, timeline, views
+from wsap_nexus.dashboard import actions, decision, live, mind, pages, timeline, views
 from wsap_nexus.dashboard.frames import Frames
 from wsap_nexus.dashboard.steps import StepIndexes
 from wsap_nexus.hub.nexus import Nexus
 
-ROUTERS = tuple(module.router for module in (views, live, timeline, memories, actions, pages))
+ROUTERS = tuple(module.router for module in (views, mind, live, timeline, decision, actions, pages))
 
 
 def install(app: FastAPI, nexus: Nexus) -> None:

@@ -16,6 +16,7 @@ from wsap_core.untrusted import single_line
 from wsap_nexus.dashboard.guard import HEADERS
 from wsap_nexus.hub.live_session import LiveSession
 from wsap_nexus.store.events import Names, NexusEvent
+from wsap_nexus.store.nexus_store import Transaction
 from wsap_nexus.terminal.story import action_text
 
 LONGEST = 20_000
@@ -59,6 +60,11 @@ def _event_json(event: NexusEvent, names: Names) -> dict[str, Any]:
         "minor": event.minor,
         "gain": None if gain is None else {"lead": gain.lead, "key": gain.key, "text": gain.text},
     }
+
+
+def rows_of(book: Transaction, query: Any) -> list[dict[str, Any]]:
+    """Return the rows of a query. Any: the query."""
+    return [dict(row._mapping) for row in book.connection.execute(query)]
 
 
 def session_json(stay: LiveSession, *, private: bool) -> dict[str, Any]:

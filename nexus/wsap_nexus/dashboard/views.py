@@ -12,26 +12,30 @@ from sqlalchemy import func, select
 
 from wsap_core.protocol.wire import encode
 from wsap_nexus.agents.chronicle import failure_of
-from wsap_nexus.agents.metagoals import Pursuit, pursuits
 from wsap_nexus.dashboard.frames import Frames
 from wsap_nexus.dashboard.guard import Private, spectator
-from wsap_nexus.dashboard.serializers import events_json, json_response, observation_json, session_json, shortened
+from wsap_nexus.dashboard.mind import mind_of
+from wsap_nexus.dashboard.serializers import (
+    events_json,
+    json_response,
+    rows_of,
+    session_json,
+    shortened,
+)
 from wsap_nexus.dashboard.timeline import look_back
 from wsap_nexus.dashboard.usage import usage_by_session, usage_last_day
-from wsap_nexus.http.callers import Admin
 from wsap_nexus.http.visibility import record_json
 from wsap_nexus.hub.live_session import LiveSession
 from wsap_nexus.hub.nexus import Nexus
-from wsap_nexus.hub.reconciliation import unresolved_transfers
 from wsap_nexus.hub.served import Hub
-from wsap_nexus.store.entities import AgentIdentity, SessionRecord
+from wsap_nexus.store.entities import SessionRecord
 from wsap_nexus.store.events import PUBLIC_KINDS, read_row, why_ended
 from wsap_nexus.store.nexus_store import Transaction
 from wsap_nexus.store.tables import METADATA
 
 _T = METADATA.tables
 _AGENT, _SESSION, _WORLD, _EVENT = _T["agent"], _T["session"], _T["world"], _T["nexus_event"]
-_AVATAR, _LETTER, _GAME = _T["avatar"], _T["letter"], _T["game"]
+_AVATAR, _GAME = _T["avatar"], _T["game"]
 
 router = APIRouter(prefix="/dashboard/data", dependencies=[Depends(spectator)])
 
@@ -106,41 +110,8 @@ async def agent(nexus: Hub, agent_id: str, private: Private) -> Response:
             "spent": usage_by_session(nexus, book, sessions),
         }
         if private:
-            body |= _mind(book, identity)
+            body |= mind_of(book, identity)
     return json_response(body)
-
-
-def _mind(book: Transaction, identity: AgentIdentity) -> dict[str, Any]:
-    """Return what is an agent's own."""
-    return {
-        "skills": _skills(book, identity.id),
-        "achievements": [dict(row._mapping) for row in book.achievements(identity.id)[:300]],
-        "items": [encode(item) for item in book.items(identity.id)[:200]],
-        "avatars": [encode(avatar) for avatar in book.avatars(identity.id)[:100]],
-        "meta_goals": [_goal(pursuit) for pursuit in pursuits(book, identity.id)[:50]],
-        "letters": _letters(book, identity.id),
-        "failure": failure_of(book, identity.id) if identity.state == "paused" else "",
-        "in_doubt": [encode(move) for move in unresolved_transfers(book, identity.id)[:20]],
-    }
-
-
-@router.get("/agents/{agent_id}/now")
-async def now(nexus: Hub, agent_id: str, by: Admin) -> Response:
-    """An agent's last observation and plan."""
-    stay = nexus.live.sessions.get(agent_id)
-    if stay is None or stay.last is None:
-        with nexus.ledger.look() as book:
-            book.agent(agent_id)
-        found = None if stay is None else session_json(stay, private=True)
-        return json_response({"stay": found, "observation": None, "plan": []})
-    step = stay.last
-    return json_response(
-        {
-            "stay": session_json(stay, private=True),
-            "observation": observation_json(step.result.observation),
-            "plan": [shortened(line, 300) for line in step.plan[:40]],
-        }
-    )
 
 
 @router.get("/agents/{agent_id}/sessions")
@@ -171,8 +142,8 @@ async def worlds(nexus: Hub, private: Private, before: Id = "", limit: Limit = 6
             query = query.where((_WORLD.c.created < created) | same)
         elif open_in:
             some = sorted(open_in)[:AWAKE_SHOWN]
-            awake = _rows(book, select(*columns).where(_WORLD.c.id.in_(some)).order_by(_WORLD.c.id))
-        found = _rows(book, query)
+            awake = rows_of(book, select(*columns).where(_WORLD.c.id.in_(some)).order_by(_WORLD.c.id))
+        found = rows_of(book, query)
         names = _names(book, [row["owner"] for row in [*awake, *found]])
         names |= _names(book, [stay.session.agent_id for row in awake for stay in open_in[row["id"]]])
     for row in [*awake, *found]:
@@ -188,7 +159,7 @@ async def world(nexus: Hub, world_id: str, private: Private) -> Response:
         record = book.world(world_id)
         past = book.sessions(world_id=world_id, limit=30)
         bodies = select(_AVATAR.c.id, _AVATAR.c.agent_id, _AVATAR.c.state, _AVATAR.c.data)
-        found = _rows(book, bodies.where(_AVATAR.c.world_id == world_id).limit(100))
+        found = rows_of(book, bodies.where(_AVATAR.c.world_id == world_id).limit(100))
         # Without a stored state, no agent can enter it again.
         over = bool(past) and not stays and not book.has_state(world_id)
         body: dict[str, Any] = {
@@ -279,7 +250,7 @@ def _agents(book: Transaction, where: Any, limit: int) -> list[dict[str, Any]]:
         _AGENT.c.id, _AGENT.c.name, _AGENT.c.state, _AGENT.c.place, _AGENT.c.lifetime_steps, _AGENT.c.playtime,
         _AGENT.c.policies,
     )  # fmt: skip
-    found = _rows(book, select(*columns).where(where).order_by(_AGENT.c.id).limit(limit))
+    found = rows_of(book, select(*columns).where(where).order_by(_AGENT.c.id).limit(limit))
     for row in found:
         row["decides"] = sorted({str(p.get("agent", "")) for p in row.pop("policies").values()})[:5]
     return found
@@ -360,18 +331,6 @@ def _health(nexus: Nexus, request: Request) -> dict[str, Any]:
     }
 
 
-def _skills(book: Transaction, agent_id: str) -> list[dict[str, Any]]:
-    proof: dict[str, list[dict[str, Any]]] = {}
-    for row in book.evidence(agent_id)[:2000]:
-        proof.setdefault(row.domain, []).append(
-            {"game": row.game, "source": row.source, "times": row.times, "gained": round(row.gained, 5)}
-        )
-    return [
-        {"domain": domain, "level": round(level, 5), "evidence": proof.get(domain, [])[:200]}
-        for domain, level in book.skills(agent_id).items()
-    ]
-
-
 def _session(session: SessionRecord, private: bool) -> dict[str, Any]:
     found = record_json(session, private=private)
     found["ended"] = why_ended(session.reason) if session.closed else None
@@ -385,18 +344,6 @@ def _body(row: dict[str, Any], private: bool) -> dict[str, Any]:
     return row if private else {**row, "data": {"name": data.get("name")}}
 
 
-def _goal(pursuit: Pursuit) -> dict[str, Any]:
-    measures = pursuit.measures()
-    share = min((min(1.0, have / need) for have, need in measures if need > 0), default=0.0)
-    return {
-        "id": pursuit.goal.id,
-        "description": shortened(pursuit.goal.description, 500),
-        "state": pursuit.state,
-        "progress": pursuit.progress[:500],
-        "share": 1.0 if pursuit.state == "reached" else round(share, 4),
-    }
-
-
 def _visits(book: Transaction, agent_id: str) -> list[dict[str, Any]]:
     query = (
         select(_SESSION.c.game, func.count().label("times"), func.sum(_SESSION.c.steps).label("steps"))
@@ -405,16 +352,4 @@ def _visits(book: Transaction, agent_id: str) -> list[dict[str, Any]]:
         .order_by(_SESSION.c.game)
         .limit(100)
     )
-    return _rows(book, query)
-
-
-def _letters(book: Transaction, agent_id: str) -> list[dict[str, Any]]:
-    either = (_LETTER.c.recipient == agent_id) | (_LETTER.c.sender == agent_id)
-    found = _rows(book, select(_LETTER).where(either).order_by(_LETTER.c.id.desc()).limit(50))
-    for row in found:
-        row["content"] = shortened(row["content"], 4000)
-    return found[::-1]
-
-
-def _rows(book: Transaction, query: Any) -> list[dict[str, Any]]:
-    return [dict(row._mapping) for row in book.connection.execute(query)]
+    return rows_of(book, query)

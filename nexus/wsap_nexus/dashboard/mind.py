@@ -1,0 +1,165 @@
+"""What is an agent's own: what it sees, its memories, letters, skills, goals and items. For the admin alone."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Depends, Query, Response
+from sqlalchemy import select
+
+from wsap_core.protocol.wire import encode
+from wsap_core.seams.memory import Browsable, Recollection
+from wsap_nexus.agents.chronicle import failure_of
+from wsap_nexus.agents.memory import SavedMemories, recollections
+from wsap_nexus.agents.metagoals import Pursuit, pursuits
+from wsap_nexus.dashboard.serializers import (
+    json_response,
+    observation_json,
+    rows_of,
+    session_json,
+    shortened,
+)
+from wsap_nexus.http.callers import admin
+from wsap_nexus.hub.nexus import Nexus
+from wsap_nexus.hub.reconciliation import unresolved_transfers
+from wsap_nexus.hub.served import Hub
+from wsap_nexus.store.entities import AgentIdentity
+from wsap_nexus.store.nexus_store import Transaction
+from wsap_nexus.store.tables import METADATA
+
+_LETTER = METADATA.tables["letter"]
+
+router = APIRouter(prefix="/dashboard/data", dependencies=[Depends(admin)])
+
+RUNS = 10
+"""Sessions whose lessons are shown, the newest of an agent."""
+
+MOST = 100
+"""Most memories of each kind."""
+
+
+@router.get("/agents/{agent_id}/memories")
+async def memories(nexus: Hub, agent_id: str, most: Annotated[int, Query(ge=1, le=MOST)] = 50) -> Response:
+    """An agent's core memories, strategies, current memory, lessons of its last sessions, and diary."""
+    with nexus.ledger.look() as book:
+        identity = book.agent(agent_id)
+        sessions = book.sessions(agent_id=agent_id, limit=RUNS)
+    lessons: list[dict[str, Any]] = []
+    for session in sessions:
+        seat = _seat_of(nexus, session.run_id, agent_id)
+        for event in nexus.store.repository.read_events(session.run_id, kinds=("lessons",), seat=seat):
+            where = {"run": session.run_id, "game": session.game, "step": (event.step or 0) + 1, "time": event.time}
+            lessons += [{"text": shortened(line, 2000), **where} for line in event.data.get("lessons", ())]
+    lessons.sort(key=lambda lesson: -lesson["time"])
+    return json_response(
+        {
+            "core": [shortened(text, 2000) for text in identity.core_memories[:MOST]],
+            "strategies": [shortened(text, 2000) for text in identity.strategies[:MOST]],
+            "in_mind": _in_mind(nexus, agent_id, most) or _kept(nexus, agent_id, most),
+            "lessons": lessons[:most],
+            "diary": [encode(entry) for entry in nexus.diary(agent_id, limit=20)],
+        }
+    )
+
+
+@router.get("/agents/{agent_id}/now")
+async def now(nexus: Hub, agent_id: str) -> Response:
+    """An agent's last observation and plan."""
+    stay = nexus.live.sessions.get(agent_id)
+    if stay is None or stay.last is None:
+        with nexus.ledger.look() as book:
+            book.agent(agent_id)
+        found = None if stay is None else session_json(stay, private=True)
+        return json_response({"stay": found, "observation": None, "plan": []})
+    step = stay.last
+    return json_response(
+        {
+            "stay": session_json(stay, private=True),
+            "observation": observation_json(step.result.observation),
+            "plan": [shortened(line, 300) for line in step.plan[:40]],
+        }
+    )
+
+
+def mind_of(book: Transaction, identity: AgentIdentity) -> dict[str, Any]:
+    """Return what is an agent's own, of its page."""
+    return {
+        "skills": _skills(book, identity.id),
+        "achievements": [dict(row._mapping) for row in book.achievements(identity.id)[:300]],
+        "items": [encode(item) for item in book.items(identity.id)[:200]],
+        "avatars": [encode(avatar) for avatar in book.avatars(identity.id)[:100]],
+        "meta_goals": [_goal(pursuit) for pursuit in pursuits(book, identity.id)[:50]],
+        "letters": _letters(book, identity.id),
+        "failure": failure_of(book, identity.id) if identity.state == "paused" else "",
+        "in_doubt": [encode(move) for move in unresolved_transfers(book, identity.id)[:20]],
+    }
+
+
+def _seat_of(nexus: Nexus, run_id: str, agent_id: str) -> str | None:
+    """Return an agent's seat in a run; None if it is not known."""
+    config = nexus.store.repository.get_run(run_id).config
+    seats = [seat for seat in config.get("seats", ()) if isinstance(seat, dict)]
+    return next((str(seat.get("name")) for seat in seats if agent_id in (seat.get("mind"), seat.get("name"))), None)
+
+
+def _in_mind(nexus: Nexus, agent_id: str, most: int) -> list[dict[str, Any]]:
+    """Return the memory of an agent in a world; empty if it cannot be browsed."""
+    stay = nexus.live.sessions.get(agent_id)
+    run = None if stay is None else nexus.playing(stay.session.run_id)
+    memory = None if run is None or stay is None else getattr(run.agent(stay.seat_name), "memory", None)
+    if not isinstance(memory, Browsable):
+        return []
+    return [_shown(item) for item in memory.browse(most=most)]
+
+
+def _kept(nexus: Nexus, agent_id: str, most: int) -> list[dict[str, Any]]:
+    """Return the stored memories of an agent."""
+    with nexus.ledger.look() as book:
+        saved = SavedMemories.from_bytes(book.memories(agent_id))
+    found, missing = recollections(saved, nexus.host, limit=most)
+    unread = [
+        {"text": f"What it remembers can't be read: {why}", "kind": "", "world": "", "run": ""} for why in missing
+    ]
+    return [*map(_shown, found), *unread][:most]
+
+
+def _shown(item: Recollection) -> dict[str, Any]:
+    return {
+        "text": shortened(item.text, 2000),
+        "kind": item.kind,
+        "world": item.world,
+        "step": item.step,
+        "run": item.run,
+    }
+
+
+def _skills(book: Transaction, agent_id: str) -> list[dict[str, Any]]:
+    proof: dict[str, list[dict[str, Any]]] = {}
+    for row in book.evidence(agent_id)[:2000]:
+        proof.setdefault(row.domain, []).append(
+            {"game": row.game, "source": row.source, "times": row.times, "gained": round(row.gained, 5)}
+        )
+    return [
+        {"domain": domain, "level": round(level, 5), "evidence": proof.get(domain, [])[:200]}
+        for domain, level in book.skills(agent_id).items()
+    ]
+
+
+def _goal(pursuit: Pursuit) -> dict[str, Any]:
+    measures = pursuit.measures()
+    share = min((min(1.0, have / need) for have, need in measures if need > 0), default=0.0)
+    return {
+        "id": pursuit.goal.id,
+        "description": shortened(pursuit.goal.description, 500),
+        "state": pursuit.state,
+        "progress": pursuit.progress[:500],
+        "share": 1.0 if pursuit.state == "reached" else round(share, 4),
+    }
+
+
+def _letters(book: Transaction, agent_id: str) -> list[dict[str, Any]]:
+    either = (_LETTER.c.recipient == agent_id) | (_LETTER.c.sender == agent_id)
+    found = rows_of(book, select(_LETTER).where(either).order_by(_LETTER.c.id.desc()).limit(50))
+    for row in found:
+        row["content"] = shortened(row["content"], 4000)
+    return found[::-1]
