@@ -82,7 +82,7 @@ class Dies:
 opened = ledger.Ledger.__init__
 def mean(self, *given):
     opened(self, *given)
-    self._file = Dies(self._file)
+    self._journal._file = Dies(self._journal._file)
 ledger.Ledger.__init__ = mean
 options = {"mode": "five", "rules": "quick"}
 run.run_tournament(folder, Settings(entrants_of(["one=scripted", "two=random"]), options, 3), 4)
@@ -174,7 +174,7 @@ def test_a_damaged_line_in_the_middle_is_refused(cup: Settings, tmp_path: Path) 
     path = tmp_path / "games.jsonl"
     first, second = path.read_bytes().splitlines(keepends=True)
     path.write_bytes(b'{"game": "x"}\n' + second)
-    with pytest.raises(WireError, match=r"Line 1 of .* is damaged and is not the last one"):
+    with pytest.raises(WireError, match=r"Line 1 of .* is damaged; take the line out"):
         run_tournament(tmp_path, cup, 2)
     path.write_bytes(second)
     run_tournament(tmp_path, cup, 2, resamples=0)

@@ -31,6 +31,8 @@ class Journal:
         self._path = path
         self.rows: list[Row] = []
         """Its rows, oldest first."""
+        self.cut = 0
+        """Bytes of a line that had been cut off, and were taken away."""
         try:
             data = path.read_bytes() if path.exists() else b""
             whole = data[: data.rfind(b"\n") + 1]
@@ -39,7 +41,8 @@ class Journal:
                 if not isinstance(row, dict):
                     raise WireError(f"Line {number} of {str(path)!r} is damaged: it is no JSON object.")
                 self.rows.append(row)
-            if whole != data:
+            self.cut = len(data) - len(whole)
+            if self.cut:
                 with path.open("r+b") as file:
                     file.truncate(len(whole))
             self._file = path.open("ab")
@@ -62,8 +65,12 @@ class Journal:
             raise UsageError(f"{str(self._path)!r} can't be written: {error.strerror or error}.") from error
         self.rows.append(row)
 
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
     def __enter__(self) -> Journal:
         return self
 
     def __exit__(self, *error: object) -> None:
-        self._file.close()
+        self.close()

@@ -10,15 +10,15 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import IO, Any
+from typing import Any
 
 from wsap_core.errors import StorageLockedError, UsageError, WireError
 from wsap_core.untrusted import single_line
 from wsap_tossim.replay.page import write_text
+from wsap_tossim.tournament.journal import Journal
 from wsap_tossim.tournament.plan import Settings
 
 __all__ = ["GAMES", "RESULTS", "SETTINGS", "Ledger", "Line"]
@@ -29,6 +29,7 @@ SETTINGS, GAMES = "tournament.json", "games.jsonl"
 RESULTS = ("ratings.csv", "games.csv", "spending.csv", "summary.json", "report.html")
 """Result files, overwritten whenever the tournament is continued."""
 MOST_GAMES = 1_000_000
+TAKE_OUT = "take the line out to have its game played again"
 LARGEST_SETTINGS = 1_000_000
 
 Line = dict[str, Any]
@@ -45,14 +46,12 @@ class Ledger:
     Raises:
         UsageError: there is a tournament with other settings, or the folder can't be used.
         StorageLockedError: another process plays this tournament.
-        WireError: a line is damaged that is not the last one.
+        WireError: a line is damaged.
     """
 
     def __init__(self, folder: Path, settings: Settings) -> None:
         from filelock import FileLock, Timeout  # deferred for weight
 
-        self.folder = folder
-        self._file: IO[bytes] | None = None
         with _told(folder):
             folder.mkdir(parents=True, exist_ok=True)
         self._lock = FileLock(folder / ".lock", timeout=0)
@@ -64,13 +63,15 @@ class Ledger:
                     f"Another process plays the tournament in {str(folder)!r}; wait for it, or stop it."
                 ) from None
         try:
-            self._check(settings)
+            self._check(folder / SETTINGS, settings)
+            self._journal = Journal(folder / GAMES)
             self.played: dict[int, Line] = {}
             """Game -> its line."""
-            self.repaired = self._read()
-            """How many bytes of a line that was cut off were taken away."""
-            with _told(folder):
-                self._file = (folder / GAMES).open("ab")
+            for number, line in enumerate(self._journal.rows, start=1):
+                if type(line.get("game")) is not int or not 0 <= line["game"] < MOST_GAMES:
+                    self._journal.close()
+                    raise WireError(f"Line {number} of {str(folder / GAMES)!r} is damaged; {TAKE_OUT}.")
+                self.played.setdefault(line["game"], dict(line))
         except BaseException:
             self._lock.release()
             raise
@@ -81,12 +82,13 @@ class Ledger:
         Raises:
             UsageError: it can't be written.
         """
-        assert self._file is not None, "the ledger is open"
-        with _told(self.folder):
-            self._file.write(json.dumps(line, separators=(",", ":"), allow_nan=False).encode() + b"\n")
-            self._file.flush()
-            os.fsync(self._file.fileno())
+        self._journal.add(line)
         self.played[line["game"]] = line
+
+    @property
+    def cut(self) -> int:
+        """How many bytes of a line that was cut off were taken away."""
+        return self._journal.cut
 
     def lines(self) -> list[Line]:
         """Return all games, by number."""
@@ -94,8 +96,7 @@ class Ledger:
 
     def close(self) -> None:
         """Close the folder and release its lock."""
-        if self._file is not None:
-            self._file.close()
+        self._journal.close()
         self._lock.release()
 
     def __enter__(self) -> Ledger:
@@ -106,21 +107,20 @@ class Ledger:
     ) -> None:
         self.close()
 
-    def _check(self, settings: Settings) -> None:
-        path = self.folder / SETTINGS
+    def _check(self, path: Path, settings: Settings) -> None:
         # As they are after a round trip, so that lists and tuples are the same.
         ours = json.loads(json.dumps(settings.to_json()))
         if not path.exists():
             for name in (GAMES, *RESULTS):
-                if (self.folder / name).exists():
+                if (path.parent / name).exists():
                     raise UsageError(
-                        f"{str(self.folder)!r} holds a {name} but no {SETTINGS}, so it is no tournament,  "
+                        f"{str(path.parent)!r} holds a {name} but no {SETTINGS}, so it is no tournament,  "
                         "and it would be overwritten; choose another folder with --out."
                     )
             document = {"format": FORMAT, "version": VERSION, "settings": ours}
             write_text(path, json.dumps(document, indent=2) + "\n")
             return
-        with _told(self.folder):
+        with _told(path.parent):
             data = path.read_bytes() if path.stat().st_size <= LARGEST_SETTINGS else b""
         try:
             document = json.loads(data)
@@ -134,46 +134,9 @@ class Ledger:
             raise WireError(f"{str(path)!r} was written by another version; choose another folder.")
         if theirs != ours:
             raise UsageError(
-                f"{str(self.folder)!r} holds a tournament with other settings: {_difference(theirs, ours)}. "
+                f"{str(path.parent)!r} holds a tournament with other settings: {_difference(theirs, ours)}. "
                 "Start it with the same ones to go on, or choose another folder."
             )
-
-    def _read(self) -> int:
-        """Read what was played, and cut off what is left of a line that was being written; return how much."""
-        path = self.folder / GAMES
-        if not path.exists():
-            return 0
-        good = 0
-        cut = 0
-        with _told(self.folder), path.open("r+b") as file:
-            for number, data in enumerate(file, start=1):
-                line = _parsed(data)
-                if line is None:
-                    if file.read(1):
-                        raise WireError(
-                            f"Line {number} of {str(path)!r} is damaged and is not the last one; "
-                            "take the line out to have its game played again."
-                        )
-                    cut = len(data)
-                    file.seek(good)
-                    file.truncate()
-                    os.fsync(file.fileno())
-                    break
-                self.played.setdefault(line["game"], line)
-                good += len(data)
-        return cut
-
-
-def _parsed(data: bytes) -> Line | None:
-    """Return a line, or None if it is damaged."""
-    if not data.endswith(b"\n"):
-        return None
-    try:
-        line = json.loads(data)
-        number = line["game"]
-    except (ValueError, KeyError, TypeError, RecursionError):
-        return None
-    return line if type(number) is int and 0 <= number < MOST_GAMES and isinstance(line, dict) else None
 
 
 def _difference(theirs: Mapping[str, Any], ours: Mapping[str, Any]) -> str:

@@ -109,7 +109,7 @@ def run_tournament(
             results()
             raise
         spent = budget.spent if budget.spent.calls else spent_on(ledger.played.values())
-        return Outcome(results(), before, stopped, limit, spent, ledger.repaired)
+        return Outcome(results(), before, stopped, limit, spent, ledger.cut)
 
 
 def _at_this_rate(lines: list[Line], games: int) -> Usage | None:
