@@ -222,6 +222,8 @@ def _measurement(path: Path) -> None:
             _install_models(session)
         else:
             _install(session, "bench")
+        if path.stem == "bench_openspiel" and not isinstance(session.virtualenv, PassthroughEnv):
+            session.install("open_spiel")
         session.run("python", str(path.relative_to(ROOT)), *session.posargs)
 
 
