@@ -363,5 +363,5 @@ def _follow(request: Request, session: RunHandle, parts: ResolvedSpecs, view: Li
         spending=lambda: spending_so_far(run),
         width=output_console().size.width if stream.isatty() else 100,
     )
-    progress.begin_with(run.summary().reward)
+    progress.begin_with(sum(tally.reward for tally in run.tallies))
     run.observe(progress.observe)

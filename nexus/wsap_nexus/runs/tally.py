@@ -62,8 +62,8 @@ class SeatTally:
     """Steps that unlocked an achievement."""
     episode: int = 0
     """The episode that was begun last, from 0."""
-    episodes: list[EpisodeSummary] = field(default_factory=list)
-    """Finished episodes."""
+    episodes: list[EpisodeSummary | list[Any]] = field(default_factory=list)
+    """Finished episodes; restored ones as they were recorded, until `all_episodes` is called. Any: JSON."""
     unlocked: dict[str, int] = field(default_factory=dict)
     """Achievements of the episode of the last step, and the number, from 1, of the step that unlocked each."""
     hash: TrajectoryHash = field(default_factory=TrajectoryHash)
@@ -125,8 +125,14 @@ class SeatTally:
         self._episode_steps, self._episode_reward = 0, 0.0
 
     def all_episodes(self) -> list[EpisodeSummary]:
-        """Return every episode that has a step, the open one included, so that no mean leaves one out."""
-        return [*self.episodes, self._current()] if self._episode_steps else list(self.episodes)
+        """Return every episode that has a step, the open one included, so that no mean leaves one out.
+
+        Raises:
+            WireError: a recorded one is damaged.
+        """
+        found = [self._decoded(episode) if isinstance(episode, list) else episode for episode in self.episodes]
+        self.episodes = [*found]
+        return [*found, self._current()] if self._episode_steps else found
 
     @property
     def episode_steps(self) -> int:
@@ -150,7 +156,8 @@ class SeatTally:
             "unlocked": dict(self.unlocked),
             "usage": [asdict(self._settled), asdict(self._last)],
             "episodes": [
-                [e.episode, e.seed, e.steps, e.reward, list(e.achievements), e.done] for e in self.episodes[first:]
+                e if isinstance(e, list) else [e.episode, e.seed, e.steps, e.reward, list(e.achievements), e.done]
+                for e in self.episodes[first:]
             ],
         }
 
@@ -167,26 +174,20 @@ class SeatTally:
             self.hash = TrajectoryHash(str(state["hash"]))
             self.unlocked = {str(name): int(number) for name, number in state["unlocked"].items()}
             self._settled, self._last = (_usage(usage) for usage in state["usage"])
+            self.episodes = list(state["episodes"])
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise WireError(f"The recorded totals of seat {self.name!r} are damaged: {error}.") from error
-        self.episodes = []
-        self.prepend(state)
 
     def prepend(self, state: Mapping[str, Any]) -> None:
-        """Put the finished episodes of an earlier state before those that are known.
+        """Put the finished episodes of an earlier state before those that are known."""
+        self.episodes[:0] = state["episodes"]
 
-        Raises:
-            WireError: it is damaged.
-        """
+    def _decoded(self, recorded: list[Any]) -> EpisodeSummary:
         try:
-            self.episodes[:0] = [
-                EpisodeSummary(
-                    int(seed), int(steps), float(reward), tuple(map(str, names)), bool(done), self.name, int(episode)
-                )
-                for episode, seed, steps, reward, names, done in state["episodes"]
-            ]
-        except (KeyError, TypeError, ValueError) as error:
-            raise WireError(f"The recorded episodes of seat {self.name!r} are damaged: {error}.") from error
+            episode, seed, steps, reward, names, done = recorded
+            return EpisodeSummary(seed, steps, float(reward), tuple(names), bool(done), self.name, episode)
+        except (TypeError, ValueError) as error:
+            raise WireError(f"A recorded episode of seat {self.name!r} is damaged: {error}.") from error
 
     def _current(self) -> EpisodeSummary:
         return EpisodeSummary(

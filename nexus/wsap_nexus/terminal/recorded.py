@@ -131,6 +131,8 @@ class Recording:
             amended = {(e.seat, (e.step or 0) + 1): _info(e.data) for e in events if e.kind == "decision"}
             notes = [note_of_event(event) for event in in_order_made(e for e in events if e.kind != "decision")]
             notes = [replace(note, info=amended.get((note.seat, note.number), note.info)) for note in notes]
+            for tally in tallies.values():
+                tally.all_episodes()  # decoded once, for all copies
             while len(self._parts) >= _KEPT_PARTS:
                 self._parts.pop(next(iter(self._parts)))
             self._parts[index] = tallies, notes
