@@ -171,10 +171,13 @@ def last_step(connection: Connection, run_id: str) -> int:
 
 def worlds_of(connection: Connection) -> list[WorldLine]:
     """Return every game that has worlds, with its numbers of worlds and agents."""
-    made = dict(connection.execute(select(_WORLD.c.game, func.count()).group_by(_WORLD.c.game)))
+    found: dict[str, tuple[int, int]] = {}
+    for game, count in connection.execute(select(_WORLD.c.game, func.count()).group_by(_WORLD.c.game)).all():
+        found[game] = (count, 0)
     open_sessions = select(_SESSION.c.game, func.count()).where(_SESSION.c.closed.is_(None)).group_by(_SESSION.c.game)
-    inside = dict(connection.execute(open_sessions))
-    return [WorldLine(game, made.get(game, 0), inside.get(game, 0)) for game in sorted({*made, *inside})]
+    for game, count in connection.execute(open_sessions).all():
+        found[game] = (found.get(game, (0, 0))[0], count)
+    return [WorldLine(game, *found[game]) for game in sorted(found)]
 
 
 def session_of(book: Transaction, agent: AgentIdentity) -> SessionRecord | None:
