@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import contextlib
 import hashlib
 import json
 import os
@@ -24,9 +25,9 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
@@ -54,6 +55,8 @@ from wsap_nexus.store.nexus_store import NexusStore
 from wsap_nexus.worlds.port import LocalWorld
 
 GAMES = ("quarry", "crafter", "matrix")
+Campaign = Callable[[Path, argparse.Namespace, int, random.Random], dict[str, Any]]
+"""Kills around the database in a folder that often, and returns what was found, its problems among it."""
 SILENCE = 30.0
 """Seconds without a word after which a nexus has come to a standstill."""
 
@@ -139,6 +142,28 @@ def tell_progress(nexus: Nexus, say: Callable[..., None]) -> None:
 
 def one_life(database: str, options: argparse.Namespace, rng: random.Random) -> tuple[list[list[str]], bool]:
     """Start a nexus, kill it at a random moment, and return what it said, and whether it was up by then."""
+    lines: list[bytes] = []
+    with forked(lambda out: live(database, out, options)) as (pid, pipe):
+        # Now and then before it is up, mostly while it works.
+        wanted = rng.randrange(1, 12) if rng.random() < 0.15 else rng.randrange(12, 400)
+        while len(lines) < wanted:
+            if not select.select([pipe], [], [], SILENCE)[0]:
+                lines.append(b"PROBLEM the nexus came to a standstill\n")
+                break
+            if not (line := pipe.readline()):
+                break
+            lines.append(line)
+        if rng.random() < 0.5:
+            time.sleep(rng.random() * 0.01)  # not only just after a line: anywhere between two
+        os.kill(pid, signal.SIGKILL)
+        lines += pipe.readlines()
+    said = words_of(lines)
+    return said, ["ready"] in said
+
+
+@contextlib.contextmanager
+def forked(run: Callable[[int], None]) -> Iterator[tuple[int, IO[bytes]]]:
+    """Run a nexus in a process of its own; give its number, and what it says. It is dead at the end of the block."""
     read, write = os.pipe()
     pid = os.fork()
     if pid == 0:
@@ -146,7 +171,7 @@ def one_life(database: str, options: argparse.Namespace, rng: random.Random) -> 
         try:
             os.close(read)
             os.setpgid(0, 0)
-            live(database, write, options)
+            run(write)
             code = 0
         except BaseException as error:
             import traceback
@@ -156,30 +181,17 @@ def one_life(database: str, options: argparse.Namespace, rng: random.Random) -> 
         finally:
             os._exit(code)
     os.close(write)
-    lines: list[bytes] = []
     try:
         with os.fdopen(read, "rb", buffering=0) as pipe:
-            # Now and then before it is up, mostly while it works.
-            wanted = rng.randrange(1, 12) if rng.random() < 0.15 else rng.randrange(12, 400)
-            while len(lines) < wanted:
-                if not select.select([pipe], [], [], SILENCE)[0]:
-                    lines.append(b"PROBLEM the nexus came to a standstill\n")
-                    break
-                if not (line := pipe.readline()):
-                    break
-                lines.append(line)
-            if rng.random() < 0.5:
-                time.sleep(rng.random() * 0.01)  # not only just after a line: anywhere between two
-            os.kill(pid, signal.SIGKILL)
-            os.waitpid(pid, 0)
-            pid = 0
-            lines += pipe.readlines()
+            yield pid, pipe
     finally:
-        if pid:  # interrupted: nobody may be left behind
-            os.kill(pid, signal.SIGKILL)
-            os.waitpid(pid, 0)
-    said = [line.decode().strip().split(" ", 2) for line in lines if line.endswith(b"\n")]
-    return said, ["ready"] in said
+        os.kill(pid, signal.SIGKILL)  # a process that has ended is still there until it is waited for
+        os.waitpid(pid, 0)
+
+
+def words_of(lines: Sequence[bytes]) -> list[list[str]]:
+    """Return what was said in whole lines, each in up to three parts."""
+    return [line.decode().strip().split(" ", 2) for line in lines if line.endswith(b"\n")]
 
 
 def check(database: str, said: list[list[str]]) -> list[str]:
@@ -273,8 +285,9 @@ def compare(
 # --- all of it -------------------------------------------------------------------------------------------
 
 
-def campaign(database: str, options: argparse.Namespace, kills: int, rng: random.Random) -> dict[str, Any]:
+def campaign(folder: Path, options: argparse.Namespace, kills: int, rng: random.Random) -> dict[str, Any]:
     """Kill the nexus of one database that often and return what was found."""
+    database = str(folder / "nexus.db")
     found: list[str] = []
     ups = 0
     acknowledged = 0
@@ -295,51 +308,51 @@ def campaign(database: str, options: argparse.Namespace, kills: int, rng: random
             for e in book.events(kinds=("agent_failed", "world_failed", "world_crashed", "entry_refused"), limit=100)
         ]
     return {
-        "kills": number + 1, "while_up": ups, "acknowledged": acknowledged, "sessions": dict(sorted(reasons.items())),
+        "kills": number + 1, "while_up": ups, "acknowledged": acknowledged, "sessions": reasons,
         "resumptions": resumptions, "taken_back": cancelled, "compared": compared, "compared_resumed": resumed,
         "problems": found + wrong + failed,
     }  # fmt: skip
 
 
-def parsed(arguments: list[str] | None = None) -> argparse.Namespace:
-    """Return the options."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--kills", type=int, default=500)
+def parsed(description: str, kills: int, arguments: list[str] | None = None) -> argparse.Namespace:
+    """Return the options; `kills` is how many there are unless another number is given."""
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("--kills", type=int, default=kills)
     parser.add_argument("--each", type=int, default=50, help="kills of one database")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--agents", type=int, default=5)
-    parser.add_argument("--workers", type=int, default=0)
+    parser.add_argument("--workers", type=int, default=0, help="worker processes, where no game is in another process")
     parser.add_argument("--compare", type=int, default=60, help="resumed stays of each database to play again")
     parser.add_argument("--keep", type=Path, help="a folder for the databases, to look at")
     parser.add_argument("--json", action="store_true")
     return parser.parse_args(arguments)
 
 
-def main(arguments: list[str] | None = None) -> int:
-    """Kill, check, tell; 1 if anything is wrong."""
-    options = parsed(arguments)
+def campaigns(one: Campaign, options: argparse.Namespace) -> int:
+    """Kill around one database after the other, check, tell; 1 if anything is wrong."""
     totals: Counter[str] = Counter()
-    sessions: Counter[str] = Counter()
+    told: dict[str, Counter[str]] = {}
     problems: list[str] = []
     began = time.monotonic()
     with tempfile.TemporaryDirectory() as temporary:
-        folder = options.keep or Path(temporary)
         number = 0
         while totals["kills"] < options.kills and not problems:
             seed = options.seed + number
+            folder = (options.keep or Path(temporary)) / f"seed-{seed}"
+            folder.mkdir(parents=True, exist_ok=True)
             own = argparse.Namespace(**{**vars(options), "seed": seed})
-            kills = min(options.each, options.kills - totals["kills"])
-            found = campaign(str(folder / f"nexus-{seed}.db"), own, kills, random.Random(seed))
+            found = one(folder, own, min(options.each, options.kills - totals["kills"]), random.Random(seed))
             problems += [f"seed {seed}: {problem}" for problem in found.pop("problems")]
-            sessions.update(found.pop("sessions"))
+            for name in [name for name, value in found.items() if isinstance(value, Counter)]:
+                told.setdefault(name, Counter()).update(found.pop(name))
             totals.update(found)
             number += 1
             print(f"seed {seed}: {dict(totals)} after {time.monotonic() - began:.0f} s", file=sys.stderr, flush=True)
-    told = {**totals, "sessions": dict(sorted(sessions.items())), "problems": problems,
-            "seconds": round(time.monotonic() - began, 1)}  # fmt: skip
-    print(json.dumps(told, indent=None if options.json else 1))
+    answer = {**totals, **{name: dict(sorted(counter.items())) for name, counter in told.items()},
+              "problems": problems, "seconds": round(time.monotonic() - began, 1)}  # fmt: skip
+    print(json.dumps(answer, indent=None if options.json else 1))
     return 1 if problems else 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(campaigns(campaign, parsed(__doc__.splitlines()[0], 500)))

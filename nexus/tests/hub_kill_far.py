@@ -16,14 +16,12 @@ from __future__ import annotations
 import argparse
 import asyncio
 import base64
-import json
 import os
 import random
 import select
 import signal
 import socket
 import sys
-import tempfile
 import threading
 import time
 from collections import Counter
@@ -360,59 +358,35 @@ def one_life(
     database: str, games: Games, options: argparse.Namespace, rng: random.Random, *, last: bool = False
 ) -> tuple[list[list[str]], Counter[str]]:
     """Start a nexus, have it killed at some moment, and return what it said, and what was killed meanwhile."""
-    read, write = os.pipe()
     own = rng.randrange(2**32)
-    pid = os.fork()
-    if pid == 0:
-        code = 1
-        try:
-            os.close(read)
-            os.setpgid(0, 0)
-            live(database, write, games.ports, options, own, last)
-            code = 0
-        except BaseException as error:
-            import traceback
-
-            os.write(write, f"PROBLEM the nexus ended: {type(error).__name__}: {error}\n".encode())
-            traceback.print_exc()
-        finally:
-            os._exit(code)
-    os.close(write)
     lines: list[bytes] = []
     killed: Counter[str] = Counter()
-    try:
-        with os.fdopen(read, "rb", buffering=0) as pipe:
-            # Now and then before it is up; mostly its own killer gets there first.
-            wanted = rng.randrange(1, 12) if rng.random() < 0.1 else rng.randrange(200, 2000)
-            alone = rng.randrange(20, 400)  # when a game is killed for no reason of the nexus' own
-            heard = time.monotonic()
-            while last or len(lines) < wanted:
-                killed["games"] += games.see_to_it(rng)
-                if not select.select([pipe], [], [], 0.02)[0]:
-                    if time.monotonic() - heard > hub_kill.SILENCE:
-                        lines.append(b"PROBLEM the nexus came to a standstill\n")
-                        break
-                    continue
-                heard = time.monotonic()
-                if not (line := pipe.readline()):
+    with hub_kill.forked(lambda out: live(database, out, games.ports, options, own, last)) as (pid, pipe):
+        # Now and then before it is up; mostly its own killer gets there first.
+        wanted = rng.randrange(1, 12) if rng.random() < 0.1 else rng.randrange(200, 2000)
+        alone = rng.randrange(20, 400)  # when a game is killed for no reason of the nexus' own
+        heard = time.monotonic()
+        while last or len(lines) < wanted:
+            killed["games"] += games.see_to_it(rng)
+            if not select.select([pipe], [], [], 0.02)[0]:
+                if time.monotonic() - heard > hub_kill.SILENCE:
+                    lines.append(b"PROBLEM the nexus came to a standstill\n")
                     break
-                lines.append(line)
-                if not last and len(lines) == alone:
-                    games.kill(rng.choice(FAR))
-            if not last:
-                if rng.random() < 0.5:
-                    time.sleep(rng.random() * 0.01)
-                os.kill(pid, signal.SIGKILL)  # it may have done so itself
-                killed["nexus"] += 1
-            os.waitpid(pid, 0)
-            pid = 0
-            lines += pipe.readlines()
-    finally:
-        if pid:  # interrupted: nobody may be left behind
-            os.kill(pid, signal.SIGKILL)
-            os.waitpid(pid, 0)
+                continue
+            heard = time.monotonic()
+            if not (line := pipe.readline()):
+                break
+            lines.append(line)
+            if not last and len(lines) == alone:
+                games.kill(rng.choice(FAR))
+        if not last:
+            if rng.random() < 0.5:
+                time.sleep(rng.random() * 0.01)
+            os.kill(pid, signal.SIGKILL)  # it may have done so itself
+            killed["nexus"] += 1
+        lines += pipe.readlines()
     killed["games"] += games.see_to_it(rng)
-    said = [line.decode().strip().split(" ", 2) for line in lines if line.endswith(b"\n")]
+    said = hub_kill.words_of(lines)
     if last and ["stopped"] not in said:
         said.append(["PROBLEM", "the last nexus did not stop", ""])
     return said, killed
@@ -423,7 +397,6 @@ def one_life(
 
 def campaign(folder: Path, options: argparse.Namespace, kills: int, rng: random.Random) -> dict[str, Any]:
     """Kill around one database that often and return what was found."""
-    folder.mkdir(parents=True, exist_ok=True)
     database = str(folder / "nexus.db")
     games = Games(folder)
     found: list[str] = []
@@ -460,45 +433,5 @@ def campaign(folder: Path, options: argparse.Namespace, kills: int, rng: random.
     }  # fmt: skip
 
 
-def parsed(arguments: list[str] | None = None) -> argparse.Namespace:
-    """Return the options."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--kills", type=int, default=200)
-    parser.add_argument("--each", type=int, default=50, help="kills of one database")
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--agents", type=int, default=5)
-    parser.add_argument("--compare", type=int, default=60, help="resumed stays of each database to play again")
-    parser.add_argument("--keep", type=Path, help="a folder for the databases, to look at")
-    parser.add_argument("--json", action="store_true")
-    return parser.parse_args(arguments)
-
-
-def main(arguments: list[str] | None = None) -> int:
-    """Kill, check, tell; 1 if anything is wrong."""
-    options = parsed(arguments)
-    totals: Counter[str] = Counter()
-    told: dict[str, Counter[str]] = {"sessions": Counter(), "seams": Counter(), "failed": Counter()}
-    problems: list[str] = []
-    began = time.monotonic()
-    with tempfile.TemporaryDirectory() as temporary:
-        folder = options.keep or Path(temporary)
-        number = 0
-        while totals["kills"] < options.kills and not problems:
-            seed = options.seed + number
-            own = argparse.Namespace(**{**vars(options), "seed": seed})
-            kills = min(options.each, options.kills - totals["kills"])
-            found = campaign(folder / f"seed-{seed}", own, kills, random.Random(seed))
-            problems += [f"seed {seed}: {problem}" for problem in found.pop("problems")]
-            for name, counter in told.items():
-                counter.update(found.pop(name))
-            totals.update(found)
-            number += 1
-            print(f"seed {seed}: {dict(totals)} after {time.monotonic() - began:.0f} s", file=sys.stderr, flush=True)
-    answer = {**totals, **{name: dict(sorted(counter.items())) for name, counter in told.items()},
-              "problems": problems, "seconds": round(time.monotonic() - began, 1)}  # fmt: skip
-    print(json.dumps(answer, indent=None if options.json else 1))
-    return 1 if problems else 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(hub_kill.campaigns(campaign, hub_kill.parsed(__doc__.splitlines()[0], 200)))

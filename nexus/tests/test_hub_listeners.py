@@ -203,6 +203,7 @@ def test_one_that_never_ends_is_left_behind_and_told_again_at_the_next_start(
 
     live(tmp_path, host_with(stuck=stuck, calm=calm), busy)
     assert [event.kind for event in stuck.told] == ["started"]
+    monkeypatch.setattr(listeners, "GRACE", 300.0)
     live(tmp_path, host_with(stuck=again), nothing)
     assert again.numbers == [event.seq for event in all_events(tmp_path)]
 

@@ -169,6 +169,22 @@ def test_the_nexus_knows_what_was_learned_outside_and_what_is_learned_there_is_k
     assert all(session.closed for session in found)
 
 
+def test_the_first_nexus_writes_the_diary_of_the_runs_before_it_and_the_second_adds_nothing(
+    database: str, tmp_path: Path
+) -> None:
+    for _ in range(2):
+        as_luna(database, steps=6)
+
+    async def live(expected: int) -> list[str | None]:
+        async with nexus_at(tmp_path, {}, host=host(), games=("cave",)) as place:
+            place.nexus.pause("luna")  # nothing new happens
+            return [event.session_id for event in await place.until_events("diary", expected)]
+
+    written = asyncio.run(live(2))
+    assert written == [session.id for session in sessions(database)]
+    assert asyncio.run(live(2)) == written
+
+
 def test_what_is_done_outside_counts_as_in_the_nexus(database: str) -> None:
     run = as_luna(database, steps=20)
     (session,) = sessions(database)

@@ -67,7 +67,13 @@ class AgentContext:
         )
         """What agents say and write."""
         self._diary = Delivery(
-            context.ledger, "nexus:diary", self.words.on_event, kinds=("left",), at_once=DIARIES, seconds=None
+            context.ledger,
+            "nexus:diary",
+            self.words.on_event,
+            kinds=("left",),
+            at_once=DIARIES,
+            seconds=None,
+            new_after="diary",
         )
 
     # --- the desk: what agents in the nexus ask for -----------------------------------------------

@@ -43,6 +43,7 @@ class Delivery:
         at_once: how many events it may be told of at a time.
         seconds: how long it may take for one; None for no limit.
         on_failure: told once, when it first raises or takes too long.
+        new_after: the kind of event after the newest of which a new listener starts; None to start with the next event.
     """
 
     def __init__(
@@ -55,8 +56,10 @@ class Delivery:
         at_once: int = 1,
         seconds: float | None = SECONDS,
         on_failure: Callable[[str, BaseException], None] | None = None,
+        new_after: str | None = None,
     ) -> None:
         self._ledger = ledger
+        self._new_after = new_after
         self._name = name
         self._on_event = on_event
         self._kinds = tuple(kinds)
@@ -72,9 +75,9 @@ class Delivery:
         self._stop: Callable[[], None] = lambda: None
 
     def start(self) -> None:
-        """Begin with the first event that was not delivered yet; for a new listener, with the next one that happens."""
+        """Begin with the first event that was not delivered yet."""
         with self._ledger.change() as book:
-            self._read = self._kept = book.place_of_listener(self._name)
+            self._read = self._kept = book.place_of_listener(self._name, new_after=self._new_after)
         loop = asyncio.get_running_loop()
 
         def heard(event: NexusEvent) -> None:

@@ -211,6 +211,7 @@ class Nexus:
             self._watching_lock.cancel()
             await asyncio.gather(self._watching_lock, return_exceptions=True)
         try:
+            self.sessions.settle()
             with self.ledger.change() as book:
                 book.note(NexusStopped())
             self.store.writer.flush()

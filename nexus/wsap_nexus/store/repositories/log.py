@@ -84,15 +84,21 @@ class EventRepository:
             query = query.where(_EVENT.c.kind.in_([kind_of(kind) for kind in kinds]))
         return [read_row(row) for row in self.connection.execute(query)]
 
-    def last_seq(self) -> int:
-        """Return the number of the newest event, 0 if there is none."""
-        return int(self.connection.execute(select(func.max(_EVENT.c.seq))).scalar() or 0)
+    def last_seq(self, kind: str | None = None) -> int:
+        """Return the number of the newest event, or of the newest of a kind; 0 if there is none."""
+        query = select(func.max(_EVENT.c.seq))
+        if kind is not None:
+            query = query.where(_EVENT.c.kind == kind)
+        return int(self.connection.execute(query).scalar() or 0)
 
-    def place_of_listener(self, name: str) -> int:
-        """Return the number of the last event delivered to a listener; a new one starts after the newest event."""
+    def place_of_listener(self, name: str, *, new_after: str | None = None) -> int:
+        """Return the number of the last event delivered to a listener.
+
+        A new one starts after the newest event, or after the newest of the kind `new_after`.
+        """
         found = self.connection.execute(select(_LISTENER.c.seq).where(_LISTENER.c.name == name)).scalar()
         if found is None:
-            found = self.last_seq()
+            found = self.last_seq(new_after)
             self._insert(_LISTENER, name=name, seq=found)
         return int(found)
 
