@@ -17,30 +17,8 @@ _OF_THEIR_OWN = frozenset({Verb.CONTROL, Verb.EXECUTE, Verb.HEAL, Verb.RAISE, Ve
 """Verbs that have other targets than all the other living players."""
 _TEAMS = frozenset({Faction.MAFIA, Faction.VAMPIRES})
 """Factions that act together, and at night only on others."""
-_FORCIBLE = frozenset(
-    {
-        Verb.BITE,
-        Verb.BLACKMAIL,
-        Verb.BLOCK,
-        Verb.CLEAN,
-        Verb.CONSULT,
-        Verb.DISGUISE,
-        Verb.DOUSE,
-        Verb.FORGE,
-        Verb.FRAME,
-        Verb.GUARD,
-        Verb.HEAL,
-        Verb.HUNT,
-        Verb.INTERROGATE,
-        Verb.INVESTIGATE,
-        Verb.KILL,
-        Verb.MAUL,
-        Verb.SHOOT,
-        Verb.STAB,
-        Verb.WATCH,
-    }
-)
-"""Verbs that the Witch can force."""
+_UNFORCED = _ALONE | {Verb.CONTROL, Verb.EXECUTE, Verb.HAUNT, Verb.RAISE, Verb.REMEMBER, Verb.TRANSPORT}
+"""Verbs that the Witch can't force."""
 
 
 def night_options(state: State, player: Player) -> tuple[Option, ...]:
@@ -91,7 +69,7 @@ def can_use(state: State, player: Player, verb: Verb) -> bool:
 def forced_verb(state: State, player: Player) -> Verb | None:
     """Return what the Witch can make a player do tonight; None if nothing."""
     for verb in player.role.verbs:
-        if verb in _FORCIBLE and can_use(state, player, verb):
+        if verb not in _UNFORCED and can_use(state, player, verb):
             return verb
     return None
 

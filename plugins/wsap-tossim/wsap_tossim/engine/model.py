@@ -7,18 +7,7 @@ from dataclasses import dataclass
 from enum import IntEnum, StrEnum
 from typing import Any, NamedTuple
 
-__all__ = [
-    "Attack",
-    "Category",
-    "Choice",
-    "Defense",
-    "Event",
-    "Faction",
-    "Option",
-    "Phase",
-    "Role",
-    "Verb",
-]
+__all__ = ["Attack", "Category", "Choice", "Defense", "Event", "Faction", "Option", "Phase", "Role", "Verb"]
 
 
 class Faction(StrEnum):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from wsap_tossim.engine.events import HIDDEN, bits
@@ -15,74 +16,50 @@ __all__ = ["Player", "State", "without"]
 _new = tuple.__new__  # what a named tuple does itself, in a third of the time
 
 
+@dataclass(slots=True, eq=False)
 class Player:
     """One player's state. Numbers are seats, from 0, and say nothing about roles."""
 
-    __slots__ = (
-        "alive",
-        "blackmailed",
-        "clean_will",
-        "converted_on",
-        "death_day",
-        "disguised_as",
-        "doused",
-        "first_role",
-        "framed",
-        "guilt",
-        "haunts",
-        "hit",
-        "jail_forfeited",
-        "known_role",
-        "last_will_shown",
-        "note",
-        "notebook",
-        "number",
-        "revealed",
-        "role",
-        "target",
-        "uses",
-        "will",
-        "won",
-    )
+    number: int
+    role: Role
+    first_role: Role = field(init=False)
+    uses: dict[Verb, int] = field(init=False)
+    """Remaining uses of each limited verb."""
+    alive: bool = True
+    death_day: int = 0
+    known_role: str | None = None
+    """Of the dead: the role that all were told (a disguise's included), or None if nobody was."""
+    last_will_shown: str | None = None
+    """Of the dead: the will as it was revealed; None where none was."""
+    will: str = ""
+    note: str = ""
+    """The death note that it leaves."""
+    notebook: str = ""
+    framed: bool = False
+    doused: bool = False
+    blackmailed: bool = False
+    """Today."""
+    disguised_as: Role | None = None
+    guilt: bool = False
+    """Whether a Vigilante shot Town, and dies in the coming night."""
+    haunts: int = 0
+    """For a Jester lynched today: mask of the players that it may haunt tonight."""
+    hit: bool = False
+    """Whether a Witch has lost its defense."""
+    jail_forfeited: bool = False
+    """Whether a Jailor has executed Town."""
+    revealed: bool = False
+    """Whether a Mayor has revealed."""
+    converted_on: int = 0
+    """The day on which a Vampire was bitten; 0 for one from the start. The youngest bites."""
+    target: int | None = None
+    """The target of an Executioner."""
+    won: bool = False
+    """Whether a Jester was lynched, or an Executioner's target."""
 
-    def __init__(self, number: int, role: Role) -> None:
-        self.number = number
-        self.first_role = role
-        self.role = role
-        self.uses: dict[Verb, int] = dict(role.uses or {})
-        """Remaining uses of each limited verb."""
-        self.alive = True
-        self.death_day = 0
-        self.known_role: str | None = None
-        """Of the dead: the role that all were told (a disguise's included), or None if nobody was."""
-        self.last_will_shown: str | None = None
-        """Of the dead: the will as it was revealed; None where none was."""
-        self.clean_will = False
-        self.will = ""
-        self.note = ""
-        """The death note that it leaves."""
-        self.notebook = ""
-        self.framed = False
-        self.doused = False
-        self.blackmailed = False
-        """Today."""
-        self.disguised_as: Role | None = None
-        self.guilt = False
-        """Whether a Vigilante shot Town, and dies in the coming night."""
-        self.haunts = 0
-        """For a Jester lynched today: mask of the players that it may haunt tonight."""
-        self.hit = False
-        """Whether a Witch has lost its defense."""
-        self.jail_forfeited = False
-        """Whether a Jailor has executed Town."""
-        self.revealed = False
-        """Whether a Mayor has revealed."""
-        self.converted_on = 0
-        """The day on which a Vampire was bitten; 0 for one from the start. The youngest bites."""
-        self.target: int | None = None
-        """The target of an Executioner."""
-        self.won = False
-        """Whether a Jester was lynched, or an Executioner's target."""
+    def __post_init__(self) -> None:
+        self.first_role = self.role
+        self.become(self.role)
 
     @property
     def mask(self) -> int:

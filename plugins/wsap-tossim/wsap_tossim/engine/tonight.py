@@ -13,29 +13,6 @@ __all__ = ["Night"]
 class Night:
     """One night. Players are numbers; lists have one entry for each player."""
 
-    __slots__ = (
-        "_doing",
-        "acts",
-        "alert",
-        "bitten",
-        "blackmailed",
-        "blocked_by",
-        "causes",
-        "cleaners",
-        "forgers",
-        "guards",
-        "guilty",
-        "healers",
-        "looked",
-        "met",
-        "notes",
-        "places",
-        "state",
-        "vested",
-        "visitors",
-        "visits",
-    )
-
     def __init__(self, state: State) -> None:
         many = len(state.players)
         self.state = state

@@ -49,25 +49,11 @@ class _Token(NamedTuple):
 
 
 _ALIASES = {
-    "doc": "Doctor",
-    "invest": "Investigator",
-    "inv": "Investigator",
-    "gf": "Godfather",
-    "sk": "Serial Killer",
-    "ww": "Werewolf",
-    "bg": "Bodyguard",
-    "exe": "Executioner",
-    "vet": "Veteran",
-    "vig": "Vigilante",
-    "vigi": "Vigilante",
-    "arso": "Arsonist",
-    "consig": "Consigliere",
-    "retri": "Retributionist",
-    "ret": "Retributionist",
-    "surv": "Survivor",
-    "amne": "Amnesiac",
-    "villager": "Citizen",
-}
+    "doc": "Doctor", "invest": "Investigator", "inv": "Investigator", "gf": "Godfather", "sk": "Serial Killer",
+    "ww": "Werewolf", "bg": "Bodyguard", "exe": "Executioner", "vet": "Veteran", "vig": "Vigilante",
+    "vigi": "Vigilante", "arso": "Arsonist", "consig": "Consigliere", "retri": "Retributionist",
+    "ret": "Retributionist", "surv": "Survivor", "amne": "Amnesiac", "villager": "Citizen",
+}  # fmt: skip
 _WORDS = {
     "me": r"i am|i'm|im|i was|i've been|my role is|my role's|call me|i claim|i do claim|i am claiming|i'm claiming"
     r"|i claim to be|as the|as a|as your",

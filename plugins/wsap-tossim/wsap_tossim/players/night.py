@@ -254,38 +254,14 @@ def _haunt(view: View, slots: Slots) -> Answer | None:
 
 Rule = Callable[[View, Slots], Answer | None]
 _RULES: Mapping[Verb, Rule] = {
-    Verb.ALERT: _alert,
-    Verb.BITE: _kill,
-    Verb.BLACKMAIL: _blackmail,
-    Verb.BLOCK: _block,
-    Verb.CLEAN: _clean,
-    Verb.CONSULT: _consult,
-    Verb.CONTROL: _control,
-    Verb.DISGUISE: _disguise,
-    Verb.DOUSE: _douse,
-    Verb.EXECUTE: _execute,
-    Verb.FORGE: _forge,
-    Verb.FRAME: _frame,
-    Verb.GUARD: _shield,
-    Verb.HAUNT: _haunt,
-    Verb.HEAL: _shield,
-    Verb.HEAL_SELF: _heal_self,
-    Verb.HUNT: _doubtful,
-    Verb.IGNITE: _ignite,
-    Verb.INTERROGATE: _look,
-    Verb.INVESTIGATE: _look,
-    Verb.JAIL: _jail,
-    Verb.KILL: _kill,
-    Verb.MAUL: _stab,
-    Verb.RAISE: _raise,
-    Verb.REMEMBER: _remember,
-    Verb.SEANCE: _seance,
-    Verb.SHOOT: _shoot,
-    Verb.STAB: _stab,
-    Verb.TRANSPORT: _transport,
-    Verb.VEST: _vest,
-    Verb.WATCH: _shield,
-}
+    Verb.ALERT: _alert, Verb.BITE: _kill, Verb.BLACKMAIL: _blackmail, Verb.BLOCK: _block, Verb.CLEAN: _clean,
+    Verb.CONSULT: _consult, Verb.CONTROL: _control, Verb.DISGUISE: _disguise, Verb.DOUSE: _douse,
+    Verb.EXECUTE: _execute, Verb.FORGE: _forge, Verb.FRAME: _frame, Verb.GUARD: _shield, Verb.HAUNT: _haunt,
+    Verb.HEAL: _shield, Verb.HEAL_SELF: _heal_self, Verb.HUNT: _doubtful, Verb.IGNITE: _ignite,
+    Verb.INTERROGATE: _look, Verb.INVESTIGATE: _look, Verb.JAIL: _jail, Verb.KILL: _kill, Verb.MAUL: _stab,
+    Verb.RAISE: _raise, Verb.REMEMBER: _remember, Verb.SEANCE: _seance, Verb.SHOOT: _shoot, Verb.STAB: _stab,
+    Verb.TRANSPORT: _transport, Verb.VEST: _vest, Verb.WATCH: _shield,
+}  # fmt: skip
 """A verb -> what is done with it; None to leave it."""
 _FIRST = (Verb.IGNITE, Verb.HEAL_SELF, Verb.VEST)
 """Verbs that are considered before others of the same player."""

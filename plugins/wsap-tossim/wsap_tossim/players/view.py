@@ -20,27 +20,11 @@ from wsap_tossim.players.stories import nights_of, told_as
 __all__ = ["WORTH", "Character", "View", "side_of_role"]
 
 WORTH = {
-    "Jailor": 5.0,
-    "Mayor": 5.0,
-    "Investigator": 4.0,
-    "Sheriff": 4.0,
-    "Spy": 3.5,
-    "Lookout": 3.5,
-    "Doctor": 3.5,
-    "Vigilante": 3.0,
-    "Medium": 2.5,
-    "Escort": 2.5,
-    "Bodyguard": 2.0,
-    "Transporter": 2.0,
-    "Retributionist": 3.0,
-    "Vampire Hunter": 2.0,
-    "Citizen": 1.5,
-    "Veteran": -2.0,
-    "Survivor": -0.5,
-    "Jester": -2.0,
-    "Executioner": 0.0,
+    "Jailor": 5.0, "Mayor": 5.0, "Investigator": 4.0, "Sheriff": 4.0, "Spy": 3.5, "Lookout": 3.5, "Doctor": 3.5,
+    "Vigilante": 3.0, "Medium": 2.5, "Escort": 2.5, "Bodyguard": 2.0, "Transporter": 2.0, "Retributionist": 3.0,
+    "Vampire Hunter": 2.0, "Citizen": 1.5, "Veteran": -2.0, "Survivor": -0.5, "Jester": -2.0, "Executioner": 0.0,
     "Amnesiac": -0.5,
-}
+}  # fmt: skip
 """How much a living one with a role is worth to the Town, and so to those who would kill it."""
 _SHORTEST = 20
 """Characters in which something can be said; one who has not so many left today keeps silent."""

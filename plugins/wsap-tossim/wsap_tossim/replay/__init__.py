@@ -13,13 +13,5 @@ from wsap_tossim.replay.record import Record, load_record, save_record
 from wsap_tossim.replay.story import Belief, Thought, View, view_named
 
 __all__ = [
-    "Belief",
-    "Record",
-    "Thought",
-    "View",
-    "load_record",
-    "replay_page",
-    "save_record",
-    "view_named",
-    "write_replay",
-]
+    "Belief", "Record", "Thought", "View", "load_record", "replay_page", "save_record", "view_named", "write_replay",
+]  # fmt: skip

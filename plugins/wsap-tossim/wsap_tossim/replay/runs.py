@@ -26,14 +26,8 @@ from wsap_tossim.tool_use import barred, write_down
 from wsap_tossim.verbs import TOOLS, action_space, choice_of
 
 __all__ = [
-    "RUN_FORMAT",
-    "head_of",
-    "nothing_played",
-    "played_in_run",
-    "record_of_run",
-    "rows_of_export",
-    "telling_damage",
-]
+    "RUN_FORMAT", "head_of", "nothing_played", "played_in_run", "record_of_run", "rows_of_export", "telling_damage",
+]  # fmt: skip
 
 RUN_FORMAT = "wsap-run"
 LEAVES = "jack_out"

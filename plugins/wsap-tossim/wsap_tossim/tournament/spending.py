@@ -12,16 +12,9 @@ if TYPE_CHECKING:
     from wsap_tossim.tournament.plan import Settings
 
 __all__ = [
-    "SPENT",
-    "dollars",
-    "packed",
-    "spent_by",
-    "spent_by_entrant",
-    "spent_on",
-    "spent_on_seats",
-    "usage_by_seat",
+    "SPENT", "dollars", "packed", "spent_by", "spent_by_entrant", "spent_on", "spent_on_seats", "usage_by_seat",
     "words",
-]
+]  # fmt: skip
 
 SPENT = ("calls", "prompt_tokens", "completion_tokens", "cost")
 """Counted quantities, in the order of a line of games.jsonl."""
