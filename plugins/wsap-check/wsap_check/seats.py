@@ -146,7 +146,8 @@ async def zero_sum(notes: Notes, subject: Subject) -> None:
 
 
 def _names_a_secret(subject: Subject) -> str:
-    named = several_seats(subject) == "" and hasattr(subject.world().adapter, "vary_secret")
+    own = getattr(type(subject.world().adapter), "vary_secret", None)
+    named = several_seats(subject) == "" and own not in (None, RoundGame.vary_secret)
     return "" if named else "the game has no `vary_secret(seat, rng)` that names one"
 
 
