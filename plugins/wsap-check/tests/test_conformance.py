@@ -6,6 +6,7 @@ import asyncio
 import json
 import subprocess
 import sys
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -25,10 +26,12 @@ from wsap_check import (
     run_checks,
 )
 from wsap_core import Action, ActionDef, ActionResult, ActionSpace, AdapterSpec, AgentSpec, Goal, Observation
+from wsap_core.authoring.rounds import RoundGame
 from wsap_core.builtin.echo import EchoWorld
 from wsap_core.cli import main
 from wsap_core.errors import ConfigError, PluginError, UnknownNameError, UsageError
 from wsap_core.loading import load_object
+from wsap_core.protocol.values import JsonValue
 from wsap_core.references import load_adapter_spec
 
 BROKEN = Path(__file__).parent / "broken"
@@ -458,3 +461,40 @@ def test_a_plugin_host_takes_whole_plugins() -> None:
 
     host = plugin_host(plugin, builtin=False)
     assert "echo" in host.games.names()
+
+
+class Forever(RoundGame):
+    """Two count in turn, without an end, so that one of them always waits for its result."""
+
+    game_description, action_space = "Count.", ActionSpace([ActionDef("count", "Say the next number")])
+    seats = ("ann", "bob")
+
+    def begin(self) -> None:
+        self.number = 0
+
+    def to_move(self) -> tuple[str, ...]:
+        return (self.seats[self.number % 2],)
+
+    def legal(self, seat: str) -> tuple[str, ...]:
+        return ("count",)
+
+    def apply(self, moves: Mapping[str, Action]) -> None:
+        self.number += 1
+
+    def see(self, seat: str) -> Observation:
+        return Observation(status={"number": self.number})
+
+    def returns(self) -> dict[str, float]:
+        return {"ann": 0.0, "bob": 0.0}
+
+    def dump(self) -> int:
+        return self.number
+
+    def load(self, data: JsonValue) -> None:
+        self.number = int(data)
+
+
+def test_a_game_in_turns_without_an_end_is_checked_in_bounded_time() -> None:
+    report = run_checks(Forever, steps=5, only=["play", "turns", "snapshot-continues", "legal-moves"])
+    assert report.findings == ()
+    assert report.count("passed") == 4

@@ -58,7 +58,7 @@ class GameAdapterTests:
 
     @pytest.fixture
     def config(self) -> Mapping[str, Any]:
-        """Return the options forevery world (Any: as the game takes them)."""
+        """Return the options for every world (Any: as the game takes them)."""
         return {}
 
     @pytest.fixture

@@ -97,7 +97,7 @@ async def first_episode(notes: Notes, subject: Subject) -> None:
 
 
 async def play_to_the_end(subject: Subject) -> Table:
-    """Return a table whose episode is over forevery seat.
+    """Return a table whose episode is over for every seat.
 
     Raises:
         NothingToCheck: it took too long.

@@ -23,6 +23,8 @@ from wsap_core.worlds import GAME_OVER, MESSAGE_ACTIONS, Seat, World
 T = TypeVar("T")
 
 _SHARED = frozenset({*AVATAR_ACTIONS.names, *MESSAGE_ACTIONS.names})
+_OVERTIME = 200
+"""Steps beyond those wanted in which a seat may still be told what came of its action; in turns one always waits."""
 _SPINS = 20
 """Turns of the event loop after which all that can go on by itself has."""
 
@@ -89,6 +91,11 @@ class _Run:
     def acting(self) -> bool:
         return "acting" in self.doing.values()
 
+    @property
+    def stopping(self) -> bool:
+        overdue = len(self.trace) - self.start >= self.quota + _OVERTIME
+        return self.enough and (overdue or not self.acting)
+
 
 class Table:
     """A fresh world with all its seats taken.
@@ -126,7 +133,7 @@ class Table:
 
     @property
     def over(self) -> bool:
-        """Whether the episode is over forevery seat."""
+        """Whether the episode is over for every seat."""
         return all(seat.done or seat.left is not None for seat in self.seats)
 
     async def begin(self, seed: int | None = None) -> Table:
@@ -161,7 +168,7 @@ class Table:
         episodes: bool = False,
         each: Callable[[Step], None] | None = None,
     ) -> list[Step]:
-        """Play about that many steps, to a moment when no seat waits for the outcome of an action.
+        """Play about that many steps, to a moment when no seat waits for the outcome of an action if one comes soon.
 
         Args:
             choose: who plays.
@@ -197,7 +204,7 @@ class Table:
                     task.result()
                 if done or len(run.trace) != seen:
                     continue
-                if run.enough and not run.acting and await self._settled(run):
+                if run.stopping and await self._settled(run):
                     return  # the rest wait for a turn that does not come any more
                 if loop.time() - since > 0.9 * patience:
                     self._stuck(run)
@@ -210,7 +217,7 @@ class Table:
         before = len(run.trace)
         for _ in range(2 * _SPINS):
             await asyncio.sleep(0)
-        return before == len(run.trace) and not run.acting
+        return before == len(run.trace) and run.stopping
 
     def _stuck(self, run: _Run) -> None:
         doing = "; ".join(f"{name} is {what}" for name, what in sorted(run.doing.items()))
@@ -226,13 +233,13 @@ class Table:
                 if len(self.seats) > 1:
                     for _ in range(_SPINS):
                         await asyncio.sleep(0)
-                if not run.acting:
+                if run.stopping:
                     break
             run.doing[name] = "waiting for its turn"
             if len(self.seats) > 1:
                 await asyncio.sleep(0)  # so that seats of a free-running world take turns, too
             observation = await self._guarded(seat.observe(), seat, None)
-            if run.enough and not run.acting:
+            if run.stopping:
                 break
             chosen = GAME_OVER if seat.ended else run.choose(seat, observation)
             action = await chosen if inspect.isawaitable(chosen) else chosen

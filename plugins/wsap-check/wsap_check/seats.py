@@ -118,6 +118,28 @@ async def turns(notes: Notes, subject: Subject) -> None:
             notes.error("An action without a turn changed what another seat sees.", table.where(), about="changed")
 
 
+def _on_the_base(subject: Subject) -> str:
+    return "" if isinstance(subject.world().adapter, RoundGame) else "the game is no RoundGame"
+
+
+@check(_on_the_base)
+async def legal_moves(notes: Notes, subject: Subject) -> None:
+    """Whoever is to move has a legal action, and every action that `legal` names is declared."""
+    table = await Table(subject).begin()
+    game = cast(RoundGame, table.world.adapter)
+
+    def look(where: str) -> None:
+        for seat in game.to_move():
+            names = [offer if isinstance(offer, str) else offer.name for offer in game.legal(seat)]
+            if not names:
+                notes.error(f"{seat} is to move, and legal({seat!r}) gives it nothing to do.", where, about="nothing")
+            if wrong := [name for name in names if game.action_space.find(name) is None]:
+                notes.error(f"legal({seat!r}) names {wrong[0]!r}, which is no action.", where, about=wrong[0])
+
+    look(table.where())
+    await table.play(RandomPlayer(85), min(subject.steps, 100), each=lambda step: look(step.where))
+
+
 def _says_zero_sum(subject: Subject) -> str:
     zero = several_seats(subject) == "" and getattr(subject.world().adapter, "zero_sum", False) is True
     return "" if zero else "the game does not say `zero_sum = True`"

@@ -53,7 +53,7 @@ class Subject:
     steps: int = 300
     """About how many steps each check plays."""
     config: Mapping[str, Any] = field(default_factory=dict)
-    """Options forevery world. Any: as the user gave them."""
+    """Options for every world. Any: as the user gave them."""
     text_limit: int = 8_000
     """Most characters that an observation's text may have."""
     subprocesses: bool = True

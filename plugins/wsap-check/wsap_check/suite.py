@@ -43,7 +43,7 @@ CHECKS: tuple[Check[Subject], ...] = (
     *(snapshots.snapshot_refuses, snapshots.snapshot_is_data),
     *(senses.directions, senses.vision_range, senses.vision_cone),
     *(seats.shared_world, seats.hidden_choices, seeds.arrival_order, seats.turns, seats.messages),
-    *(seats.secrets, seats.zero_sum),
+    *(seats.legal_moves, seats.secrets, seats.zero_sum),
     *(avatars.jack_in, avatars.jack_out, avatars.avatar_states, avatars.death, avatars.avatar_actions),
     *(transits.transit_bonuses, transits.transit_items, transits.transit_release),
     *(transits.transit_once, transits.transit_sleep),
@@ -77,7 +77,7 @@ def run_checks(
             `./game.py:Game`, a class, a factory or a spec.
         seed: of the first world.
         steps: about how many each check plays.
-        config: options forevery world (Any: as the game takes them).
+        config: options for every world (Any: as the game takes them).
         subprocesses: compare with other processes too.
         text_limit: most characters that the text of an observation may have.
         only: names of the checks to run; all when empty.

@@ -66,6 +66,14 @@ class WorthHeard(Council):
         return f"{super().message(seat, pay)} All in all it is worth {sum(self.worth)}."
 
 
+@finds("legal-moves")
+class Misspelt(Council):
+    """Calls something legal that nobody can do."""
+
+    def legal(self, seat: str) -> list[str]:
+        return [*super().legal(seat), "abstian"]
+
+
 @finds("zero-sum")
 class PaidTwice(Council):
     """Says that it is zero-sum, and is not."""
