@@ -6,17 +6,20 @@ import asyncio
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 
 import pytest
 from sqlalchemy import text
 from test_storage_migrations import server as a_server
+from warm import begin_python
 
 from wsap_core import PluginHost
-from wsap_nexus.errors import LockLostError, NexusRunningError
+from wsap_core.errors import StorageLockedError
+from wsap_nexus.errors import AlreadyInWorldError, LockLostError, NexusRunningError
 from wsap_nexus.http.listening import Address
 from wsap_nexus.hub.nexus import Nexus, Settings
-from wsap_nexus.runs.store import open_store
+from wsap_nexus.runs.store import hold_run, is_played, open_store
 from wsap_nexus.server.serve import serve
 from wsap_nexus.store import Database
 from wsap_nexus.store.eventlog import LogWriter
@@ -40,6 +43,20 @@ with Database.open(sys.argv[1]) as database:
         print("leads")
 """
 
+
+PLAYER = """
+import signal
+import sys
+from wsap_core import PluginHost
+from wsap_nexus.hub.play_as import start_as
+from wsap_nexus.runs.plan import RunPlan, SeatPlan
+from wsap_nexus.runs.store import open_store
+
+plan = RunPlan("echo", (SeatPlan("seat-1", "random", {}, sys.argv[2]),), steps=4)
+with open_store(sys.argv[1]) as store, start_as(plan, PluginHost.discovered(), store) as session:
+    print(session.run.run_id, flush=True)
+    signal.pause()
+"""
 
 server = a_server
 
@@ -68,6 +85,36 @@ def test_another_process_is_refused_until_the_first_has_let_go_or_ended(location
         # The other process ended without letting go.
         first.acquire()
         first.release()
+
+
+def test_whoever_plays_as_an_agent_in_another_process_holds_off_the_nexus_until_it_ends(location: str) -> None:
+    with open_store(location) as store:
+        player = begin_python(PLAYER, location, "luna")
+        assert player.stdout is not None
+        try:
+            run = player.stdout.readline().strip()
+            assert is_played(store.database, run)
+            with pytest.raises(StorageLockedError, match="is being played"), hold_run(store.database, run):
+                pass
+            with pytest.raises(AlreadyInWorldError, match=f"'luna' plays in the run '{run}'"):
+                asyncio.run(Nexus(PluginHost.discovered(), store).start())
+        finally:
+            player.kill()
+            player.communicate()
+        end = time.monotonic() + 300
+        while is_played(store.database, run):  # a server hears of the end of a process a moment later
+            assert time.monotonic() < end
+
+        async def lead() -> None:
+            nexus = Nexus(PluginHost.discovered(), store)
+            await nexus.start()
+            await nexus.stop()
+
+        asyncio.run(lead())
+        with NexusStore(store.database).look() as book:
+            assert [(session.run_id, session.reason) for session in book.sessions(agent_id="luna")] == [
+                (run, "interrupted")
+            ]
 
 
 def test_a_second_one_in_the_same_process_is_refused_too(location: str) -> None:
