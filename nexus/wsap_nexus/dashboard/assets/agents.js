@@ -2,10 +2,10 @@
 
 import { get, token } from './api.js';
 import { drawObservation, drawView } from './blocks.js';
-import { controls, doubt } from './controls.js';
+import { controls, transferControls } from './controls.js';
 import { perform } from './actions.js';
 import { add, el, empty, fill, link, panel, table, to } from './dom.js';
-import { calmly, feed as feedOf, stat, stayLine, watchView } from './feed.js';
+import { throttled, feed as feedOf, stat, stayLine, watchView } from './feed.js';
 import { stays } from './worlds.js';
 import { count, lasting, many, percent, plain, when } from './format.js';
 
@@ -33,11 +33,11 @@ export async function agentsPage(context) {
       { title: 'Doing', cell: (a) => (a.stay?.action ? [el('span.act', {}, plain(a.stay.action)), ' ', el('small', {}, a.stay.reasoning)] : '') },
       { title: 'Decides', cell: (a) => el('small', {}, a.decides.join(', ')) },
       { title: 'Steps', number: true, cell: (a) => count(a.lifetime_steps + (a.stay?.steps || 0)) },
-    ], rows) : empty(search.value ? 'No agent has such a name.' : 'There are no agents yet. Add one with: wsap nexus agents add'));
+    ], rows) : empty(search.value ? 'No agent matches that.' : 'There are no agents yet. Add one with: wsap nexus agents add'));
   }
-  const again = calmly(() => { if (rows.length <= 100) load().catch(() => {}); }, 2000);
+  const again = throttled(() => { if (rows.length <= 100) load().catch(() => {}); }, 2000);
   context.undo(() => again.stop());
-  search.addEventListener('input', calmly(() => context.guard(load()), 200));
+  search.addEventListener('input', throttled(() => context.guard(load()), 200));
   next.addEventListener('click', () => context.guard(load(rows[rows.length - 1].id)));
   await load();
   context.on('pulse', again);
@@ -92,7 +92,7 @@ export async function agentPage(context) {
       look = watchView({ signal, undo: (f) => stop.push(f) }, stay.world, stage, (seen) => drawView(stage, seen.view, seen.remark), 400);
       return;
     }
-    look = calmly(async () => {
+    look = throttled(async () => {
       try {
         const seen = await get(`${path}/now`, signal);
         if (!line || signal.aborted) return;
@@ -160,9 +160,9 @@ export async function agentPage(context) {
     name = agent.name;
     context.title(name);
     fill(title, name, name === agent.id ? '' : [' ', el('small', {}, agent.id)], state.paused ? el('span.tag.warn', {}, 'paused') : '');
-    fill(about, agent.place === 'world' ? 'In a world' : 'In the nexus', ' · born ', when(agent.created));
-    fill(trouble, found.failure ? el('p.problem', {}, `It failed and waits for you: ${found.failure}`) : null,
-      (found.in_doubt || []).map((move) => doubt(id, move, load)));
+    fill(about, agent.place === 'world' ? 'In a world' : 'In the nexus', ' · created ', when(agent.created));
+    fill(trouble, found.failure ? el('p.problem', {}, `It failed and is paused: ${found.failure}`) : null,
+      (found.in_doubt || []).map((move) => transferControls(id, move, load)));
     const playing = found.stay?.steps || 0;
     const past = (sessions) => stays(sessions, null, found.spent);
     stats.steps.set(count(agent.lifetime_steps + playing));
@@ -244,7 +244,7 @@ export async function agentPage(context) {
   await load();
   const loadMind = async () => { if (whole) await loadMemories(); };
   await Promise.all([loadFeed(), loadMind()]);
-  const again = calmly(() => { load().catch(() => {}); loadMind().catch(() => {}); }, 1000);
+  const again = throttled(() => { load().catch(() => {}); loadMind().catch(() => {}); }, 1000);
   context.undo(() => again.stop());
   context.on('hello', (hello) => { if (hello.again || hello.reset) { again(); loadFeed().catch(() => {}); } });
   context.on('nexus', (event) => {

@@ -134,7 +134,7 @@ function dialog(why) {
         changed();
         box.close();
       } catch (error) {
-        problem.textContent = /^[\x21-\x7e]*$/.test(given) ? error.message : 'A token has no such characters in it.';
+        problem.textContent = /^[\x21-\x7e]*$/.test(given) ? error.message : 'A token cannot contain such characters.';
         input.focus();
       }
     });

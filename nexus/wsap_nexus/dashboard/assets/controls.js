@@ -24,7 +24,7 @@ export function controls(context, agentId, state) {
 }
 
 // An unresolved transfer, which a person can settle when the game is gone for good.
-export function doubt(agentId, move, again) {
+export function transferControls(agentId, move, again) {
   const decide = (title, outcome, hint) => el('button', {
     type: 'button', title: hint,
     onclick: async () => {

@@ -58,7 +58,7 @@ export function feed(node, most, { without = new Set() } = {}) {
 }
 
 // Calls a function at most once per period, and once more at the end; never while the page is hidden.
-export function calmly(f, period) {
+export function throttled(f, period) {
   let last = 0;
   let timer = null;
   let stopped = false;
@@ -83,7 +83,7 @@ export function watchView(context, worldId, node, draw, period) {
   let busy = false;
   const seen = new IntersectionObserver((entries) => { visible = entries[entries.length - 1].isIntersecting; });
   seen.observe(node);
-  const look = calmly(async () => {
+  const look = throttled(async () => {
     if (busy || !visible) return;
     busy = true;
     try {

@@ -5,7 +5,7 @@ import { drawObservation } from './blocks.js';
 import { el, fill } from './dom.js';
 import { cost, count, figure, plain } from './format.js';
 
-const ROLE = { system: 'Instructions', user: 'Told', assistant: 'Said', tool: 'Tool' };
+const ROLE = { system: 'System', user: 'User', assistant: 'Model', tool: 'Tool' };
 
 export function inspector(context, runId) {
   const node = el('div.inspector', {});

@@ -2,7 +2,7 @@
 
 import { get } from './api.js';
 import { add, el, empty, fill, link, panel, to } from './dom.js';
-import { calmly, feed as feedOf, stat, stayLine, watchView } from './feed.js';
+import { throttled, feed as feedOf, stat, stayLine, watchView } from './feed.js';
 import { thumbnail } from './blocks.js';
 import { cost, count, lasting, many, plain, size } from './format.js';
 
@@ -89,7 +89,7 @@ export async function overviewPage(context) {
   await load();
 
   // Entries and exits change the cards, which are reloaded, but not for each of a hundred events at once.
-  const again = calmly(() => load().catch(() => {}), 1500);
+  const again = throttled(() => load().catch(() => {}), 1500);
   context.undo(() => again.stop());
   context.on('hello', (hello) => { if (hello.again || hello.reset) again(); });
   context.on('nexus', (event) => {

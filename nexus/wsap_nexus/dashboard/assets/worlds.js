@@ -3,7 +3,7 @@
 import { get, token } from './api.js';
 import { drawObservation, drawView } from './blocks.js';
 import { add, el, empty, fill, link, panel, say, table, to } from './dom.js';
-import { calmly, stayLine, watchView } from './feed.js';
+import { throttled, stayLine, watchView } from './feed.js';
 import { controls } from './controls.js';
 import { count, figure, many, plain, usage, when } from './format.js';
 
@@ -42,7 +42,7 @@ export async function worldsPage(context) {
     el('small', {}, [game.id === game.name.toLowerCase() ? '' : game.id, game.genre, game.multiplayer ? `up to ${game.capacity} at a time` : 'single player', game.active_agents ? `${many(game.active_agents, 'agent')} there now` : '', game.transit_compatible ? 'items can be brought in and out' : ''].filter(Boolean).join(' · ')))))
     : empty('No games are installed. Try: pip install wsap-crafter'));
   await load();
-  const again = calmly(() => { load().catch(() => {}); }, 3000);
+  const again = throttled(() => { load().catch(() => {}); }, 3000);
   context.undo(() => again.stop());
   context.on('nexus', (event) => { if (['entered', 'left'].includes(event.kind) && rows.length <= 60) again(); });
 }
@@ -123,7 +123,7 @@ export async function worldPage(context) {
   }
 
   await load();
-  const again = calmly(() => load().catch(() => {}), 1000);
+  const again = throttled(() => load().catch(() => {}), 1000);
   context.undo(() => again.stop());
   context.on('hello', (hello) => { if (hello.again || hello.reset) again(); });
   context.on('nexus', (event) => { if (event.body?.world === id || lines.has(event.agent_id)) again(); });
