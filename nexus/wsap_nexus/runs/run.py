@@ -94,7 +94,8 @@ class Run:
         self._recorder.open_choices = self._past.open_choices
         self._observers: list[Observer] = list(observers)
         self._clock = clock or SystemClock()
-        self._services = services or Services()
+        self.services = services or Services()
+        """The services of the game and the agents."""
         self._tallies = self._past.tallies or plan.tallies()
         every = plan.snapshot_every if plan.chained else 0
         self._totals = TotalsWriter(self._recorder, every, self._past.totals)
@@ -103,7 +104,7 @@ class Run:
         self._gone: set[str] = set()
         self._memories = memories or RunMemories()
         self._venue = venue or OwnVenue(
-            spec, plan.seed, plan.options, self._clock, self._services, skills=self._memories.skills
+            spec, plan.seed, plan.options, self._clock, self.services, skills=self._memories.skills
         )
         self._loops: list[SeatLoop] = []
         self._order: ReplayOrder | None = None
@@ -153,13 +154,8 @@ class Run:
     @property
     def meter(self) -> Meter | None:
         """Throughput of the models in this run; None where it is not measured."""
-        meter = getattr(self._services.models, "meter", None)
+        meter = getattr(self.services.models, "meter", None)
         return meter if isinstance(meter, Meter) else None
-
-    @property
-    def services(self) -> Services:
-        """The services of the game and the agents."""
-        return self._services
 
     def own_seconds(self) -> float:
         """Return the seconds of this part of the run, without the parts before it was resumed."""
@@ -174,7 +170,7 @@ class Run:
             StorageError: an event could not be recorded.
         """
         self._started = time.monotonic()
-        telling = asyncio.create_task(tell_repeating(self._past.history, self._services.progress or silent))
+        telling = asyncio.create_task(tell_repeating(self._past.history, self.services.progress or silent))
         try:
             await self._set_up()
             summary = await self._play()
@@ -197,7 +193,10 @@ class Run:
     async def _play(self) -> RunSummary:
         while True:
             if self._episode > self._past.last_episode:
-                self._begin_episode()
+                seed = derive_seed(self.plan.seed, self._episode)
+                self._recorder.episode(self._episode, seed)
+                for tally in self.tallies:
+                    tally.begin_episode(self._episode, seed)
             await self._play_episode()
             if self._is_over():
                 break
@@ -252,7 +251,7 @@ class Run:
                 seat_plan.name,
                 config=own_options,
                 clock=self._clock,
-                services=replace(self._services, journal=self._journal(seat_plan.name)),
+                services=replace(self.services, journal=self._journal(seat_plan.name)),
                 agent_id=seat_plan.name,
                 world=self.spec.display_title,
                 game=self.spec,
@@ -299,12 +298,6 @@ class Run:
         calls, offline = self._past.calls.get(seat, ()), self._past.offline
         return SeatJournal(self._recorder, seat, calls, offline=offline, pictures=self._pictures)
 
-    def _begin_episode(self) -> None:
-        seed = derive_seed(self.plan.seed, self._episode)
-        self._recorder.episode(self._episode, seed)
-        for tally in self._tallies.values():
-            tally.begin_episode(self._episode, seed)
-
     async def _play_episode(self) -> None:
         """Play all seats side by side until the episode is over for each, or the run is stopped."""
         order = self._order or ReplayOrder()
@@ -322,18 +315,16 @@ class Run:
                 if stop in done:
                     break
                 if standing in done and pending:
-                    raise self._at_a_standstill(standing.result())
+                    stuck = next(loop for loop in self._loops if loop.seat.agent_id == standing.result())
+                    raise RecordMismatchError(
+                        f"{self.spec.name!r} does not come to step {stuck.next_decision} of seat "
+                        f"{stuck.seat.agent_id!r}, which is recorded, and everybody waits for that, so the run can't be "
+                        "resumed; is it another version of the game?"
+                    )
         finally:
             for task in (*tasks, stop, standing):
                 task.cancel()
             await asyncio.gather(*tasks, stop, standing, return_exceptions=True)
-
-    def _at_a_standstill(self, name: str) -> RecordMismatchError:
-        number = next(loop.next_decision for loop in self._loops if loop.seat.agent_id == name)
-        return RecordMismatchError(
-            f"{self.spec.name!r} does not come to step {number} of seat {name!r}, which is recorded, and everybody "
-            "waits for that, so the run can't be resumed; is it another version of the game?"
-        )
 
     async def _play_seat(self, loop: SeatLoop, order: ReplayOrder) -> None:
         """Play an episode of a seat to its end."""
