@@ -318,8 +318,8 @@ class Run:
                     stuck = next(loop for loop in self._loops if loop.seat.agent_id == standing.result())
                     raise RecordMismatchError(
                         f"{self.spec.name!r} does not come to step {stuck.next_decision} of seat "
-                        f"{stuck.seat.agent_id!r}, which is recorded, and everybody waits for that, so the run can't be "
-                        "resumed; is it another version of the game?"
+                        f"{stuck.seat.agent_id!r}, which is recorded, and everybody waits for that, so the run can't "
+                        "be resumed; is it another version of the game?"
                     )
         finally:
             for task in (*tasks, stop, standing):
