@@ -55,6 +55,22 @@ def test_a_dictionary_made_of_the_first_bodies_makes_the_rest_much_smaller() -> 
     assert helped < plain / 2
 
 
+def test_a_world_that_becomes_another_gets_a_new_dictionary_and_one_that_stays_does_not() -> None:
+    changing, steady = BodyEncoder(), BodyEncoder()
+    written = [observation(n, "meadow" if n < 30 else "cave of stalagmites") for n in range(120)]
+    stored: list[Encoded] = []
+    made: list[NewDictionary] = []
+    for body in written:
+        encoded, new = changing.encode("run", "step", [body])
+        stored += encoded
+        made += [new] if new else []
+    assert [new.number for new in made] == [1, 2]
+    reader = decoder(made)
+    assert [reader.decode(one) for one in stored] == written
+    assert len(stored[100].body) < len(stored[35].body) / 2
+    assert sum(steady.encode("run", "step", [observation(n)])[1] is not None for n in range(200)) == 1
+
+
 def test_bodies_that_have_nothing_in_common_get_no_dictionary_and_take_no_more_room_than_they_have() -> None:
     noise = [random.Random(n).randbytes(500) for n in range(20)]
     encoded, made = BodyEncoder().encode("run", "snapshot", [*noise, b"", b"x"])

@@ -1,8 +1,8 @@
 """Compression of event bodies: zstandard with a dictionary for each kind of event in a run.
 
 Successive observations of a world are mostly the same text. The first bodies of a kind therefore are the
-dictionary of the later ones: no training, a few kilobytes for a run, and each event can be read by itself. A body
-of Crafter's size (7 KB) takes about 300 bytes, a quarter of zstandard without a dictionary, in about 4 µs.
+dictionary of the later ones: no training, a few kilobytes for a run, and each event can be read by itself. As a world
+changes, newer bodies take their place, after four times as many bodies each time. A body of Crafter's size (7 KB) takes about 300 bytes, a quarter of zstandard without a dictionary, in about 4 µs.
 Training a dictionary, or compressing each body against the one before, gained too little when measured.
 
 Where hundreds of runs of one world are written at once, a run uses the dictionary of another if that compresses as
@@ -32,6 +32,9 @@ DICTIONARY_SAMPLES = 8
 
 DICTIONARY_BYTES = 65536
 """The maximum size of a dictionary; it is the end of larger samples."""
+
+RENEWED = 4
+"""How many times as many bodies as before are written until a stream gets a new dictionary."""
 
 SMALLEST = 48
 """Shorter bodies, in bytes, are not compressed."""
@@ -77,7 +80,9 @@ class _Stream:
     samples: list[bytes] = field(default_factory=list)
     number: int | None = None
     packed: bytes = b""
-    hopeless: bool = False
+    count: int = 0
+    renewed_at: int = 0
+    """The count of bodies from which on samples of the next dictionary are taken."""
 
 
 class BodyEncoder:
@@ -103,7 +108,8 @@ class BodyEncoder:
         """Return the stored bodies, in the same order, and a new dictionary if one was made."""
         stream = _take(self._streams, run_id, dict, keep=_RUNS).setdefault(kind, _Stream())
         made = None
-        if stream.number is None and not stream.hopeless:
+        stream.count += len(bodies)
+        if stream.count > stream.renewed_at:
             stream.samples += bodies[: DICTIONARY_SAMPLES - len(stream.samples)]
             if len(stream.samples) >= DICTIONARY_SAMPLES:
                 made = self._make_dictionary(run_id, kind, stream)
@@ -121,12 +127,15 @@ class BodyEncoder:
         content = b"".join(stream.samples)[-DICTIONARY_BYTES:]
         last, left = stream.samples[-1], self._left(stream.samples)
         stream.samples.clear()
-        stream.hopeless = left is None
+        stream.renewed_at = RENEWED * stream.count
         if left is None:
             return None
+        packed = self._of_another(kind, last, left) or self._of_its_own(kind, content)
+        if packed == stream.packed:
+            return None  # the present one still serves
+        stream.packed = packed
         number = self._numbers.get(run_id, 0) + 1
         self._numbers[run_id] = stream.number = number
-        stream.packed = self._of_another(kind, last, left) or self._of_its_own(kind, content)
         return NewDictionary(run_id, number, kind, stream.packed)
 
     def _left(self, samples: Sequence[bytes]) -> int | None:
