@@ -432,6 +432,8 @@ def test_a_person_talks_with_an_agent(opened: Callable[..., Seen], scene: Scene)
     seen.wait("document.querySelectorAll('.letters li').length >= 2")
     said = seen.page.locator(".letters li").all_inner_texts()
     assert any("Where have you been?" in line for line in said)
+    seen.go("agent/mia")
+    assert [line for line in seen.page.locator(".letters li").all_inner_texts() if "Where have you been?" in line]
     assert seen.check("foreign") == 0
 
 

@@ -12,6 +12,7 @@ from wsap_core.seams.memory import Browsable, Recollection
 from wsap_nexus.agents.chronicle import failure_of
 from wsap_nexus.agents.memory import SavedMemories, recollections
 from wsap_nexus.agents.metagoals import Pursuit, pursuits
+from wsap_nexus.agents.talk import exchanges
 from wsap_nexus.dashboard.serializers import (
     json_response,
     observation_json,
@@ -90,6 +91,7 @@ def mind_of(book: Transaction, identity: AgentIdentity) -> dict[str, Any]:
         "avatars": [encode(avatar) for avatar in book.avatars(identity.id)[:100]],
         "meta_goals": [_goal(pursuit) for pursuit in pursuits(book, identity.id)[:50]],
         "letters": _letters(book, identity.id),
+        "talk": [encode(each) for each in exchanges(book, identity.id, limit=25)],
         "failure": failure_of(book, identity.id) if identity.state == "paused" else "",
         "in_doubt": [encode(move) for move in unresolved_transfers(book, identity.id)[:20]],
     }
@@ -158,8 +160,9 @@ def _goal(pursuit: Pursuit) -> dict[str, Any]:
 
 
 def _letters(book: Transaction, agent_id: str) -> list[dict[str, Any]]:
-    either = (_LETTER.c.recipient == agent_id) | (_LETTER.c.sender == agent_id)
-    found = rows_of(book, select(_LETTER).where(either).order_by(_LETTER.c.id.desc()).limit(50))
+    own = ((_LETTER.c.recipient == agent_id) | (_LETTER.c.sender == agent_id)) & (_LETTER.c.kind != "talk")
+    # What people say is among the exchanges.
+    found = rows_of(book, select(_LETTER).where(own).order_by(_LETTER.c.id.desc()).limit(50))
     for row in found:
         row["content"] = shortened(row["content"], 4000)
     return found[::-1]

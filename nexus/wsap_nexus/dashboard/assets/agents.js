@@ -199,7 +199,11 @@ export async function agentPage(context) {
   }
 
   function showTalk(found) {
-    const letters = found.letters.map((l) => el('li', {}, el('b', {}, l.sender), el('small', {}, ` to ${l.recipient}, `), when(l.created), el('div', {}, l.content)));
+    const spoken = (said, reply, how) => [el('li', {}, el('b', {}, 'You'), ` ${said}`), el('li', {}, el('b', {}, how === 'words' ? name : 'The nexus'), ` ${reply}`)];
+    const letters = [
+      ...found.letters.map((l) => [l.created, el('li', {}, el('b', {}, l.sender), el('small', {}, ` to ${l.recipient}, `), when(l.created), el('div', {}, l.content))]),
+      ...found.talk.map((t) => [t.time, spoken(t.said, t.reply, t.how)]),
+    ].sort(([a], [b]) => Date.parse(a) - Date.parse(b)).map(([, lines]) => lines);
     if (boxes.talk.querySelector('textarea') && boxes.talk.contains(document.activeElement)) {
       fill(boxes.talk.querySelector('.letters'), letters);
       return;
@@ -214,7 +218,7 @@ export async function agentPage(context) {
       const answer = await perform('POST', `/nexus/agents/${encodeURIComponent(id)}/talk`, { text }, '');
       if (!answer) return;
       area.value = '';
-      add(said, [el('li', {}, el('b', {}, 'You'), ` ${text}`), el('li', {}, el('b', {}, answer.how === 'words' ? name : 'The nexus'), ` ${answer.text}`)]);
+      add(said, spoken(text, answer.text, answer.how));
     });
     fill(boxes.talk, panel('Talk', said, form));
   }
