@@ -2,8 +2,9 @@
 
 Successive observations of a world are mostly the same text. The first bodies of a kind therefore are the
 dictionary of the later ones: no training, a few kilobytes for a run, and each event can be read by itself. As a world
-changes, newer bodies take their place, after four times as many bodies each time. A body of Crafter's size (7 KB) takes about 300 bytes, a quarter of zstandard without a dictionary, in about 4 µs.
-Training a dictionary, or compressing each body against the one before, gained too little when measured.
+changes, newer bodies take their place, each time after four times as many. A body of Crafter's size (7 KB) takes about
+300 bytes, a quarter of zstandard without a dictionary, in about 4 µs. Training a dictionary, or compressing each body
+against the one before, gained too little when measured.
 
 Where hundreds of runs of one world are written at once, a run uses the dictionary of another if that compresses as
 well as its own would. Each run has its own copy in the database; the compressor, which takes longer to make than a
