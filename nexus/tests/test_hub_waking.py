@@ -32,12 +32,14 @@ class Watcher(AlwaysAgent):
         return Action("wait_for_game", {"timeout": 600})
 
 
-def started(tmp_path: Path, until: Callable[[Nexus, list[int]], bool]) -> tuple[list[int], list[int]]:
-    """Start a nexus; return how many agents lived at each decision, and at each turn of the event loop."""
+def started(tmp_path: Path, until: Callable[[Nexus, list[int]], bool]) -> tuple[list[int], list[int], list[int]]:
+    """Start a nexus; return how many agents lived at each decision and at each turn of the event loop, and the turns
+    of the decisions.
+    """
 
-    async def test() -> tuple[list[int], list[int]]:
+    async def test() -> tuple[list[int], list[int], list[int]]:
         decided: list[int] = []
-        host = host_with(AgentSpec("watcher", "Watches.", lambda: Watcher(lambda: decided.append(living()))))
+        host = host_with(AgentSpec("watcher", "Watches.", lambda: Watcher(lambda: deciding())))
         turns: list[int] = []
         async with nexus_at(tmp_path, AGENTS, host=host, start=False) as place:
             nexus = place.nexus
@@ -45,12 +47,17 @@ def started(tmp_path: Path, until: Callable[[Nexus, list[int]], bool]) -> tuple[
             def living() -> int:
                 return len(nexus.live.visits)
 
+            def deciding() -> None:
+                decided.append(living())
+                at.append(len(turns))
+
+            at: list[int] = []
             await nexus.start()
             while not until(nexus, decided):
                 turns.append(living())
                 await asyncio.sleep(0)
             await nexus.stop()
-        return decided, turns
+        return decided, turns, at
 
     return asyncio.run(test())
 
@@ -62,7 +69,8 @@ def few_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_none_decides_before_all_are_there_and_all_then_do(tmp_path: Path) -> None:
-    decided, turns = started(tmp_path, lambda _, decided: len(decided) >= len(AGENTS))
+    decided, turns, at = started(tmp_path, lambda _, decided: len(decided) >= len(AGENTS))
+    assert len(set(at)) == len(at), "between two decisions there is a turn for requests, too"
     assert decided == [len(AGENTS)] * len(AGENTS)
     steps = [after - before for before, after in pairwise(turns)]
     assert max(steps) <= 7, "between two groups there is a turn for requests"
@@ -72,11 +80,11 @@ def test_those_who_are_there_decide_after_a_while_though_others_are_not(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(scheduler, "WAIT_MOST", 0.0)
-    decided, _ = started(tmp_path, lambda _, decided: len(decided) >= len(AGENTS))
+    decided, *_ = started(tmp_path, lambda _, decided: len(decided) >= len(AGENTS))
     assert decided[0] < len(AGENTS)
 
 
 def test_a_nexus_can_be_stopped_while_its_agents_come_to_life(tmp_path: Path) -> None:
-    decided, turns = started(tmp_path, lambda nexus, _: len(nexus.live.visits) >= 12)
+    decided, turns, _ = started(tmp_path, lambda nexus, _: len(nexus.live.visits) >= 12)
     assert not decided
     assert max(turns) < len(AGENTS)

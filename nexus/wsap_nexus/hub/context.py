@@ -18,7 +18,7 @@ from wsap_nexus.hub.external import Outside
 from wsap_nexus.hub.live_session import LiveSession
 from wsap_nexus.hub.remote_games import RemoteGames
 from wsap_nexus.hub.settings import Settings
-from wsap_nexus.runs.controls import Controls
+from wsap_nexus.runs.controls import Controls, Gate
 from wsap_nexus.runs.loop import StepTaken
 from wsap_nexus.runs.run import Run
 from wsap_nexus.runs.store import Store
@@ -70,12 +70,6 @@ StepListener = Callable[[LiveSession, StepTaken], None]
 """Called after each decision in a world."""
 
 
-def _set() -> asyncio.Event:
-    event = asyncio.Event()
-    event.set()
-    return event
-
-
 @dataclass
 class LiveState:
     """What a running nexus holds in memory, and loses when it ends."""
@@ -103,8 +97,8 @@ class LiveState:
     controls: dict[str, Controls] = field(default_factory=dict)
     """What pauses and stops each agent, by agent."""
     listeners: list[StepListener] = field(default_factory=list)
-    started: asyncio.Event = field(default_factory=_set)
-    """Set except while the nexus is starting its agents, when none decides: a few hundred who play would take all the
+    gate: Gate = field(default_factory=Gate)
+    """Closed while the nexus is starting its agents, so that none decides: a few hundred who play would take all the
     time there is, and the last of thousands would come to life after minutes."""
     stopping: bool = False
     """Whether the nexus is being stopped: nothing begins any more."""
@@ -170,7 +164,7 @@ class HubContext:
 
     def new_controls(self, agent: AgentIdentity) -> Controls:
         """Return new controls of an agent: paused if it is paused, stopped if the nexus is being stopped."""
-        controls = Controls(pace=self.settings.pace, ready=self.live.started)
+        controls = Controls(pace=self.settings.pace, gate=self.live.gate)
         if agent.state == "paused":
             controls.pause()
         if self.live.full:

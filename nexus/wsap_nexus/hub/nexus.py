@@ -142,7 +142,7 @@ class Nexus:
         self._lock = instance_lock(store.database)
         self._watching_lock: asyncio.Task[None] | None = None
         self._lost: asyncio.Future[LockLostError] | None = None
-        self._scheduler = Scheduler(self.ledger, self.start_agent, self.live.started)
+        self._scheduler = Scheduler(self.ledger, self.start_agent, self.live.gate)
 
     # --- life -----------------------------------------------------------------------------------
 

@@ -18,6 +18,7 @@ from wsap_nexus.hub.lobby import Capacity, Lobby
 from wsap_nexus.hub.place import GAME, NEXUS_SPEC, NexusAdapter
 from wsap_nexus.hub.seating import Seating
 from wsap_nexus.hub.sessions import SessionRunner
+from wsap_nexus.runs.controls import Gate
 from wsap_nexus.runs.plan import RunPlan
 from wsap_nexus.runs.recorder import Recorder
 from wsap_nexus.runs.run import Run
@@ -41,15 +42,13 @@ class Scheduler:
     Args:
         ledger: where they are.
         start_agent: starts one's task, unless it runs.
-        started: cleared while agents are being started, for some seconds at most.
+        gate: closed while agents are being started, for some seconds at most.
     """
 
-    def __init__(
-        self, ledger: NexusStore, start_agent: Callable[[AgentIdentity], None], started: asyncio.Event
-    ) -> None:
+    def __init__(self, ledger: NexusStore, start_agent: Callable[[AgentIdentity], None], gate: Gate) -> None:
         self._ledger = ledger
         self._start_agent = start_agent
-        self._started = started
+        self._gate = gate
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
@@ -58,7 +57,7 @@ class Scheduler:
         for number, agent in enumerate(agents, start=1):
             self._start_agent(agent)
             if number == AT_ONCE:
-                self._started.clear()
+                self._gate.close()
                 self._task = asyncio.create_task(self._follow(agents), name="starting agents")
                 return
 
@@ -69,14 +68,14 @@ class Scheduler:
             await asyncio.gather(self._task, return_exceptions=True)
 
     async def _follow(self, agents: Iterator[AgentIdentity]) -> None:
-        opening = asyncio.get_running_loop().call_later(WAIT_MOST, self._started.set)
+        opening = asyncio.get_running_loop().call_later(WAIT_MOST, self._gate.open)
         for number, agent in enumerate(agents):
             if number % TOGETHER == 0:
                 for _ in range(3):  # turns in which those before come to their first decision
                     await asyncio.sleep(0)
             self._start_agent(agent)
         opening.cancel()
-        self._started.set()
+        self._gate.open()
 
     def _sleeping(self) -> Iterator[AgentIdentity]:
         """Give the active agents, those in worlds first, reading them page by page."""

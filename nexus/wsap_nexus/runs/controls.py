@@ -6,24 +6,46 @@ import asyncio
 import time
 
 
+class Gate:
+    """Holds decisions while it is closed; those that waited then pass one at a time, so that others are heard."""
+
+    def __init__(self) -> None:
+        self._opened = asyncio.Event()
+        self._opened.set()
+        self._turn = asyncio.Lock()
+
+    def close(self) -> None:
+        """Let no decision through."""
+        self._opened.clear()
+
+    def open(self) -> None:
+        """Let all through."""
+        self._opened.set()
+
+    async def passed(self) -> None:
+        """Return once it is open."""
+        if not self._opened.is_set():
+            await self._opened.wait()
+            async with self._turn:
+                await asyncio.sleep(0)
+
+
 class Controls:
     """Asked by every seat before each decision. Methods may be called from the run's own loop.
 
     Args:
         pace: decisions a second for each seat; None for as fast as it goes.
         pauses_when_forced: whether a run is paused in which one decision after the other is forced.
-        ready: set when decisions may begin; None for at once.
+        gate: what decisions wait for; None for nothing.
     """
 
     YIELD_EVERY = 0.02
     """Seconds after which a run of fast synchronous steps lets others (a view, the keys) have a turn."""
 
-    def __init__(
-        self, *, pace: float | None = None, pauses_when_forced: bool = True, ready: asyncio.Event | None = None
-    ) -> None:
+    def __init__(self, *, pace: float | None = None, pauses_when_forced: bool = True, gate: Gate | None = None) -> None:
         self.pace = pace
         self.pauses_when_forced = pauses_when_forced
-        self._ready = ready
+        self._gate = gate
         self.stopping = False
         """True once the run was asked to stop."""
         self._running = asyncio.Event()
@@ -87,8 +109,8 @@ class Controls:
 
     async def wait_until_running(self) -> bool:
         """Wait until a decision may begin; return False if the run is to stop."""
-        if self._ready is not None:
-            await self._ready.wait()
+        if self._gate is not None:
+            await self._gate.passed()
         if self._finishing:
             self.stop()
         if self.stopping:
