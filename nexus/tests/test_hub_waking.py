@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
@@ -70,7 +71,8 @@ def few_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_none_decides_before_all_are_there_and_all_then_do(tmp_path: Path) -> None:
     decided, turns, at = started(tmp_path, lambda _, decided: len(decided) >= len(AGENTS))
-    assert len(set(at)) == len(at), "between two decisions there is a turn for requests, too"
+    # The last group has not waited; of those that did, one decides in a turn.
+    assert max(Counter(at).values()) <= 4 + 1, "between decisions there are turns for requests"
     assert decided == [len(AGENTS)] * len(AGENTS)
     steps = [after - before for before, after in pairwise(turns)]
     assert max(steps) <= 7, "between two groups there is a turn for requests"
