@@ -156,7 +156,7 @@ class ImpatientChair(Chair):
 
     async def act(self, action: Action) -> ActionResult:
         council = self.game
-        if self.name not in council.to_move() and action.name in ("yes", "no", "pass"):
+        if council.to_move() and self.name not in council.to_move() and action.name in ("yes", "no", "pass"):
             council.last = [f"{self.name} shouts {action.name}."]
             return ActionResult(True, "You shout.", observation=council.observation(self.name))
         return await super().act(action)
