@@ -65,7 +65,7 @@ def replayed(path: Path, *words: str) -> tuple[float, float]:
 
 
 def resumed(path: Path) -> tuple[float, float]:
-    """Seconds from the start of a process that resumes the run to its first new step; not known of the processor."""
+    """Seconds from the start of a process that resumes the run to its first new step, by the clock and of the processor."""
     with open_database(str(path), read_only=True) as database:
         repository = Repository(database)
         run = repository.get_run("last").id
@@ -78,10 +78,20 @@ def resumed(path: Path) -> tuple[float, float]:
         while first is None and process.poll() is None:
             time.sleep(0.01)
             first = next(repository.read_events(run, from_seq=last.seq + 1, kinds=("step",)), None)
+        spent = _spent(process.pid)
         process.send_signal(signal.SIGINT)
         process.wait()
         assert first is not None, "the process ended without a step"
-        return first.time - began, math.nan
+        return first.time - began, spent
+
+
+def _spent(process: int) -> float:
+    """Seconds of the processor that a process has taken so far; not a number where the system does not say so."""
+    try:
+        fields = Path(f"/proc/{process}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
+    except OSError:
+        return math.nan
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def measure(path: Path, game: str, steps: int, rounds: int) -> dict[str, object]:
