@@ -42,7 +42,7 @@ def started(tmp_path: Path, until: Callable[[Nexus, list[int]], bool]) -> tuple[
         decided: list[int] = []
         host = host_with(AgentSpec("watcher", "Watches.", lambda: Watcher(lambda: deciding())))
         turns: list[int] = []
-        async with nexus_at(tmp_path, AGENTS, host=host, start=False) as place:
+        async with nexus_at(tmp_path, AGENTS, host=host, start=False, pace=1000.0) as place:
             nexus = place.nexus
 
             def living() -> int:

@@ -109,8 +109,6 @@ class Controls:
 
     async def wait_until_running(self) -> bool:
         """Wait until a decision may begin; return False if the run is to stop."""
-        if self._gate is not None:
-            await self._gate.passed()
         if self._finishing:
             self.stop()
         if self.stopping:
@@ -126,6 +124,11 @@ class Controls:
                 self.pause()
         if self.pace:
             await asyncio.sleep(1 / self.pace)
+        if self._gate is not None:
+            # After the pause, or all that passed would decide together at its end.
+            await self._gate.passed()
+            if self._finishing:
+                self.stop()
         return await self.yield_to_loop()
 
     async def yield_to_loop(self) -> bool:
