@@ -65,7 +65,7 @@ def replayed(path: Path, *words: str) -> tuple[float, float]:
 
 
 def resumed(path: Path) -> tuple[float, float]:
-    """Seconds from the start of a process that resumes the run to its first new step: by the clock, of the processor."""
+    """Seconds from the start of a process that resumes the run to its first new step; and those of the processor."""
     with open_database(str(path), read_only=True) as database:
         repository = Repository(database)
         run = repository.get_run("last").id
