@@ -160,6 +160,14 @@ class Table:
         """Return the text of everything that the game itself shows a seat now."""
         return fresh_text(await settle((seat or self.seat).face.observe(), self.subject))
 
+    async def ready(self) -> Seat | None:
+        """Return the first seat that can decide now; None if all of them wait."""
+        for seat in self.seats:
+            seen: Observation | None = None if seat.done else await settle(seat.observe(), self.subject, limit=0.2)
+            if seen is not None:
+                return seat
+        return None
+
     async def play(
         self,
         choose: Chooser,

@@ -76,9 +76,8 @@ async def _moments(subject: Subject) -> AsyncIterator[tuple[Table, Seat]]:
             await table.play(RandomPlayer(10 + moment), max(3, subject.steps // 10))
             if table.over:
                 await table.next_episode()
-        seat = table.seat
-        await seat.observe()
-        yield table, seat
+        if (seat := await table.ready()) is not None:
+            yield table, seat
 
 
 async def _nonsense(notes: Notes, table: Table, seat: Seat, action: Action, about: str) -> None:

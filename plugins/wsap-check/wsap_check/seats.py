@@ -65,9 +65,10 @@ async def hidden_choices(notes: Notes, subject: Subject) -> None:
 
 
 async def _look_while_pending(notes: Notes, table: Table, index: int, seen: dict[str, tuple[str, str]]) -> None:
-    """Compare what the others observe while the first seat's choice waits with what they saw before."""
-    chooser, others = table.seats[0], table.seats[1:]
-    await chooser.observe()
+    """Compare what the others observe while one seat's choice waits with what they saw before."""
+    if (chooser := await table.ready()) is None:
+        return
+    others = [seat for seat in table.seats if seat is not chooser]
     definition = own_actions(chooser)[index]
     action = fill(definition, random.Random(index))
     pending = asyncio.ensure_future(chooser.act(action)) if index >= 0 else None
