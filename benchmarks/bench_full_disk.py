@@ -138,11 +138,11 @@ def check(folder: Path, wire: Wire) -> bool:
         for run in store.repository.list_runs():
             for event in store.repository.read_events(run.id, kinds=("step",), seat="eve"):
                 found[str(event.data["reasoning"])] += 1
-        with NexusStore(store.database).look() as book:
+        with NexusStore(store.database).look() as tx:
             letter = METADATA.tables["letter"]
-            letters = Counter(row.content for row in book.connection.execute(letter.select()))
-            failed = book.events(kinds=("agent_failed", "session_force_closed", "world_crashed"), limit=1000)
-            places = {agent.id: agent.state for agent in book.agents()}
+            letters = Counter(row.content for row in tx.connection.execute(letter.select()))
+            failed = tx.events(kinds=("agent_failed", "session_force_closed", "world_crashed"), limit=1000)
+            places = {agent.id: agent.state for agent in tx.agents()}
     lost = [name for name in wire.steps if found[name] != 1] + [name for name in wire.letters if letters[name] != 1]
     print(f"database sound: {sound}; runs with gaps: {len(gaps)}; agents: {places}; failures: {len(failed)}")
     print(f"acknowledged: {len(wire.steps)} steps, {len(wire.letters)} letters; lost or doubled: {lost[:5]}")

@@ -124,11 +124,11 @@ async def transit(count: int, database: str) -> dict[str, Any]:
 
     with open_store(database) as store:
         nexus = Nexus(PluginHost.discovered(), store, Settings(games=("crafter",)), make_world=make_timed)
-        with nexus.ledger.change() as book:
+        with nexus.nexus_store.change() as tx:
             visits = Policy("wanderer", {"exit_when": "step >= 10", "curiosity": 0})
-            book.register("ada", policies={"nexus": visits, "crafter": Policy("random")})
+            tx.register("ada", policies={"nexus": visits, "crafter": Policy("random")})
         nexus.on_step(stepped)
-        nexus.ledger.listen(heard)
+        nexus.nexus_store.listen(heard)
         tune_gc()  # as `wsap nexus start` does
         await nexus.start()
         await done.wait()
@@ -136,8 +136,8 @@ async def transit(count: int, database: str) -> dict[str, Any]:
         commits = []
         for _ in range(200):
             began = time.perf_counter()
-            with nexus.ledger.change() as book:
-                book.note(OtherEvent(kind="measured"))
+            with nexus.nexus_store.change() as tx:
+                tx.note(OtherEvent(kind="measured"))
             commits.append(time.perf_counter() - began)
     return {
         "transits": len(whole), **_spread(whole), "game_ms": round(statistics.median(game) * 1000, 2),
@@ -245,9 +245,9 @@ def serving(folder: str, database: str) -> Iterator[tuple[subprocess.Popen[str],
 def wake(agents: int, folder: str) -> dict[str, Any]:
     """Start a nexus with many agents, and return how soon all live, and have decided."""
     database = str(Path(folder) / "many.db")
-    with open_store(database) as store, NexusStore(store.database).change() as book:
+    with open_store(database) as store, NexusStore(store.database).change() as tx:
         for number in range(agents):
-            book.register(f"agent-{number:05d}", policies={"nexus": Policy("wanderer")})
+            tx.register(f"agent-{number:05d}", policies={"nexus": Policy("wanderer")})
     with serving(folder, database) as (process, port), contextlib.closing(sqlite3.connect(database)) as reader:
         began, used = time.perf_counter(), _processor(process.pid)
         found: dict[str, float] = {}
@@ -318,10 +318,10 @@ async def load(
     with open_store(database) as store:
         nexus = Nexus(host, store, Settings(games=("crafter",)), services=Services(models=models))
         model = Policy("llm", {"model": "openai/m", "plan": "no"})
-        with nexus.ledger.change() as book:
+        with nexus.nexus_store.change() as tx:
             for number in range(registered):
                 policies = {"*": model, "nexus": EXTERNAL} if number < playing else {"*": EXTERNAL}
-                book.register(f"agent-{number:04d}", policies=policies)
+                tx.register(f"agent-{number:04d}", policies=policies)
         nexus.on_step(stepped)
         tune_gc()  # as `wsap nexus start` does
         await nexus.start()

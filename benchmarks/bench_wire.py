@@ -41,9 +41,9 @@ def main() -> int:
     options = parser.parse_args()
     limits = HttpLimits(rate=1e6, burst=1e6)
     with tempfile.TemporaryDirectory() as folder, serving(Path(folder), limits=limits) as served:
-        with served.nexus.ledger.change() as book:
+        with served.nexus.nexus_store.change() as tx:
             for number in range(options.agents):
-                book.register(f"agent-{number:05d}")
+                tx.register(f"agent-{number:05d}")
         with served.register("eve") as eve:
             reads = {
                 "GET agent": lambda: eve.get("/nexus/agents/eve").raise_for_status(),

@@ -174,8 +174,10 @@ def _kept(game: str, snapshot: bytes) -> set[str] | None:
         from wsap_core.authoring.packing import unpack
         from wsap_crafter.snapshot import MAGIC
 
-        ledger: Any = unpack(MAGIC, state, "crafter")["ledger"] or {"kept": [], "lost": {}}
-        return {item["item_id"] for _, item in ledger["kept"]} | {i for gone in ledger["lost"].values() for i in gone}
+        items: Any = unpack(MAGIC, state, "crafter")["ledger"] or {"kept": [], "lost": {}}
+        return {item["item_id"] for _, item in items["kept"]} | {
+            i for gone in items["lost"].values() for i in gone
+        }
     return None
 
 

@@ -86,14 +86,14 @@ def live(database: str, out: int, options: argparse.Namespace) -> None:
     async def run() -> None:
         with open_store(database) as store:
             nexus = Nexus(hub_kit.host(), store, settings(options.seed, options.workers))
-            with nexus.ledger.change() as book:
+            with nexus.nexus_store.change() as tx:
                 for number in range(options.agents):
-                    book.register(f"agent-{number}", policies=policies(number))
+                    tx.register(f"agent-{number}", policies=policies(number))
 
             def heard(event: NexusEvent) -> None:
                 say("event", event.seq, event.kind)
 
-            nexus.ledger.listen(heard)
+            nexus.nexus_store.listen(heard)
             with store.database.read() as connection:
                 prepared = [r.id for r in hub_checks.rows(
                     connection, "SELECT id FROM transfer WHERE state = 'prepared'")]  # fmt: skip
@@ -262,10 +262,10 @@ def compare(
     host = host or hub_kit.host()
     with Database.open(database) as opened:
         repository = Repository(opened)
-        with NexusStore(opened).look() as book:
-            closed = [s for s in book.sessions(limit=100_000) if s.closed is not None]
-            worlds = {w.id: w for w in book.worlds()}
-            again = {e.session_id for e in book.events(kinds=("resumed",), limit=1_000_000)}
+        with NexusStore(opened).look() as tx:
+            closed = [s for s in tx.sessions(limit=100_000) if s.closed is not None]
+            worlds = {w.id: w for w in tx.worlds()}
+            again = {e.session_id for e in tx.events(kinds=("resumed",), limit=1_000_000)}
         # Every stay that was resumed, and some that were not.
         chosen = [s for s in closed if s.id in again and s.world_id in worlds]
         others = [s for s in closed if s.id not in again and s.world_id in worlds]
@@ -299,13 +299,13 @@ def campaign(folder: Path, options: argparse.Namespace, kills: int, rng: random.
         if found:
             break
     compared, resumed, wrong = compare(database, most=options.compare, rng=rng)
-    with Database.open(database) as opened, NexusStore(opened).look() as book:
-        reasons = Counter(str(s.reason) for s in book.sessions(limit=100_000))
-        resumptions = len(book.events(kinds=("resumed",), limit=1_000_000))
-        cancelled = len(book.events(kinds=("transfer_cancelled",), limit=1_000_000))
+    with Database.open(database) as opened, NexusStore(opened).look() as tx:
+        reasons = Counter(str(s.reason) for s in tx.sessions(limit=100_000))
+        resumptions = len(tx.events(kinds=("resumed",), limit=1_000_000))
+        cancelled = len(tx.events(kinds=("transfer_cancelled",), limit=1_000_000))
         failed = [
             f"{e.kind}: {e.body}"
-            for e in book.events(kinds=("agent_failed", "world_failed", "world_crashed", "entry_refused"), limit=100)
+            for e in tx.events(kinds=("agent_failed", "world_failed", "world_crashed", "entry_refused"), limit=100)
         ]
     return {
         "kills": number + 1, "while_up": ups, "acknowledged": acknowledged, "sessions": reasons,

@@ -244,14 +244,14 @@ def live(database: str, out: int, ports: dict[str, int], options: argparse.Names
             )
             nexus = Nexus(hub_kit.host(), store, settings)
             await _join(nexus, ports)
-            with nexus.ledger.change() as book:
+            with nexus.nexus_store.change() as tx:
                 for number in range(options.agents):
-                    book.register(f"agent-{number}", policies=policies(number))
+                    tx.register(f"agent-{number}", policies=policies(number))
 
             def heard(event: NexusEvent) -> None:
                 say("event", event.seq, event.kind)
 
-            nexus.ledger.listen(heard)
+            nexus.nexus_store.listen(heard)
             if not last:
                 Watched.killer = Killer(Path(database).parent, random.Random(seed), say)
             await nexus.start()
@@ -280,8 +280,8 @@ async def _watch_doubts(nexus: Nexus, say: Callable[..., None]) -> None:
     since: dict[str, float] = {}
     while True:
         await asyncio.sleep(0.2)
-        with nexus.ledger.look() as book:
-            doubtful = {str(row.id): str(row.data.get("why")) for row in book.transfers("unknown")}
+        with nexus.nexus_store.look() as tx:
+            doubtful = {str(row.id): str(row.data.get("why")) for row in tx.transfers("unknown")}
         now = time.monotonic()
         since = {transfer: since.get(transfer, now) for transfer in doubtful}
         for transfer, began in since.items():
@@ -292,26 +292,26 @@ async def _watch_doubts(nexus: Nexus, say: Callable[..., None]) -> None:
 
 async def _see_to_the_end(nexus: Nexus, say: Callable[..., None]) -> None:
     """With nothing killed any more: play on a little, settle what is in doubt, compare with the games, and stop."""
-    with nexus.ledger.look() as book:
-        done = len(book.sessions(limit=10**6))
+    with nexus.nexus_store.look() as tx:
+        done = len(tx.sessions(limit=10**6))
     began = time.monotonic()
     while True:
-        with nexus.ledger.look() as book:
-            if len(book.sessions(limit=10**6)) >= done + 5:
+        with nexus.nexus_store.look() as tx:
+            if len(tx.sessions(limit=10**6)) >= done + 5:
                 break
         if time.monotonic() - began > 60:
             say("PROBLEM", "nobody gets anywhere any more")
             break
         await asyncio.sleep(0.05)
-    with nexus.ledger.look() as book:
-        agents = [agent.id for agent in book.agents()]
+    with nexus.nexus_store.look() as tx:
+        agents = [agent.id for agent in tx.agents()]
     for agent in agents:
         nexus.pause(agent)  # nobody sets out any more
     began = time.monotonic()
     while True:
         await nexus.remote_games.settle()
-        with nexus.ledger.look() as book:
-            under_way = [row.id for row in book.transfers("prepared", "unknown")]
+        with nexus.nexus_store.look() as tx:
+            under_way = [row.id for row in tx.transfers("prepared", "unknown")]
         if not under_way:
             break
         if time.monotonic() - began > SETTLED_WITHIN:
@@ -333,11 +333,11 @@ async def _as_the_game_says(nexus: Nexus, game: str) -> list[str]:
     assert isinstance(client, GameClient)
 
     def inside() -> dict[str, tuple[str, set[str]]]:
-        with nexus.ledger.look() as book:
-            leaving = {row.agent_id for row in book.transfers("prepared")}
+        with nexus.nexus_store.look() as tx:
+            leaving = {row.agent_id for row in tx.transfers("prepared")}
             return {
-                s.id: (s.world_id, {r.item.item_id for r in book.items(s.agent_id, place="world", place_id=s.world_id)})
-                for s in book.sessions(only_open=True, limit=1000)
+                s.id: (s.world_id, {r.item.item_id for r in tx.items(s.agent_id, place="world", place_id=s.world_id)})
+                for s in tx.sessions(only_open=True, limit=1000)
                 if s.game == game and s.agent_id not in leaving
             }
 
@@ -417,12 +417,12 @@ def campaign(folder: Path, options: argparse.Namespace, kills: int, rng: random.
     finally:
         games.close()
     compared, resumed, wrong = hub_kill.compare(database, most=options.compare, rng=rng, host=far_host())
-    with Database.open(database) as opened, NexusStore(opened).look() as book:
-        reasons = Counter(str(s.reason) for s in book.sessions(limit=100_000))
-        kinds = Counter(e.kind for e in book.events(limit=1_000_000))
-        broken = [f"{e.kind}: {e.body}" for e in book.events(kinds=("agent_failed",), limit=100)]
+    with Database.open(database) as opened, NexusStore(opened).look() as tx:
+        reasons = Counter(str(s.reason) for s in tx.sessions(limit=100_000))
+        kinds = Counter(e.kind for e in tx.events(limit=1_000_000))
+        broken = [f"{e.kind}: {e.body}" for e in tx.events(kinds=("agent_failed",), limit=100)]
         errors = [
-            str(e.body.get("error"))[:200] for e in book.events(kinds=("world_crashed", "entry_refused"), limit=10_000)
+            str(e.body.get("error"))[:200] for e in tx.events(kinds=("world_crashed", "entry_refused"), limit=10_000)
         ]
         failed = Counter(error for error in errors if "was paused" not in error)  # in the end everybody is
     return {

@@ -65,13 +65,13 @@ class Place:
     def __init__(self, nexus: Nexus) -> None:
         self.nexus = nexus
         self._changed = asyncio.Event()
-        nexus.ledger.listen(lambda event: self._changed.set())
+        nexus.nexus_store.listen(lambda event: self._changed.set())
         nexus.on_step(lambda stay, step: self._changed.set())
 
     def events(self, *kinds: str, agent: str | None = None) -> list[NexusEvent]:
         """Return events so far, oldest first."""
-        with self.nexus.ledger.look() as book:
-            return book.events(agent=agent, kinds=kinds, limit=100_000)
+        with self.nexus.nexus_store.look() as tx:
+            return tx.events(agent=agent, kinds=kinds, limit=100_000)
 
     async def until(self, holds: Callable[[], object], *, seconds: float = 300.0) -> None:
         """Wait until something holds; looked at after each event and decision, and now and then in between."""
@@ -101,9 +101,9 @@ async def nexus_at(
     """Give a nexus with agents by id and their policies; stopped at the end of the block."""
     with open_store(str(path / "nexus.db")) as store:
         nexus = Nexus(host, store, Settings(**{"seed": 5, "games": games, "lobby_seconds": 0.05, **settings}))
-        with nexus.ledger.change() as book:
+        with nexus.nexus_store.change() as tx:
             for agent_id, policies in agents.items():
-                book.register(agent_id, policies=policies, persona=(personas or {}).get(agent_id, ""))
+                tx.register(agent_id, policies=policies, persona=(personas or {}).get(agent_id, ""))
         place = Place(nexus)
         if start:
             await nexus.start()

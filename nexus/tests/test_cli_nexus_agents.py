@@ -53,11 +53,11 @@ def test_agents_are_added_held_and_removed_while_no_nexus_runs(environ: dict[str
 
 def in_doubt(path: Path) -> str:
     """Put a move of Cleo's into doubt, with her sword, and return its id."""
-    with Database.open(path) as database, NexusStore(database).change() as book:
-        book.mint_item("cleo", PortableItem("sword-1", "sword", "weapon", 1, origin="far"), game="far", session="s")
-        transfer = book.prepare("cleo", "enter", game="far")
-        book.move_items("cleo", ["sword-1"], from_place="escrow", to_place="transfer", to_id=transfer)
-        book.settle(transfer, "unknown", why="The game does not answer.")
+    with Database.open(path) as database, NexusStore(database).change() as tx:
+        tx.mint_item("cleo", PortableItem("sword-1", "sword", "weapon", 1, origin="far"), game="far", session="s")
+        transfer = tx.prepare("cleo", "enter", game="far")
+        tx.move_items("cleo", ["sword-1"], from_place="escrow", to_place="transfer", to_id=transfer)
+        tx.settle(transfer, "unknown", why="The game does not answer.")
     return transfer
 
 
@@ -123,9 +123,9 @@ def test_one_talks_with_an_agent_and_reads_its_diary(environ: dict[str, str]) ->
         assert told == {"agent": "cleo", "how": "letter", "text": "cleo finds it among its messages."}
         code, sentence = refused(environ, "agents", "talk", "cleo", "x" * 2001)
         assert (code, "2000" in sentence) == (2, True)
-    with Database.open(Path(environ["WSAP_HOME"]) / "wsap.db") as database, NexusStore(database).change() as book:
+    with Database.open(Path(environ["WSAP_HOME"]) / "wsap.db") as database, NexusStore(database).change() as tx:
         for text in ("Dug a hole.", "Fell in.\n\x1b[31mOuch."):
-            book.note(DiaryWritten(agent_id="cleo", game="quarry", session_id="session-1", text=text, own_words=True))
+            tx.note(DiaryWritten(agent_id="cleo", game="quarry", session_id="session-1", text=text, own_words=True))
     # What was said and written is there whether it runs or not; the newest last, or first for a program.
     lines = nexus(environ, "agents", "talk", "cleo").splitlines()
     assert [line.partition("  ")[2] for line in lines[::2]] == ["you: Mind the cow.", "you: And the dog."]
@@ -216,52 +216,52 @@ def ledgers(tmp_path: Path) -> Any:
 SWORD = PortableItem("sword-1", "Sword", "weapon", 3, {"edge": "keen"}, "crafter")
 
 
-def live(book: Transaction) -> None:
+def live(tx: Transaction) -> None:
     """Give ada a life worth taking along."""
-    book.register("ada", name="Ada", persona="Brave.", policies={"nexus": Policy("wanderer"), "*": Policy("random")})
-    book.add_gain("ada", "crafter", "s", SkillGain("crafting", "achievement:place_table", 2, 0.3, 0.3))
-    book.add_achievement("ada", "crafter", "s", "place_table", 2)
-    book.mint_item("ada", SWORD, game="crafter", session="s")
-    book.save_memories("ada", b"\x00what she remembers")
-    book.update_agent("ada", lifetime_steps=120, playtime=12.5)
-    book.note(DiaryWritten(agent_id="ada", game="crafter", text="I built a table.", own_words=True))
-    set_goal(book, "ada", TEMPLATES["artisan"], ["crafter"])
-    set_goal(book, "ada", TEMPLATES["endurance"], ["crafter"])
+    tx.register("ada", name="Ada", persona="Brave.", policies={"nexus": Policy("wanderer"), "*": Policy("random")})
+    tx.add_gain("ada", "crafter", "s", SkillGain("crafting", "achievement:place_table", 2, 0.3, 0.3))
+    tx.add_achievement("ada", "crafter", "s", "place_table", 2)
+    tx.mint_item("ada", SWORD, game="crafter", session="s")
+    tx.save_memories("ada", b"\x00what she remembers")
+    tx.update_agent("ada", lifetime_steps=120, playtime=12.5)
+    tx.note(DiaryWritten(agent_id="ada", game="crafter", text="I built a table.", own_words=True))
+    set_goal(tx, "ada", TEMPLATES["artisan"], ["crafter"])
+    set_goal(tx, "ada", TEMPLATES["endurance"], ["crafter"])
 
 
-def told_of(book: Transaction, name: str) -> dict[str, Any]:
+def told_of(tx: Transaction, name: str) -> dict[str, Any]:
     """All that should be the same wherever an agent is."""
-    agent = book.agent(name)
+    agent = tx.agent(name)
     return {
         "name": agent.name,
         "persona": agent.persona,
         "steps": agent.lifetime_steps,
-        "skills": book.skills(name),
-        "evidence": [tuple(row)[1:] for row in book.evidence(name)],
-        "achievements": [tuple(row)[1:] for row in book.achievements(name)],
-        "mind": book.memories(name),
-        "diary": [e.body["text"] for e in book.events(agent=name, kinds=("diary",))],
-        "goals": [(p.goal, p.state) for p in pursuits(book, name)],
+        "skills": tx.skills(name),
+        "evidence": [tuple(row)[1:] for row in tx.evidence(name)],
+        "achievements": [tuple(row)[1:] for row in tx.achievements(name)],
+        "mind": tx.memories(name),
+        "diary": [e.body["text"] for e in tx.events(agent=name, kinds=("diary",))],
+        "goals": [(p.goal, p.state) for p in pursuits(tx, name)],
     }
 
 
-def escrow(ledger: NexusStore, name: str = "ada") -> list[str]:
-    with ledger.look() as book:
-        return [r.item.item_id for r in book.items(name, place="escrow")]
+def escrow(nexus_store: NexusStore, name: str = "ada") -> list[str]:
+    with nexus_store.look() as tx:
+        return [r.item.item_id for r in tx.items(name, place="escrow")]
 
 
 def test_an_import_is_the_same_agent_without_its_items(ledgers: tuple[NexusStore, NexusStore], tmp_path: Path) -> None:
     one, two = ledgers
-    with one.change() as book:
-        live(book)
-        before = told_of(book, "ada")
-        write_package(tmp_path / "f", portable.pack(book, "ada"))
-    with two.change() as book:
-        portable.import_agent(book, read_package(tmp_path / "f"), known=("wanderer", "random"))
-        assert told_of(book, "ada") == before
-        assert dict(book.agent("ada").policies) == {"nexus": Policy("wanderer"), "*": Policy("random")}
+    with one.change() as tx:
+        live(tx)
+        before = told_of(tx, "ada")
+        write_package(tmp_path / "f", portable.pack(tx, "ada"))
+    with two.change() as tx:
+        portable.import_agent(tx, read_package(tmp_path / "f"), known=("wanderer", "random"))
+        assert told_of(tx, "ada") == before
+        assert dict(tx.agent("ada").policies) == {"nexus": Policy("wanderer"), "*": Policy("random")}
         # A goal that asks for a level goes on from the level that came along; what is counted begins anew.
-        progress = {p.goal.id: p.measures()[0][0] for p in pursuits(book, "ada")}
+        progress = {p.goal.id: p.measures()[0][0] for p in pursuits(tx, "ada")}
         assert progress["endurance"] == 0
     assert (escrow(one), escrow(two)) == (["sword-1"], [])
 
@@ -270,15 +270,15 @@ def test_an_agent_that_was_removed_is_imported_under_another_id(
     ledgers: tuple[NexusStore, NexusStore], tmp_path: Path
 ) -> None:
     one, _ = ledgers
-    with one.change() as book:
-        live(book)
-        package = portable.pack(book, "ada")
-        portable.remove(book, "ada")
-    with pytest.raises(portable.ImportRefusedError), one.change() as book:
-        portable.import_agent(book, package)
-    with one.change() as book:
-        assert portable.import_agent(book, package, agent_id="again").agent_id == "again"
-        assert book.items("again") == []
+    with one.change() as tx:
+        live(tx)
+        package = portable.pack(tx, "ada")
+        portable.remove(tx, "ada")
+    with pytest.raises(portable.ImportRefusedError), one.change() as tx:
+        portable.import_agent(tx, package)
+    with one.change() as tx:
+        assert portable.import_agent(tx, package, agent_id="again").agent_id == "again"
+        assert tx.items("again") == []
     assert escrow(one) == ["sword-1"]
 
 
@@ -286,10 +286,10 @@ def test_the_items_in_the_file_of_an_agent_that_was_moved_once_are_not_let_in(
     ledgers: tuple[NexusStore, NexusStore], package: Package, tmp_path: Path
 ) -> None:
     (tmp_path / "f").write_bytes(forged(lambda d: d.update(move="a" * 32, items=[encode(SWORD)]), package))
-    with ledgers[1].change() as book:
-        portable.import_agent(book, read_package(tmp_path / "f"))
-        assert book.agent("ada").name == "Ada"
-        assert book.items("ada") == []
+    with ledgers[1].change() as tx:
+        portable.import_agent(tx, read_package(tmp_path / "f"))
+        assert tx.agent("ada").name == "Ada"
+        assert tx.items("ada") == []
 
 
 def test_who_decided_for_it_is_taken_over_only_where_that_can_do_no_harm(
@@ -302,29 +302,29 @@ def test_who_decided_for_it_is_taken_over_only_where_that_can_do_no_harm(
         "c": Policy("external"),
         "d": Policy("random"),
     }
-    with one.change() as book:
-        book.register("ada", policies=evil)
-        write_package(tmp_path / "f", portable.pack(book, "ada"))
+    with one.change() as tx:
+        tx.register("ada", policies=evil)
+        write_package(tmp_path / "f", portable.pack(tx, "ada"))
     package = read_package(tmp_path / "f")
-    with two.change() as book:
-        imported = portable.import_agent(book, package, known=("random", "llm"))
-        assert dict(book.agent("ada").policies) == {"d": Policy("random")}
+    with two.change() as tx:
+        imported = portable.import_agent(tx, package, known=("random", "llm"))
+        assert dict(tx.agent("ada").policies) == {"d": Policy("random")}
         assert imported.policies_left_out == ("a: ./evil.py:Agent", "b: llm", "c: external")
-        portable.import_agent(book, package, agent_id="trusted", trust=True)
-        assert set(book.agent("trusted").policies) == set(evil)
+        portable.import_agent(tx, package, agent_id="trusted", trust=True)
+        assert set(tx.agent("trusted").policies) == set(evil)
 
 
 def test_an_agent_on_its_way_is_not_removed(ledgers: tuple[NexusStore, NexusStore]) -> None:
     one, _ = ledgers
-    with one.change() as book:
-        live(book)
-        book.prepare("ada", "enter")
-    with pytest.raises(portable.RemovalRefusedError), one.change() as book:
-        portable.remove(book, "ada")
-    with one.look() as book:
-        assert book.agent("ada").state == "active"
-    with pytest.raises(UnknownNameError), one.look() as book:
-        portable.pack(book, "nobody")
+    with one.change() as tx:
+        live(tx)
+        tx.prepare("ada", "enter")
+    with pytest.raises(portable.RemovalRefusedError), one.change() as tx:
+        portable.remove(tx, "ada")
+    with one.look() as tx:
+        assert tx.agent("ada").state == "active"
+    with pytest.raises(UnknownNameError), one.look() as tx:
+        portable.pack(tx, "nobody")
 
 
 # --- files that are none ------------------------------------------------------------------------
@@ -341,9 +341,9 @@ def forged(change: Callable[[dict[str, Any]], None], package: Package) -> bytes:
 
 @pytest.fixture
 def package(ledgers: tuple[NexusStore, NexusStore]) -> Package:
-    with ledgers[0].change() as book:
-        live(book)
-        return portable.pack(book, "ada")
+    with ledgers[0].change() as tx:
+        live(tx)
+        return portable.pack(tx, "ada")
 
 
 @pytest.mark.parametrize(
@@ -389,11 +389,11 @@ def test_what_is_forged_inside_keeps_the_whole_agent_out(
     (tmp_path / "f").write_bytes(forged(change, package))
     found = read_package(tmp_path / "f")
     two = ledgers[1]
-    with pytest.raises(WsapError), two.change() as book:
-        portable.import_agent(book, found)
-    with two.look() as book:
-        assert book.agents() == []
-        assert book.last_seq() == 0
+    with pytest.raises(WsapError), two.change() as tx:
+        portable.import_agent(tx, found)
+    with two.look() as tx:
+        assert tx.agents() == []
+        assert tx.last_seq() == 0
 
 
 def test_a_damaged_file_is_refused_wherever_the_damage_is(package: Package, tmp_path: Path) -> None:

@@ -67,19 +67,19 @@ def test_a_copy_made_while_the_nexus_runs_is_whole_and_can_be_gone_on_with(
 
 def test_a_copy_is_of_one_moment_while_others_write(tmp_path: Path) -> None:
     with Database.open(tmp_path / "a.db") as database:
-        ledger = NexusStore(database)
-        with ledger.change() as book:
+        nexus_store = NexusStore(database)
+        with nexus_store.change() as tx:
             for _ in range(3000):
-                book.note(OtherEvent(kind="filler", data={"text": "x" * 4000}))
+                tx.note(OtherEvent(kind="filler", data={"text": "x" * 4000}))
         done = threading.Event()
 
         def write() -> None:
             number = 0
             while not done.is_set():
-                with ledger.change() as book:  # always two, or none
+                with nexus_store.change() as tx:  # always two, or none
                     number += 1
-                    book.note(OtherEvent(kind="pair", data={"number": number}))
-                    book.note(OtherEvent(kind="pair", data={"number": number}))
+                    tx.note(OtherEvent(kind="pair", data={"number": number}))
+                    tx.note(OtherEvent(kind="pair", data={"number": number}))
 
         writer = threading.Thread(target=write)
         writer.start()
@@ -91,8 +91,8 @@ def test_a_copy_is_of_one_moment_while_others_write(tmp_path: Path) -> None:
             writer.join()
         assert len(told) > 1, "it went in several parts, with writing in between"
         assert told[-1][0] == told[-1][1]
-    with Database.open(tmp_path / "b.db", read_only=True) as copied, NexusStore(copied).look() as book:
-        pairs = [e.body["number"] for e in book.events(kinds=("pair",), limit=10**6)]
+    with Database.open(tmp_path / "b.db", read_only=True) as copied, NexusStore(copied).look() as tx:
+        pairs = [e.body["number"] for e in tx.events(kinds=("pair",), limit=10**6)]
     assert pairs == [n for n in range(1, len(pairs) // 2 + 1) for _ in (1, 2)]
     assert sorted(p.name for p in tmp_path.glob("b.db*")) == ["b.db"]
 
@@ -100,8 +100,8 @@ def test_a_copy_is_of_one_moment_while_others_write(tmp_path: Path) -> None:
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[Database]:
     with Database.open(tmp_path / "a.db") as database:
-        with NexusStore(database).change() as book:
-            book.register("ada")
+        with NexusStore(database).change() as tx:
+            tx.register("ada")
         yield database
 
 
@@ -143,8 +143,8 @@ def test_what_was_there_is_kept_and_nothing_is_written_over(store: Database, tmp
     assert second is not None
     assert first != second
     for path in (first, second, tmp_path / "a.db"):
-        with Database.open(path, read_only=True) as database, NexusStore(database).look() as book:
-            assert [a.id for a in book.agents()] == ["ada"]
+        with Database.open(path, read_only=True) as database, NexusStore(database).look() as tx:
+            assert [a.id for a in tx.agents()] == ["ada"]
     assert restore(tmp_path / "b.db", tmp_path / "new.db") is None
 
 
@@ -173,7 +173,7 @@ class Past:
     def __init__(self, database: Database) -> None:
         self.clock = Clock()
         self.database = database
-        self.ledger = NexusStore(database, wall_clock=self.clock)
+        self.nexus_store = NexusStore(database, wall_clock=self.clock)
         self.repository = Repository(database, now=lambda: datetime.fromtimestamp(self.clock.now, UTC))
 
     def run(self, game: str, seat: str, status: RunStatus, body: bytes = b"{}") -> str:
@@ -187,21 +187,21 @@ class Past:
 
     def stay(self, agent: str, *, closed: bool, body: bytes = b"{}") -> str:
         name = self.run("crafter", agent, RunStatus.FINISHED if closed else RunStatus.RUNNING, body)
-        with self.ledger.change() as book:
-            world = book.add_world("crafter", agent, 1, {})
-            session = book.open_session(agent, "crafter", world.id, "body", name, EntryRequest())
-            book.note(Entered(agent_id=agent, game="crafter", session_id=session.id))
+        with self.nexus_store.change() as tx:
+            world = tx.add_world("crafter", agent, 1, {})
+            session = tx.open_session(agent, "crafter", world.id, "body", name, EntryRequest())
+            tx.note(Entered(agent_id=agent, game="crafter", session_id=session.id))
             if closed:
-                book.close_session(session.id, reason="finished", steps=3, stats={})
-                book.note(Left(agent_id=agent, game="crafter", session_id=session.id, steps=3, done={}))
+                tx.close_session(session.id, reason="finished", steps=3, stats={})
+                tx.note(Left(agent_id=agent, game="crafter", session_id=session.id, steps=3, done={}))
         return name
 
     def runs(self) -> set[str]:
         return {run.id for run in self.repository.list_runs()}
 
     def kinds(self) -> list[str]:
-        with self.ledger.look() as book:
-            return [event.kind for event in book.events(limit=10**6)]
+        with self.nexus_store.look() as tx:
+            return [event.kind for event in tx.events(limit=10**6)]
 
 
 @pytest.fixture
@@ -211,12 +211,12 @@ def past(tmp_path: Path) -> Iterator[Past]:
 
 
 def test_what_is_old_goes_and_what_is_needed_stays(past: Past) -> None:
-    with past.ledger.change() as book:
+    with past.nexus_store.change() as tx:
         for name in ("ada", "bob", "cleo"):
-            book.register(name)
-        book.add_gain("ada", "crafter", "s", SkillGain("crafting", "action:make", 1, 0.1, 0.1))
-        book.add_gain("ada", "crafter", "s", SkillGain("crafting", "action:make", 1, 0.1, 0.2))
-        book.note(DiaryWritten(agent_id="ada", text="A good day.", own_words=True))
+            tx.register(name)
+        tx.add_gain("ada", "crafter", "s", SkillGain("crafting", "action:make", 1, 0.1, 0.1))
+        tx.add_gain("ada", "crafter", "s", SkillGain("crafting", "action:make", 1, 0.1, 0.2))
+        tx.note(DiaryWritten(agent_id="ada", text="A good day.", own_words=True))
     own = past.run("crafter", "row", RunStatus.FINISHED)
     old_visit, old_stay = past.run("nexus", "ada", RunStatus.FINISHED), past.stay("ada", closed=True)
     killed_visit = past.run("nexus", "cleo", RunStatus.RUNNING)
@@ -231,10 +231,10 @@ def test_what_is_old_goes_and_what_is_needed_stays(past: Past) -> None:
     assert (done.runs, done.run_events) == (3, 9)
     assert past.runs() == {own, open_stay, open_visit, new_visit, new_stay}
     assert past.runs().isdisjoint({old_visit, old_stay, killed_visit})
-    with past.ledger.look() as book:
-        assert len(book.sessions()) == 3, "the record of every stay is kept"
-        assert book.skills("ada") == {"crafting": 0.2}
-        gains = [e.body["level"] for e in book.events(kinds=("skill_gained",))]
+    with past.nexus_store.look() as tx:
+        assert len(tx.sessions()) == 3, "the record of every stay is kept"
+        assert tx.skills("ada") == {"crafting": 0.2}
+        gains = [e.body["level"] for e in tx.events(kinds=("skill_gained",))]
     assert gains == [0.2]
     # The open stay's event is as old as those that went.
     assert sorted(past.kinds()) == sorted(
@@ -244,9 +244,9 @@ def test_what_is_old_goes_and_what_is_needed_stays(past: Past) -> None:
 
 
 def test_at_a_size_limit_the_oldest_goes_first_and_no_more_than_has_to(past: Past) -> None:
-    with past.ledger.change() as book:
-        book.register("ada")
-        book.register("bob")
+    with past.nexus_store.change() as tx:
+        tx.register("ada")
+        tx.register("bob")
     body = os.urandom(100_000)
     stays = []
     for _ in range(6):
@@ -264,12 +264,12 @@ def test_at_a_size_limit_the_oldest_goes_first_and_no_more_than_has_to(past: Pas
 
 
 def test_growth_is_measured_beside_what_is_deleted_and_says_how_long_the_room_lasts(past: Past) -> None:
-    with past.ledger.change() as book:
-        book.register("ada")
+    with past.nexus_store.change() as tx:
+        tx.register("ada")
     hours = [0.0]
     with LogWriter(past.database) as writer:
         store = Store(past.database, past.repository, writer)
-        storage = StorageWatch(store, past.ledger, LiveState(), 10**8, now=lambda: hours[0] * 3600)
+        storage = StorageWatch(store, past.nexus_store, LiveState(), 10**8, now=lambda: hours[0] * 3600)
         storage.measure()
         assert storage.report().growth is None
         for _ in range(4):
@@ -308,23 +308,23 @@ def test_status_says_in_one_sentence_how_it_grows(
 
 def test_progress_towards_a_goal_is_the_same_after_pruning(past: Past) -> None:
     goal = MetaGoal("there", "Go there three times", (Requirement("visit_game", count=3),))
-    with past.ledger.change() as book:
-        book.register("ada")
+    with past.nexus_store.change() as tx:
+        tx.register("ada")
     past.stay("ada", closed=True)
-    with past.ledger.change() as book:
-        book.note(OtherEvent(kind="before", agent_id="ada"))
-        set_goal(book, "ada", goal, ["crafter"])
+    with past.nexus_store.change() as tx:
+        tx.note(OtherEvent(kind="before", agent_id="ada"))
+        set_goal(tx, "ada", goal, ["crafter"])
     past.stay("ada", closed=True)
     past.clock.now += 100 * DAY
     past.stay("ada", closed=True)
-    with past.ledger.look() as book:
-        (before,) = pursuits(book, "ada")
-        counted = recounted(book, "ada", before)
+    with past.nexus_store.look() as tx:
+        (before,) = pursuits(tx, "ada")
+        counted = recounted(tx, "ada", before)
     assert prune(past.database, 30, now=past.clock.now).nexus_events
     assert "before" not in past.kinds()
-    with past.ledger.look() as book:
-        (after,) = pursuits(book, "ada")
-        assert recounted(book, "ada", after) == counted
+    with past.nexus_store.look() as tx:
+        (after,) = pursuits(tx, "ada")
+        assert recounted(tx, "ada", after) == counted
 
 
 @pytest.mark.slow

@@ -250,13 +250,13 @@ def test_a_game_is_given_what_a_reference_means(monkeypatch: pytest.MonkeyPatch,
 
 def test_the_nexus_keeps_no_key_of_an_agent_or_a_world(tmp_path: Path) -> None:
     with Database.open(tmp_path / "wsap.db") as database:
-        ledger = NexusStore(database)
-        with ledger.change() as book:
-            agent, new = book.register("anna", policies={"*": Policy("llm", options(SECRET))})
-            world = book.add_world("echo", "anna", 7, {"api_key": SECRET, "length": 7})
+        nexus_store = NexusStore(database)
+        with nexus_store.change() as tx:
+            agent, new = tx.register("anna", policies={"*": Policy("llm", options(SECRET))})
+            world = tx.add_world("echo", "anna", 7, {"api_key": SECRET, "length": 7})
         assert new
-        with ledger.look() as book:
-            kept = book.agent("anna").policies["*"].options
+        with nexus_store.look() as tx:
+            kept = tx.agent("anna").policies["*"].options
     assert kept["mcp.env"] == agent.policies["*"].options["mcp.env"] == {"LAKE_KEY": f"env:{PREFIX}MCP_ENV_LAKE_KEY"}
     assert world.options == {"api_key": f"env:{PREFIX}API_KEY", "length": 7}
     assert [path.name for path in tmp_path.iterdir() if SECRET.encode() in path.read_bytes()] == []

@@ -44,12 +44,12 @@ CHECKS = (Path(__file__).parent / "dashboard_checks.js").read_text(encoding="utf
 
 def prepare(nexus: Nexus) -> None:
     """Register the agents: one that goes on and on, one with a model, and one that rests."""
-    with nexus.ledger.change() as book:
+    with nexus.nexus_store.change() as tx:
         model = Policy("llm", {"model": "talker/it"})
         still = {"nexus": Policy("external")}
-        book.register("ann", name=EVIL, persona=EVIL, policies={**still, "*": Policy("steady")})
-        book.register("mia", name="Mia", policies={**still, "*": model})
-        book.register("ben", name="Ben", policies={**still, "*": Policy("steady")})
+        tx.register("ann", name=EVIL, persona=EVIL, policies={**still, "*": Policy("steady")})
+        tx.register("mia", name="Mia", policies={**still, "*": model})
+        tx.register("ben", name="Ben", policies={**still, "*": Policy("steady")})
 
 
 @dataclass
@@ -337,8 +337,8 @@ def test_doing_something_asks_for_the_token_once_and_keeps_it_out_of_every_addre
     served = scene.served
 
     def state() -> str:
-        with served.nexus.ledger.look() as book:
-            return book.agent("ann").state
+        with served.nexus.nexus_store.look() as tx:
+            return tx.agent("ann").state
 
     seen.go("agent/ann")
     button = seen.page.locator(".page > .buttons").get_by_role("button", name="Pause")
@@ -365,9 +365,9 @@ def test_doing_something_asks_for_the_token_once_and_keeps_it_out_of_every_addre
     seen.page.locator("textarea#persona").fill("Calm, and fond of mirrors.")
     seen.page.get_by_role("button", name="Save").click()
     seen.wait("document.querySelector('.prose')?.textContent === 'Calm, and fond of mirrors.'")
-    with served.nexus.ledger.change() as book:
-        assert book.agent("ann").persona == "Calm, and fond of mirrors."
-        book.update_agent("ann", persona=EVIL)
+    with served.nexus.nexus_store.change() as tx:
+        assert tx.agent("ann").persona == "Calm, and fond of mirrors."
+        tx.update_agent("ann", persona=EVIL)
     assert not any(served.token in url for url in asked)
     assert seen.page.context.cookies() == []
     assert seen.page.evaluate("localStorage.length") == 0
@@ -398,9 +398,9 @@ def test_a_person_settles_a_move_in_doubt(opened: Callable[..., Seen], scene: Sc
     served = scene.served
 
     def doubt() -> None:
-        with served.nexus.ledger.change() as book:
-            transfer = book.prepare("ben", "enter", game=EVIL)
-            book.settle(transfer, "unknown", why="It does not answer.")
+        with served.nexus.nexus_store.change() as tx:
+            transfer = tx.prepare("ben", "enter", game=EVIL)
+            tx.settle(transfer, "unknown", why="It does not answer.")
 
     served.do(doubt)
     seen = opened()
@@ -417,8 +417,8 @@ def test_a_person_settles_a_move_in_doubt(opened: Callable[..., Seen], scene: Sc
 
 def _transfers_of(served: Any) -> list[Any]:
     # Any: the kit's nexus, and rows.
-    with served.nexus.ledger.look() as book:
-        return [row for row in book.transfers("unknown", "cancelled") if row.data.get("why") == "It does not answer."]
+    with served.nexus.nexus_store.look() as tx:
+        return [row for row in tx.transfers("unknown", "cancelled") if row.data.get("why") == "It does not answer."]
 
 
 def test_a_person_talks_with_an_agent(opened: Callable[..., Seen], scene: Scene) -> None:
@@ -464,8 +464,8 @@ def test_the_page_goes_on_by_itself_when_the_nexus_is_started_again(
         served.start()
         seen.wait("document.querySelector('.live.live')")
         seen.wait("document.querySelector('.feed').textContent.includes('The nexus stopped')")
-        with served.nexus.ledger.change() as book:
-            number = book.note(AchievementEarned(agent_id="ben", game="hall", name="came_back"))
+        with served.nexus.nexus_store.change() as tx:
+            number = tx.note(AchievementEarned(agent_id="ben", game="hall", name="came_back"))
         seen.wait("document.querySelector('.feed').textContent.includes('came back')")
         numbers = seen.page.evaluate("[...document.querySelectorAll('.feed li')].map((n) => Number(n.dataset.seq))")
         assert numbers == sorted(set(numbers), reverse=True), "each event once, newest first"
@@ -526,8 +526,8 @@ def test_fifty_thousand_events_scroll_smoothly_and_hold_no_more_of_the_page(
         assert seen.check("nodes") < nodes + 300 < 1500
         passed = EVENTS - max(seen.check("rows"))
         assert passed > 400, "more than is held in memory went by"
-        with served.nexus.ledger.change() as book:
-            newest = book.note(AchievementEarned(agent_id="ben", game="hall", name="meanwhile"))
+        with served.nexus.nexus_store.change() as tx:
+            newest = tx.note(AchievementEarned(agent_id="ben", game="hall", name="meanwhile"))
         seen.page.get_by_role("button", name="Show new events").wait_for()
         seen.page.locator(".list").focus()
         seen.page.keyboard.press("End")
@@ -552,8 +552,8 @@ def test_live_events_do_not_pile_up_on_a_page_that_stays_open(opened: Callable[.
     seen = opened()
     seen.go("")
     for part in range(4):
-        with scene.served.nexus.ledger.change() as book:
+        with scene.served.nexus.nexus_store.change() as tx:
             for number in range(60):
-                book.note(AchievementEarned(agent_id="ben", game="hall", name=f"deed {part}-{number}"))
+                tx.note(AchievementEarned(agent_id="ben", game="hall", name=f"deed {part}-{number}"))
     seen.wait("document.querySelector('.feed').textContent.includes('deed 3-59')")
     assert seen.page.locator(".feed li").count() <= 60

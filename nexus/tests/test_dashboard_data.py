@@ -27,11 +27,11 @@ from wsap_nexus.store.records import NewRun
 
 def prepare(nexus: Nexus) -> None:
     """Register two agents that stay where they are put."""
-    with nexus.ledger.change() as book:
+    with nexus.nexus_store.change() as tx:
         for agent_id in ("ann", "ben"):
-            book.register(agent_id, name=EVIL[:70], policies={"nexus": Policy("external"), "*": Policy("steady")})
+            tx.register(agent_id, name=EVIL[:70], policies={"nexus": Policy("external"), "*": Policy("steady")})
         mind = Policy("llm", {"model": "talker/it", "memory": "fulltext"})
-        book.register("ned", policies={"nexus": Policy("external"), "*": mind})
+        tx.register("ned", policies={"nexus": Policy("external"), "*": mind})
 
 
 @pytest.fixture(scope="module")
@@ -109,7 +109,7 @@ def test_a_form_of_another_page_changes_nothing(served: Served) -> None:
 def test_an_agents_own_token_opens_nothing_here(served: Served) -> None:
     from wsap_nexus.http.auth import Tokens
 
-    token = served.do(lambda: Tokens(served.nexus.ledger, served.token).issue("ann"))
+    token = served.do(lambda: Tokens(served.nexus.nexus_store, served.token).issue("ann"))
     own = {"Authorization": f"Bearer {token}"}
     assert served.ask("/dashboard/data/overview", headers=own)[0] == 403
     assert served.ask("/dashboard/agents/ben/recall", method="POST", body={}, headers=own)[0] == 403
@@ -186,8 +186,8 @@ def test_a_page_is_never_larger_than_it_may_be(served: Served, query: str) -> No
 
 def test_pages_of_the_log_hold_every_event_once_whichever_way_they_are_turned(served: Served) -> None:
     send(served, "ben", "echo", 2)
-    with served.nexus.ledger.look() as book:
-        everything = [event.seq for event in book.events(limit=100_000)]
+    with served.nexus.nexus_store.look() as tx:
+        everything = [event.seq for event in tx.events(limit=100_000)]
 
     def page(query: str) -> list[int]:
         found = served.read(f"/dashboard/data/events?limit=7&{query}")["events"]
@@ -251,8 +251,8 @@ def events_from(served: Served, last: str | None, count: int) -> list[int]:
 
 
 def test_a_stream_goes_on_where_it_was_lost(served: Served) -> None:
-    with served.nexus.ledger.change() as book:
-        numbers = [book.note(OtherEvent(kind="test", agent_id="ann", data={"number": number})) for number in range(20)]
+    with served.nexus.nexus_store.change() as tx:
+        numbers = [tx.note(OtherEvent(kind="test", agent_id="ann", data={"number": number})) for number in range(20)]
     first = events_from(served, str(numbers[0] - 1), 8)
     rest = events_from(served, str(first[-1]), 12)
     assert [n for n in first + rest if n in numbers] == (first + rest)
@@ -260,10 +260,10 @@ def test_a_stream_goes_on_where_it_was_lost(served: Served) -> None:
 
 
 def test_a_page_that_was_away_too_long_is_told_to_look_anew(served: Served) -> None:
-    with served.nexus.ledger.change() as book:
+    with served.nexus.nexus_store.change() as tx:
         for number in range(1100):
-            book.note(OtherEvent(kind="test", data={"number": number}))
-        newest = book.last_seq()
+            tx.note(OtherEvent(kind="test", data={"number": number}))
+        newest = tx.last_seq()
     request = urllib.request.Request(served.url + "dashboard/live", headers={"Last-Event-ID": "1"})
     with urllib.request.urlopen(request, timeout=300) as answer:
         lines = [answer.readline().decode() for _ in range(3)]
@@ -317,8 +317,8 @@ def test_looking_at_crafter_does_not_change_what_happens_in_it(tmp_path: Path) -
         looked = 0
         with open_store(str(folder / "wsap.db")) as store:
             nexus = Nexus(host(), store, Settings(seed=5, snapshot_every=0))
-            with nexus.ledger.change() as book:
-                book.register("ann", policies={"nexus": Policy("external"), "*": Policy("crafter-survivor")})
+            with nexus.nexus_store.change() as tx:
+                tx.register("ann", policies={"nexus": Policy("external"), "*": Policy("crafter-survivor")})
             frames = Frames(nexus, clock=iter(range(10**6)).__next__)
             await nexus.start()
             try:

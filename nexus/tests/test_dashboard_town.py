@@ -36,10 +36,10 @@ class Scene:
 
 
 def prepare(nexus: Nexus) -> None:
-    with nexus.ledger.change() as book:
+    with nexus.nexus_store.change() as tx:
         for agent in ("ada", "bob"):
             decides = {"nexus": Policy("external"), "*": Policy("tossim-player")}
-            book.register(agent, name=agent.title(), policies=decides)
+            tx.register(agent, name=agent.title(), policies=decides)
 
 
 @pytest.fixture(scope="module")

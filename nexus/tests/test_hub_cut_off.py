@@ -54,10 +54,10 @@ def test_runs_that_were_cut_off_are_settled_and_others_are_left_as_they_are(tmp_
         kept["of an older version"] = begun(nexus, "echo", of_nexus=False)
         nexus.store.writer.append(kept["of an older version"], "start", "{}")
         nexus.store.repository.set_status(kept["open"], RunStatus.RUNNING)
-        with nexus.ledger.change() as book:
-            world = book.add_world("echo", None, 1, {})
-            closed = book.open_session("bob", "echo", world.id, "body", kept["closed"], EntryRequest())
-            book.close_session(closed.id, reason="kicked", steps=0, stats={})
+        with nexus.nexus_store.change() as tx:
+            world = tx.add_world("echo", None, 1, {})
+            closed = tx.open_session("bob", "echo", world.id, "body", kept["closed"], EntryRequest())
+            tx.close_session(closed.id, reason="kicked", steps=0, stats={})
 
     def look(nexus: Nexus) -> None:
         status = {what: nexus.store.repository.get_run(run).status for what, run in kept.items() if what in known}

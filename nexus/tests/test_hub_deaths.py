@@ -47,9 +47,9 @@ async def with_a_sleeper(path: Path, *, checked: bool = True) -> Any:
     async with nexus_at(path, {"ida": {"*": EXTERNAL}}, host=host_with(), games=("crafter",)) as place:
         await place.nexus.enter("ida", "crafter", EntryRequest())
         await leave(place.nexus, Action("noop"), Action("jack_out", {"mode": "dormant"}))
-        with place.nexus.ledger.change() as book:
-            assert [b.avatar.state for b in book.avatars("ida")] == [AvatarState.DORMANT]
-            book.update_agent("ida", lifetime_steps=book.agent("ida").lifetime_steps + LONG)
+        with place.nexus.nexus_store.change() as tx:
+            assert [b.avatar.state for b in tx.avatars("ida")] == [AvatarState.DORMANT]
+            tx.update_agent("ida", lifetime_steps=tx.agent("ida").lifetime_steps + LONG)
         yield place
     assert not checked or hub_checks.problems(place.nexus.store.database, settled=True) == []
 
@@ -63,8 +63,8 @@ async def leave(nexus: Nexus, *actions: Action) -> SessionRecord:
 
 
 def body_of(place: Place) -> Any:
-    with place.nexus.ledger.look() as book:
-        (body,) = book.avatars("ida")
+    with place.nexus.nexus_store.look() as tx:
+        (body,) = tx.avatars("ida")
     return body
 
 
@@ -74,11 +74,11 @@ def test_who_comes_back_to_a_body_that_died_asleep_is_told_and_stays_in_the_nexu
             with pytest.raises(DiedAsleepError, match=r"avatar-1 died .*new_world \(lose_inventory") as refused:
                 await place.nexus.enter("ida", "crafter", EntryRequest())
             assert (refused.value.code, refused.value.http_status) == ("DIED_ASLEEP", 409)
-            with place.nexus.ledger.look() as book:
-                assert book.agent("ida").place == "nexus"
-                assert len(book.sessions(agent_id="ida")) == 1
-                assert book.open_transfers() == []
-                assert book.has_state(body_of(place).world_id)
+            with place.nexus.nexus_store.look() as tx:
+                assert tx.agent("ida").place == "nexus"
+                assert len(tx.sessions(agent_id="ida")) == 1
+                assert tx.open_transfers() == []
+                assert tx.has_state(body_of(place).world_id)
             assert body_of(place).avatar.state is AvatarState.DESTROYED
             (died,) = place.events("died")
             assert (died.agent_id, died.session_id) == ("ida", None)
@@ -117,8 +117,8 @@ def test_it_decides_to_begin_anew_in_another_body(tmp_path: Path) -> None:
             dead = body_of(place).world_id
             stay = await place.nexus.enter("ida", "crafter", EntryRequest())
             assert stay.session.world_id != dead
-            with place.nexus.ledger.look() as book:
-                states = {b.world_id: b.avatar.state for b in book.avatars("ida")}
+            with place.nexus.nexus_store.look() as tx:
+                states = {b.world_id: b.avatar.state for b in tx.avatars("ida")}
             assert states == {dead: AvatarState.DESTROYED, stay.session.world_id: AvatarState.BOUND}
 
     play(scene)
@@ -139,12 +139,12 @@ def test_who_said_how_to_live_again_before_going_is_not_asked(tmp_path: Path) ->
 def test_what_it_brought_along_is_still_in_its_keeping(tmp_path: Path) -> None:
     async def scene() -> None:
         async with with_a_sleeper(tmp_path) as place:
-            with place.nexus.ledger.change() as book:
-                book.mint_item("ida", PortableItem("gem-1", "Gem", "material", 3), game="crafter", session="")
+            with place.nexus.nexus_store.change() as tx:
+                tx.mint_item("ida", PortableItem("gem-1", "Gem", "material", 3), game="crafter", session="")
             with pytest.raises(DiedAsleepError):
                 await place.nexus.enter("ida", "crafter", EntryRequest())
-            with place.nexus.ledger.look() as book:
-                assert [r.item.item_id for r in book.items("ida", place="escrow")] == ["gem-1"]
+            with place.nexus.nexus_store.look() as tx:
+                assert [r.item.item_id for r in tx.items("ida", place="escrow")] == ["gem-1"]
 
     play(scene)
 
@@ -190,8 +190,8 @@ def mortal(tmp_path: Path) -> Iterator[Any]:
     game = replace(hub_kit.QUARRY, factory=NoWayBack)
     with open_store(str(tmp_path / "nexus.db")) as store:
         nexus = Nexus(hub_kit.host(quarry=game), store, Settings(games=("quarry",)))
-        with nexus.ledger.change() as book:
-            book.register("ida", policies={"*": EXTERNAL})
+        with nexus.nexus_store.change() as tx:
+            tx.register("ida", policies={"*": EXTERNAL})
         yield nexus
         assert hub_checks.problems(store.database, settled=True) == []
 
@@ -206,8 +206,8 @@ def test_a_world_whose_dead_can_not_live_again_is_not_kept(mortal: Nexus) -> Non
         asleep = await leave(mortal, Action("jack_out", {"mode": "dormant"}))
         with pytest.raises(DiedAsleepError, match="can't live again"):
             await mortal.enter("ida", "quarry", EntryRequest())
-        with mortal.ledger.look() as book:
-            assert [book.has_state(s.world_id) for s in (session, asleep)] == [False, False]
+        with mortal.nexus_store.look() as tx:
+            assert [tx.has_state(s.world_id) for s in (session, asleep)] == [False, False]
         with pytest.raises(UsageError, match="no more"):
             await mortal.enter("ida", "quarry", EntryRequest(avatar=asleep.world_id))
         await mortal.stop()
@@ -226,14 +226,14 @@ def test_a_world_with_only_a_dead_body_is_forgotten_when_it_is_old(
             # A world that somebody sleeps in is kept, however old.
             await place.nexus.enter("ida", "crafter", EntryRequest())
             asleep = await leave(place.nexus, Action("jack_out", {"mode": "dormant"}))
-            with place.nexus.ledger.look() as book:
-                (dead,) = [b.world_id for b in book.avatars("ida") if b.avatar.state is AvatarState.DESTROYED]
+            with place.nexus.nexus_store.look() as tx:
+                (dead,) = [b.world_id for b in tx.avatars("ida") if b.avatar.state is AvatarState.DESTROYED]
             database, now = place.nexus.store.database, time.time() + days_later * 86_400
             assert measure(database, 30, now=now).worlds == (0 if kept else 1)
             assert prune(database, 30, now=now).worlds == (0 if kept else 1)
-            with place.nexus.ledger.look() as book:
-                assert (book.has_state(dead), book.has_state(asleep.world_id)) == (kept, True)
-                assert book.world(dead).id == dead
+            with place.nexus.nexus_store.look() as tx:
+                assert (tx.has_state(dead), tx.has_state(asleep.world_id)) == (kept, True)
+                assert tx.world(dead).id == dead
             if not kept:
                 with pytest.raises(UsageError, match="no more"):
                     await place.nexus.enter("ida", "crafter", EntryRequest(avatar=dead))

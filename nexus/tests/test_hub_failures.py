@@ -44,7 +44,7 @@ class Field:
         self.nexus = Nexus(PluginHost.discovered(), store, Settings(**own))
         self.events: list[NexusEvent] = []
         self._heard = asyncio.Event()
-        self.nexus.ledger.listen(self._hear)
+        self.nexus.nexus_store.listen(self._hear)
         self.nexus.on_step(lambda stay, step: self._heard.set())
 
     def _hear(self, event: NexusEvent) -> None:
@@ -52,10 +52,10 @@ class Field:
         self._heard.set()
 
     def register(self, *agents: str) -> None:
-        with self.nexus.ledger.change() as book:
+        with self.nexus.nexus_store.change() as tx:
             for agent in agents:
                 policies = {"nexus": Policy("external"), "*": Policy(f"{self.file}:Obedient")}
-                book.register(agent, policies={**policies, "crafter": Policy(f"{self.file}:Walker")})
+                tx.register(agent, policies={**policies, "crafter": Policy(f"{self.file}:Walker")})
 
     def say(self, word: str) -> None:
         """Have all agents do that from now on."""
@@ -77,8 +77,8 @@ class Field:
 
     async def closed(self, session: SessionRecord) -> SessionRecord:
         def look() -> SessionRecord | None:
-            with self.nexus.ledger.look() as book:
-                found = book.session(session.id)
+            with self.nexus.nexus_store.look() as tx:
+                found = tx.session(session.id)
             return found if found.closed else None
 
         found: SessionRecord = await self.until(look)
@@ -105,14 +105,14 @@ def live(folder: Path, test: Callable[[Field], Awaitable[None]], **settings: Any
 
 
 def give(field: Field, agent: str, item_id: str) -> None:
-    with field.nexus.ledger.change() as book:
+    with field.nexus.nexus_store.change() as tx:
         item = PortableItem(item_id, "Sword", "weapon", 3, {}, "crafter")
-        book.mint_item(agent, item, game="crafter", session="")
+        tx.mint_item(agent, item, game="crafter", session="")
 
 
 def places(field: Field, agent: str) -> dict[str, str]:
-    with field.nexus.ledger.look() as book:
-        return {record.item.item_id: record.place for record in book.items(agent)}
+    with field.nexus.nexus_store.look() as tx:
+        return {record.item.item_id: record.place for record in tx.items(agent)}
 
 
 @anywhere
@@ -123,13 +123,13 @@ def test_an_agent_whose_world_fails_is_back_in_the_nexus_with_its_body_suspended
         closed = await field.closed(stay.session)
         assert closed.reason == "world_failed"
         assert "something it forgot" in str(closed.stats["error"])
-        with field.nexus.ledger.look() as book:
-            agent = book.agent("ada")
-            (body,) = book.avatars("ada", "unruly")
+        with field.nexus.nexus_store.look() as tx:
+            agent = tx.agent("ada")
+            (body,) = tx.avatars("ada", "unruly")
             assert (agent.place, agent.session_id, agent.state) == ("nexus", None, "active")
             assert body.avatar.state is AvatarState.SUSPENDED
-            assert not book.transfers("prepared")
-            assert book.world(closed.world_id).failures == 1
+            assert not tx.transfers("prepared")
+            assert tx.world(closed.world_id).failures == 1
             assert agent.lifetime_steps == closed.steps
         (told,) = field.happened("world_crashed", "ada")
         assert told.body["kept"] is True
@@ -141,8 +141,8 @@ def test_an_agent_whose_world_fails_is_back_in_the_nexus_with_its_body_suspended
 
 def test_a_crash_in_mid_play_is_told_as_one_wherever_it_is_told(tmp_path: Path) -> None:
     async def test(field: Field) -> None:
-        with field.nexus.ledger.change() as book:
-            book.update_agent("ada", name="Ada")
+        with field.nexus.nexus_store.change() as tx:
+            tx.update_agent("ada", name="Ada")
         stay = await field.enter("ada", "unruly", EntryRequest(steps=100_000))
         field.say("raise")
         closed = await field.closed(stay.session)
@@ -154,8 +154,8 @@ def test_a_crash_in_mid_play_is_told_as_one_wherever_it_is_told(tmp_path: Path) 
         names = Names({"ada": "Ada"})
         assert crash.sentence(names).startswith("unruly crashed during Ada's session: ")
         assert left.sentence(names) == f"Ada left unruly after {count(closed.steps, 'decision')}: the world failed"
-        with field.nexus.ledger.look() as book:
-            (told,) = news(book, "ada")
+        with field.nexus.nexus_store.look() as tx:
+            (told,) = news(tx, "ada")
         assert told.description.startswith("unruly crashed during your session: ")
         for text in (entry.text, told.description, crash.sentence(names), left.sentence(names)):
             assert "world_failed" not in text
@@ -224,7 +224,7 @@ def test_a_game_that_fails_too_often_is_offline_until_somebody_puts_it_online(tm
 def test_failures_longer_ago_than_the_window_do_not_count(tmp_path: Path) -> None:
     async def test(field: Field) -> None:
         now = 1_000_000.0
-        field.nexus.ledger.wall_clock = lambda: now
+        field.nexus.nexus_store.wall_clock = lambda: now
         for _ in range(5):
             assert not field.nexus.breaker.count("unruly", "unruly-000001", UsageError("oops"))
             now += 400.0
@@ -260,8 +260,8 @@ def test_a_game_that_hangs_is_left_behind(tmp_path: Path) -> None:
             await until_at_it(tmp_path)
             await let_time_pass(field.nexus.placement.pool)
         assert (await field.closed(stay.session)).reason == "world_failed"
-        with field.nexus.ledger.look() as book:
-            assert book.agent("ada").place == "nexus"
+        with field.nexus.nexus_store.look() as tx:
+            assert tx.agent("ada").place == "nexus"
 
     live(tmp_path, test, workers=1)
 
@@ -272,8 +272,8 @@ def test_when_a_game_is_taken_offline_those_in_its_other_worlds_come_home_in_ord
         field.nexus.set_game_status("unruly", "maintenance", "new version")
         closed = await field.closed(stay.session)
         assert closed.reason == "game_offline"
-        with field.nexus.ledger.look() as book:
-            (body,) = book.avatars("ada", "unruly")
+        with field.nexus.nexus_store.look() as tx:
+            (body,) = tx.avatars("ada", "unruly")
             assert body.avatar.state is AvatarState.SUSPENDED
         with pytest.raises(GameUnavailableError, match="maintenance: new version"):
             await field.enter("ada", "unruly")
@@ -312,14 +312,14 @@ def test_things_stay_in_a_failed_world_that_is_kept_and_come_out_of_it_later(tmp
 def test_things_come_back_from_a_failed_world_that_is_no_more(tmp_path: Path) -> None:
     async def test(field: Field) -> None:
         stay = await field.enter("ada", "unsaved")
-        with field.nexus.ledger.change() as book:
-            book.mint_item("ada", PortableItem("gem-1", "Gem", "material"), game="unsaved", session=stay.session.id)
-            book.move_item("ada", "gem-1", from_place="escrow", to_place="world", to_id=stay.session.world_id)
+        with field.nexus.nexus_store.change() as tx:
+            tx.mint_item("ada", PortableItem("gem-1", "Gem", "material"), game="unsaved", session=stay.session.id)
+            tx.move_item("ada", "gem-1", from_place="escrow", to_place="world", to_id=stay.session.world_id)
         field.say("raise")
         await field.closed(stay.session)
         assert places(field, "ada") == {"gem-1": "escrow"}
-        with field.nexus.ledger.look() as book:
-            (body,) = book.avatars("ada", "unsaved")
+        with field.nexus.nexus_store.look() as tx:
+            (body,) = tx.avatars("ada", "unsaved")
             assert body.avatar.state is AvatarState.DESTROYED
 
     live(tmp_path, test, pace=200)
@@ -332,8 +332,8 @@ def test_an_agent_that_fails_is_paused_where_it_is_and_goes_on_when_it_is_resume
         field.say("fail")
         (told,) = await field.until(lambda: field.happened("agent_failed", "ada"))
         assert "no model answers" in told.body["error"]
-        with field.nexus.ledger.look() as book:
-            agent = book.agent("ada")
+        with field.nexus.nexus_store.look() as tx:
+            agent = tx.agent("ada")
             assert (agent.state, agent.session_id) == ("paused", stay.session.id)
         assert field.nexus.game_info("unruly").status == "available"
         field.say("go")
@@ -347,9 +347,9 @@ def test_an_agent_that_fails_is_paused_where_it_is_and_goes_on_when_it_is_resume
 
 async def duel(field: Field) -> list[SessionRecord]:
     """Sit two agents down at a matrix game; dan does what the file says."""
-    with field.nexus.ledger.change() as book:
+    with field.nexus.nexus_store.change() as tx:
         for agent, who in (("cleo", f"{field.file}:Steady"), ("dan", f"{field.file}:Moody")):
-            book.register(agent, policies={"nexus": Policy("external"), "*": Policy(who)})
+            tx.register(agent, policies={"nexus": Policy("external"), "*": Policy(who)})
     field.say("cooperate")
     stays = await asyncio.gather(*(field.enter(agent, "matrix") for agent in ("cleo", "dan")))
     return [stay.session for stay in stays]
@@ -363,8 +363,8 @@ def test_where_one_of_two_agents_fails_the_other_waits_and_both_go_on_when_it_is
         sessions = await duel(field)
         field.say("fail")
         await field.until(lambda: field.happened("agent_failed", "dan"))
-        with field.nexus.ledger.look() as book:
-            assert (book.agent("cleo").state, book.agent("dan").state) == ("active", "paused")
+        with field.nexus.nexus_store.look() as tx:
+            assert (tx.agent("cleo").state, tx.agent("dan").state) == ("active", "paused")
         field.say("cooperate")
         await field.until(lambda: field.happened("resumed", "cleo"))
         field.nexus.resume("dan")
@@ -381,9 +381,9 @@ def test_where_an_agent_cannot_even_stand_still_everybody_comes_home(tmp_path: P
         field.say("refuse")
         closed = [await field.closed(session) for session in sessions]
         assert {session.reason for session in closed} == {"failed"}
-        with field.nexus.ledger.look() as book:
-            assert (book.agent("cleo").state, book.agent("dan").state) == ("active", "paused")
-            assert {book.agent(agent).place for agent in ("cleo", "dan")} == {"nexus"}
+        with field.nexus.nexus_store.look() as tx:
+            assert (tx.agent("cleo").state, tx.agent("dan").state) == ("active", "paused")
+            assert {tx.agent(agent).place for agent in ("cleo", "dan")} == {"nexus"}
         assert field.nexus.game_info("matrix").status == "available"
         assert not field.happened("game_failed")
 
@@ -401,9 +401,9 @@ def test_an_agent_that_failed_can_be_fetched_home_though_nobody_plays(tmp_path: 
         )
         closed = await field.nexus.exit("ada")
         assert (closed.id, closed.reason) == (stay.session.id, "kicked")
-        with field.nexus.ledger.look() as book:
-            (body,) = book.avatars("ada", "unruly")
-            assert (book.agent("ada").place, body.avatar.state) == ("nexus", AvatarState.SUSPENDED)
+        with field.nexus.nexus_store.look() as tx:
+            (body,) = tx.avatars("ada", "unruly")
+            assert (tx.agent("ada").place, body.avatar.state) == ("nexus", AvatarState.SUSPENDED)
 
     live(tmp_path, test, pace=200)
 

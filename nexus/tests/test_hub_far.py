@@ -253,13 +253,13 @@ def nexus_with(folder: Path, game: Process, **settings: Any) -> Iterator[Served]
 
 
 def give(served: Served, agent: str) -> None:
-    with served.nexus.ledger.change() as book:
-        book.mint_item(agent, ITEM, game="crafter", session="before")
+    with served.nexus.nexus_store.change() as tx:
+        tx.mint_item(agent, ITEM, game="crafter", session="before")
 
 
 def where(served: Served, agent: str) -> dict[str, str]:
-    with served.nexus.ledger.look() as book:
-        return {record.item.item_id: record.place for record in book.items(agent)}
+    with served.nexus.nexus_store.look() as tx:
+        return {record.item.item_id: record.place for record in tx.items(agent)}
 
 
 def test_an_agent_notices_nothing_when_its_game_is_started_anew(
@@ -285,9 +285,9 @@ def test_bodies_are_known_by_the_name_that_the_game_has_here(tmp_path: Path, gam
     with nexus_with(tmp_path, game) as served, served.register("eve") as eve:
         arrived = eve.post("/nexus/transit/enter", json={"agent_id": "eve", "game": "far-quarry"}).json()
         eve.post(f"{arrived['bridge_url']}/jack-out", json={})
-        with served.nexus.ledger.look() as book:
-            assert [body.avatar.game_id for body in book.avatars("eve", "far-quarry")] == ["far-quarry"]
-            assert book.avatars("eve", "quarry") == []
+        with served.nexus.nexus_store.look() as tx:
+            assert [body.avatar.game_id for body in tx.avatars("eve", "far-quarry")] == ["far-quarry"]
+            assert tx.avatars("eve", "quarry") == []
 
 
 def test_agents_come_home_from_a_game_that_cannot_bring_its_worlds_back_and_it_is_offline(tmp_path: Path) -> None:
@@ -302,9 +302,9 @@ def test_agents_come_home_from_a_game_that_cannot_bring_its_worlds_back_and_it_i
         refused = eve.post(f"{arrived['bridge_url']}/act", json={"name": "dig"})
         assert refused.status_code >= 400, refused.text
         served.in_loop(until(lambda: where(served, "eve") == {"rope-1": "escrow"}, served))
-        with served.nexus.ledger.look() as book:
-            (session,) = book.sessions(agent_id="eve")
-            told = book.events(kinds=("world_crashed",), limit=10)[0].body
+        with served.nexus.nexus_store.look() as tx:
+            (session,) = tx.sessions(agent_id="eve")
+            told = tx.events(kinds=("world_crashed",), limit=10)[0].body
         assert session.reason == "world_failed"
         assert "no snapshots and no seeds" in told["error"]
         assert served.nexus.breaker.of("far-quarry").status == "offline"
@@ -314,7 +314,7 @@ async def until(holds: Callable[[], bool], served: Served) -> None:
     """Wait for events of the nexus until something holds."""
     changed = asyncio.Event()
     loop = asyncio.get_running_loop()
-    stop = served.nexus.ledger.listen(lambda _: loop.call_soon_threadsafe(changed.set))
+    stop = served.nexus.nexus_store.listen(lambda _: loop.call_soon_threadsafe(changed.set))
     try:
         while not holds():
             await asyncio.wait_for(changed.wait(), PATIENCE)
@@ -329,10 +329,10 @@ def in_the_middle(served: Served) -> Callable[[], Awaitable[str]]:
     async def cut() -> str:
         nexus = served.nexus
         spec = nexus.remote_games.specs()["far-quarry"]
-        with nexus.ledger.change() as book:
-            way = prepare_enter(book, "eve", spec, EntryRequest())
-            record = book.add_world(spec.name, "eve", derive_seed(7, "way"), {})
-            book.send_to(way.transfer_id, record.id)
+        with nexus.nexus_store.change() as tx:
+            way = prepare_enter(tx, "eve", spec, EntryRequest())
+            record = tx.add_world(spec.name, "eve", derive_seed(7, "way"), {})
+            tx.send_to(way.transfer_id, record.id)
         world = nexus.remote_games.world(spec, record)
         await world.begin(record.seed)
         body = await world.create_avatar("eve", AvatarSpec("Eve"))
@@ -386,9 +386,9 @@ def test_a_person_settles_a_move_that_stays_in_doubt(tmp_path: Path, game: Proce
         # The world was made for this way alone, and is no more: what arrived there is lost.
         assert (settled["outcome"], settled["items"], settled["place"]) == (outcome, ["rope-1"], place)
         assert where(served, "eve") == {"rope-1": place}
-        with served.nexus.ledger.look() as book:
-            (event,) = book.events(kinds=("transfer_settled",), limit=10)
-            assert book.transfers("prepared", "unknown") == []
+        with served.nexus.nexus_store.look() as tx:
+            (event,) = tx.events(kinds=("transfer_settled",), limit=10)
+            assert tx.transfers("prepared", "unknown") == []
         assert (event.agent_id, event.game, event.body["outcome"]) == ("eve", "far-quarry", outcome)
         assert problem(owner.post(path, json={"outcome": outcome})) == (409, "TRANSIT_REFUSED")
         assert served.in_loop(served.nexus.remote_games.settle()) == 0
@@ -397,8 +397,8 @@ def test_a_person_settles_a_move_that_stays_in_doubt(tmp_path: Path, game: Proce
 def test_what_a_game_says_after_a_person_has_decided_changes_nothing(tmp_path: Path, game: Process) -> None:
     with doubt(tmp_path, game) as served, served.client() as owner:
         elsewhere = served.nexus.remote_games
-        with served.nexus.ledger.look() as book:
-            (row,) = book.transfers("unknown")
+        with served.nexus.nexus_store.look() as tx:
+            (row,) = tx.transfers("unknown")
         owner.post("/nexus/agents/eve/settle", json={"outcome": "arrived"})
 
         async def late() -> None:

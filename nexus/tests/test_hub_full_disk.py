@@ -134,9 +134,9 @@ def test_a_transit_that_could_not_be_written_is_made_up_for(tmp_path: Path, leav
                 await nexus.exit("ida")
                 await nexus.enter("ida", "echo", EntryRequest())
             await place.until(lambda: "ida" in nexus.live.sessions)
-            with nexus.ledger.look() as book:
-                assert book.open_transfers() == []
-                assert len(book.sessions(agent_id="ida")) == (2 if leave else 1)
+            with nexus.nexus_store.look() as tx:
+                assert tx.open_transfers() == []
+                assert len(tx.sessions(agent_id="ida")) == (2 if leave else 1)
 
     asyncio.run(scene())
 

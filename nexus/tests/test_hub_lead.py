@@ -111,8 +111,8 @@ def test_whoever_plays_as_an_agent_in_another_process_holds_off_the_nexus_until_
             await nexus.stop()
 
         asyncio.run(lead())
-        with NexusStore(store.database).look() as book:
-            assert [(session.run_id, session.reason) for session in book.sessions(agent_id="luna")] == [
+        with NexusStore(store.database).look() as tx:
+            assert [(session.run_id, session.reason) for session in tx.sessions(agent_id="luna")] == [
                 (run, "interrupted")
             ]
 
@@ -162,9 +162,9 @@ def test_who_lost_the_lock_to_another_writes_nothing_more(server: str) -> None:
         second.acquire()
         with (
             pytest.raises(LockLostError, match="Another nexus leads the database") as lost,
-            NexusStore(old).change() as book,
+            NexusStore(old).change() as tx,
         ):
-            book.register("late")
+            tx.register("late")
         assert (lost.value.code, lost.value.exit_code) == ("LEAD_LOST", 6)
         with pytest.raises(LockLostError):
             Repository(old).create_run(NewRun(game="echo", agent="random", seed=2))
@@ -175,9 +175,9 @@ def test_who_lost_the_lock_to_another_writes_nothing_more(server: str) -> None:
         writer.close()
         with pytest.raises(LockLostError):
             first.check()
-        with NexusStore(new).change() as book:
-            assert book.agents() == []
-            book.register("timely")
+        with NexusStore(new).change() as tx:
+            assert tx.agents() == []
+            tx.register("timely")
         assert list(Repository(new).read_events(run.id)) == []
         second.release()
         first.release()
@@ -188,13 +188,13 @@ def test_a_lock_that_nobody_else_took_is_taken_again(server: str) -> None:
         first = instance_lock(database)
         first.acquire()
         interrupt(server)
-        with NexusStore(database).change() as book:
-            book.next_number("proof")
+        with NexusStore(database).change() as tx:
+            tx.next_number("proof")
         first.check()
         assert other(server).startswith("NEXUS_RUNNING")
         first.check()
-        with NexusStore(database).change() as book:
-            book.next_number("proof")
+        with NexusStore(database).change() as tx:
+            tx.next_number("proof")
         first.release()
         assert other(server) == "leads"
 
@@ -216,8 +216,8 @@ def test_who_takes_over_waits_for_what_is_being_written(server: str) -> None:
         first, second = instance_lock(old), instance_lock(new)
         first.acquire()
         taking = threading.Thread(target=second.acquire)
-        with NexusStore(old).change() as book:
-            book.next_number("proof")
+        with NexusStore(old).change() as tx:
+            tx.next_number("proof")
             interrupt(server)
             taking.start()
             waits = text("SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'")
@@ -260,13 +260,13 @@ def test_a_nexus_that_lost_the_lead_stops_serving_and_says_so_without_a_word_in_
             interrupt(server)
             second = instance_lock(new)
             await asyncio.to_thread(second.acquire)
-            with NexusStore(new).look() as book:
-                before = book.last_seq()
+            with NexusStore(new).look() as tx:
+                before = tx.last_seq()
             clock.tick.set()
             with pytest.raises(LockLostError):
                 await asyncio.wait_for(serving, 300)
-            with NexusStore(new).look() as book:
-                assert book.last_seq() == before
+            with NexusStore(new).look() as tx:
+                assert tx.last_seq() == before
             second.release()
 
     asyncio.run(scene())

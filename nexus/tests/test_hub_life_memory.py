@@ -31,77 +31,77 @@ class Minded:
 
 
 @pytest.fixture
-def ledger(tmp_path: Path) -> Iterator[NexusStore]:
+def nexus_store(tmp_path: Path) -> Iterator[NexusStore]:
     with Database.open(str(tmp_path / "a.db")) as database:
         found = NexusStore(database)
-        with found.change() as book:
-            book.register("ida")
+        with found.change() as tx:
+            tx.register("ida")
         yield found
 
 
-def read(ledger: NexusStore, agent_id: str) -> SavedMemories:
-    with ledger.look() as book:
-        return SavedMemories.from_bytes(book.memories(agent_id))
+def read(nexus_store: NexusStore, agent_id: str) -> SavedMemories:
+    with nexus_store.look() as tx:
+        return SavedMemories.from_bytes(tx.memories(agent_id))
 
 
-def live(ledger: NexusStore, plan: SeatPlan, memory: object, *notes: str) -> AgentMemories:
+def live(nexus_store: NexusStore, plan: SeatPlan, memory: object, *notes: str) -> AgentMemories:
     """Begin a run, note something, and keep it as leaving does."""
-    minds = AgentMemories(lambda agent_id: read(ledger, agent_id), {"ida": "ida"})
+    minds = AgentMemories(lambda agent_id: read(nexus_store, agent_id), {"ida": "ida"})
     minds.begin(plan, Minded(memory))
     for note in notes:
         memory.note(note, world="echo")  # type: ignore[attr-defined]
     kept = minds.remembered("ida")
     assert kept is not None
-    with ledger.change() as book:
-        book.save_memories("ida", kept)
+    with nexus_store.change() as tx:
+        tx.save_memories("ida", kept)
     return minds
 
 
-def test_each_kind_of_memory_is_kept_beside_the_others(ledger: NexusStore) -> None:
-    live(ledger, TEXT, fulltext(Context()), "walls are hard")
-    live(ledger, FACTS, FactsMemory(), "doors open")
+def test_each_kind_of_memory_is_kept_beside_the_others(nexus_store: NexusStore) -> None:
+    live(nexus_store, TEXT, fulltext(Context()), "walls are hard")
+    live(nexus_store, FACTS, FactsMemory(), "doors open")
     again, facts = fulltext(Context()), FactsMemory()
-    live(ledger, TEXT, again)
-    live(ledger, FACTS, facts)
+    live(nexus_store, TEXT, again)
+    live(nexus_store, FACTS, facts)
     assert [found.text for found in again.browse()] == ["(echo, run 1) walls are hard"]
     assert any("doors open" in found.text for found in facts.recall("doors", budget=100))
-    assert read(ledger, "ida").lives == 4
+    assert read(nexus_store, "ida").lives == 4
 
 
-def test_things_say_in_which_of_the_agents_runs_they_were(ledger: NexusStore) -> None:
+def test_things_say_in_which_of_the_agents_runs_they_were(nexus_store: NexusStore) -> None:
     for number in range(3):
-        live(ledger, TEXT, fulltext(Context()), f"thing {number}")
+        live(nexus_store, TEXT, fulltext(Context()), f"thing {number}")
     memory = fulltext(Context())
-    live(ledger, TEXT, memory)
+    live(nexus_store, TEXT, memory)
     assert [(found.text, found.run) for found in memory.browse()][::-1] == [
         (f"(echo, run {number + 1}) thing {number}", f"run {number + 1}") for number in range(3)
     ]
 
 
-def test_an_agent_without_a_memory_has_nothing_to_keep(ledger: NexusStore) -> None:
-    minds = AgentMemories(lambda agent_id: read(ledger, agent_id), {"ida": "ida"})
+def test_an_agent_without_a_memory_has_nothing_to_keep(nexus_store: NexusStore) -> None:
+    minds = AgentMemories(lambda agent_id: read(nexus_store, agent_id), {"ida": "ida"})
     minds.begin(TEXT, object())
     assert minds.remembered("ida") is None
     assert minds.remembered_by("ida") is None
     assert minds.remembered_by("udo") is None
 
 
-def test_a_seat_that_nobody_of_the_nexus_takes_remembers_nothing_of_an_agent(ledger: NexusStore) -> None:
-    live(ledger, TEXT, fulltext(Context()), "a secret")
-    minds = AgentMemories(lambda agent_id: read(ledger, agent_id), {"ida": "ida"})
+def test_a_seat_that_nobody_of_the_nexus_takes_remembers_nothing_of_an_agent(nexus_store: NexusStore) -> None:
+    live(nexus_store, TEXT, fulltext(Context()), "a secret")
+    minds = AgentMemories(lambda agent_id: read(nexus_store, agent_id), {"ida": "ida"})
     filler = fulltext(Context())
     minds.begin(SeatPlan("column", "llm", {"memory": "fulltext"}), Minded(filler))
     assert not filler.browse()
 
 
-def test_a_mind_that_cannot_be_taken_in_is_told_and_stays_as_it_is(ledger: NexusStore) -> None:
-    live(ledger, TEXT, fulltext(Context()), "walls are hard")
-    before = read(ledger, "ida")
+def test_a_mind_that_cannot_be_taken_in_is_told_and_stays_as_it_is(nexus_store: NexusStore) -> None:
+    live(nexus_store, TEXT, fulltext(Context()), "walls are hard")
+    before = read(nexus_store, "ida")
     other = SeatPlan("ida", "llm", {"memory": "fulltext"})
-    minds = AgentMemories(lambda agent_id: read(ledger, agent_id), {"ida": "ida"})
+    minds = AgentMemories(lambda agent_id: read(nexus_store, agent_id), {"ida": "ida"})
     with pytest.raises(UsageError, match="can't be taken in by its memory"):
         minds.begin(other, Minded(FactsMemory()))
-    assert read(ledger, "ida") == before
+    assert read(nexus_store, "ida") == before
 
 
 @pytest.mark.parametrize("data", [b"", b"[]", b'{"version": 1, "lives": "x", "memories": {}}', b"\xff\x00"])

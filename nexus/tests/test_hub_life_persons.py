@@ -27,42 +27,42 @@ HOST = host_with()
 
 
 @pytest.fixture
-def ledger(tmp_path: Path) -> Iterator[NexusStore]:
+def nexus_store(tmp_path: Path) -> Iterator[NexusStore]:
     with Database.open(str(tmp_path / "a.db")) as database:
         found = NexusStore(database, wall_clock=lambda: 1_000_000.0)
-        with found.change() as book:
-            book.register("ida", persona="You are Ida.")
+        with found.change() as tx:
+            tx.register("ida", persona="You are Ida.")
         yield found
 
 
 # --- who it is, and who decides -----------------------------------------------------------------------
 
 
-def test_a_persona_is_edited_and_what_it_was_is_in_the_log(ledger: NexusStore) -> None:
-    with ledger.change() as book:
-        assert set_persona(book, "ida", " You are Ida, a sailor. ").persona == "You are Ida, a sailor."
-        set_persona(book, "ida", "You are Ida, a sailor.")
-        (event,) = book.events(kinds=("persona_changed",))
+def test_a_persona_is_edited_and_what_it_was_is_in_the_log(nexus_store: NexusStore) -> None:
+    with nexus_store.change() as tx:
+        assert set_persona(tx, "ida", " You are Ida, a sailor. ").persona == "You are Ida, a sailor."
+        set_persona(tx, "ida", "You are Ida, a sailor.")
+        (event,) = tx.events(kinds=("persona_changed",))
         assert event.body["before"] == "You are Ida."
         with pytest.raises(UsageError, match="at most"):
-            set_persona(book, "ida", "x" * (LONGEST + 1))
+            set_persona(tx, "ida", "x" * (LONGEST + 1))
         with pytest.raises(UnknownNameError):
-            set_persona(book, "nobody", "x")
+            set_persona(tx, "nobody", "x")
 
 
-def test_who_decides_is_set_for_a_game_for_the_nexus_and_for_everywhere_else(ledger: NexusStore) -> None:
-    with ledger.change() as book:
-        set_policy(book, "ida", "crafter", Policy("random"), HOST)
-        set_policy(book, "ida", "nexus", Policy("wanderer", {"curiosity": 0.5}), HOST)
-        agent = set_policy(book, "ida", "*", EXTERNAL, HOST)
+def test_who_decides_is_set_for_a_game_for_the_nexus_and_for_everywhere_else(nexus_store: NexusStore) -> None:
+    with nexus_store.change() as tx:
+        set_policy(tx, "ida", "crafter", Policy("random"), HOST)
+        set_policy(tx, "ida", "nexus", Policy("wanderer", {"curiosity": 0.5}), HOST)
+        agent = set_policy(tx, "ida", "*", EXTERNAL, HOST)
         assert [agent.policy(game) for game in ("crafter", "nexus", "echo")] == [
             Policy("random"),
             Policy("wanderer", {"curiosity": 0.5}),
             EXTERNAL,
         ]
-        agent = set_policy(book, "ida", "crafter", None, HOST)
+        agent = set_policy(tx, "ida", "crafter", None, HOST)
         assert agent.policy("crafter") == EXTERNAL
-        assert [e.game for e in book.events(kinds=("policy_changed",))] == ["crafter", "nexus", "*", "crafter"]
+        assert [e.game for e in tx.events(kinds=("policy_changed",))] == ["crafter", "nexus", "*", "crafter"]
 
 
 @pytest.mark.parametrize(
@@ -70,28 +70,28 @@ def test_who_decides_is_set_for_a_game_for_the_nexus_and_for_everywhere_else(led
     [("atlantis", Policy("random"), "atlantis"), ("crafter", Policy("nobody-such"), "nobody-such")],
 )
 def test_a_game_or_a_decider_that_there_is_not_is_refused(
-    ledger: NexusStore, game: str, policy: Policy, what: str
+    nexus_store: NexusStore, game: str, policy: Policy, what: str
 ) -> None:
-    with ledger.change() as book, pytest.raises(UnknownNameError, match=what):
-        set_policy(book, "ida", game, policy, HOST)
+    with nexus_store.change() as tx, pytest.raises(UnknownNameError, match=what):
+        set_policy(tx, "ida", game, policy, HOST)
 
 
-def test_a_model_is_set_for_a_game_and_the_other_options_stay(ledger: NexusStore) -> None:
-    with ledger.change() as book:
-        set_policy(book, "ida", "*", Policy("llm", {"model": "scripted/a", "memory": "fulltext"}), HOST)
-        agent = set_model(book, "ida", "crafter", "scripted/b", HOST)
+def test_a_model_is_set_for_a_game_and_the_other_options_stay(nexus_store: NexusStore) -> None:
+    with nexus_store.change() as tx:
+        set_policy(tx, "ida", "*", Policy("llm", {"model": "scripted/a", "memory": "fulltext"}), HOST)
+        agent = set_model(tx, "ida", "crafter", "scripted/b", HOST)
         assert agent.policy("crafter") == Policy("llm", {"model": "scripted/b", "memory": "fulltext"})
         assert agent.policy("echo") == Policy("llm", {"model": "scripted/a", "memory": "fulltext"})
         with pytest.raises(UnknownNameError):
-            set_model(book, "ida", "crafter", "nowhere/x", HOST)
+            set_model(tx, "ida", "crafter", "nowhere/x", HOST)
 
 
-def test_keys_are_not_kept_in_a_policy(ledger: NexusStore) -> None:
-    with ledger.change() as book:
+def test_keys_are_not_kept_in_a_policy(nexus_store: NexusStore) -> None:
+    with nexus_store.change() as tx:
         options = {"model": "scripted/a", "model.api_key": "sk-123456789"}
-        set_policy(book, "ida", "*", Policy("llm", options), HOST)
-        assert "sk-123456789" not in str(book.agent("ida").policies)
-        assert "sk-123456789" not in str(book.events())
+        set_policy(tx, "ida", "*", Policy("llm", options), HOST)
+        assert "sk-123456789" not in str(tx.agent("ida").policies)
+        assert "sk-123456789" not in str(tx.events())
 
 
 def test_a_persona_goes_to_models_unless_they_have_one_and_is_never_taken_for_a_files_name() -> None:
@@ -135,22 +135,22 @@ def test_where_there_is_more_to_learn_comes_before_where_there_is_nothing() -> N
     assert order([*suggestions(worlds, infos, skills={})]) == ["a", "b"]
 
 
-def test_goals_lead_where_they_are_still_to_be_done(ledger: NexusStore) -> None:
-    with ledger.change() as book:
-        book.note(Entered(agent_id="ida", game="x", session_id="s"))
-        set_goal(book, "ida", own_goal("both", "", "visit_game", games="a,b"), ("a", "b"))
-        book.note(Entered(agent_id="ida", game="a", session_id="s"))
-        advance(book, "ida")
-        held = pursuits(book, "ida", "active")
+def test_goals_lead_where_they_are_still_to_be_done(nexus_store: NexusStore) -> None:
+    with nexus_store.change() as tx:
+        tx.note(Entered(agent_id="ida", game="x", session_id="s"))
+        set_goal(tx, "ida", own_goal("both", "", "visit_game", games="a,b"), ("a", "b"))
+        tx.note(Entered(agent_id="ida", game="a", session_id="s"))
+        advance(tx, "ida")
+        held = pursuits(tx, "ida", "active")
     worlds = [entry("a", 1, bodies=("avatar-1 (dormant)",)), entry("b", 1)]
     found = suggestions(worlds, [game("a"), game("b")], skills={}, pursuits=held)
     assert order([*found]) == ["b", "a"]
     assert found[0].reasons == ("your goal 'both' leads there",)
 
 
-def test_a_goal_of_a_skill_leads_where_it_grows(ledger: NexusStore) -> None:
-    with ledger.change() as book:
-        held = [set_goal(book, "ida", TEMPLATES["artisan"], ("a", "b"))]
+def test_a_goal_of_a_skill_leads_where_it_grows(nexus_store: NexusStore) -> None:
+    with nexus_store.change() as tx:
+        held = [set_goal(tx, "ida", TEMPLATES["artisan"], ("a", "b"))]
     infos = [game("a", "combat"), game("b", "crafting")]
     found = suggestions([entry("a", 1), entry("b", 1)], infos, skills={}, pursuits=held)
     assert found[0].game == "b"
@@ -209,8 +209,8 @@ def test_who_died_is_told_how_to_live_again_and_does_so_on_request(tmp_path: Pat
             entered = place.events("entered")[-1]
             assert (entered.body["respawned"], entered.body["avatar"]) == (True, stay.session.avatar_id)
             await place.until_events("left", 2)
-            with place.nexus.ledger.look() as book:
-                first, second = book.sessions(agent_id="ida")[::-1]
+            with place.nexus.nexus_store.look() as tx:
+                first, second = tx.sessions(agent_id="ida")[::-1]
                 assert first.world_id == second.world_id
                 assert second.steps == 3
 
@@ -220,8 +220,8 @@ def test_who_died_is_told_how_to_live_again_and_does_so_on_request(tmp_path: Pat
 def test_a_nexus_that_was_never_started_can_be_asked_about_its_agents(tmp_path: Path) -> None:
     with open_store(str(tmp_path / "nexus.db")) as store:
         nexus = Nexus(HOST, store, Settings(games=("echo",)))
-        with nexus.ledger.change() as book:
-            book.register("ida")
+        with nexus.nexus_store.change() as tx:
+            tx.register("ida")
         assert nexus.diary("ida") == []
         with pytest.raises(UnknownNameError):
             nexus.diary("nobody")

@@ -46,9 +46,9 @@ class Still:
 def nexus(tmp_path: Path) -> Iterator[Nexus]:
     with open_store(str(tmp_path / "nexus.db")) as store:
         nexus = Nexus(host_with(), store, Settings(games=("crafter", "echo")))
-        with nexus.ledger.change() as book:
+        with nexus.nexus_store.change() as tx:
             for agent_id in ("ida", "udo"):
-                book.register(agent_id, policies={"*": EXTERNAL})
+                tx.register(agent_id, policies={"*": EXTERNAL})
         yield nexus
 
 
@@ -182,10 +182,10 @@ def test_messages_are_shown_until_they_were_acted_upon(nexus: Nexus) -> None:
 
 def test_a_team_hears_what_is_for_it_and_nobody_else_does(nexus: Nexus) -> None:
     assert act(nexus, "tell_team", text="psst") == (False, "You are in no team.")
-    with nexus.ledger.change() as book:
-        book.register("eva", policies={"*": EXTERNAL})
+    with nexus.nexus_store.change() as tx:
+        tx.register("eva", policies={"*": EXTERNAL})
         for agent_id in ("ida", "eva"):
-            messages.set_team(book, agent_id, "reds")
+            messages.set_team(tx, agent_id, "reds")
     assert act(nexus, "tell_team", text="psst") == (True, "1 will hear it.")
     assert [m.content for m in NexusAdapter(nexus.agent_context, "eva").observe().messages] == ["psst"]
     assert not NexusAdapter(nexus.agent_context, "udo").observe().messages
@@ -217,8 +217,8 @@ def test_nobody_can_bury_another_in_messages(nexus: Nexus) -> None:
 
 def test_what_was_said_stands_in_no_event_that_everybody_can_read(nexus: Nexus) -> None:
     act(nexus, "tell", "udo", to="ida", text="a secret")
-    with nexus.ledger.look() as book:
-        (event,) = book.events(kinds=("message_sent",))
+    with nexus.nexus_store.look() as tx:
+        (event,) = tx.events(kinds=("message_sent",))
     assert (event.agent_id, event.body) == ("udo", {"form": "direct", "recipients": 1, "to": "ida"})
 
 

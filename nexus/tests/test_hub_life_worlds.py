@@ -100,8 +100,8 @@ def test_exit_game_leaves_by_choice_without_a_step_of_the_game_and_goes_straight
             first, second = place.events("left")
             assert (first.game, first.body["reason"], first.body["steps"]) == ("echo", "exit_game", 2)
             assert (second.game, second.body["reason"]) == ("crafter", "exit_game")
-            with place.nexus.ledger.look() as book:
-                closed = book.session(str(first.session_id))
+            with place.nexus.nexus_store.look() as tx:
+                closed = tx.session(str(first.session_id))
                 assert closed.stats["exit_reason"] == "I want to see a world"
                 assert closed.stats["destination"] == "crafter"
             run = Repository(place.nexus.store.database)
@@ -201,9 +201,9 @@ def test_goals_that_were_brought_along_are_shown_and_never_measured(tmp_path: Pa
             # What is recorded is enough to go through it again, goals included.
             store = place.nexus.store
             store.writer.flush()
-            with place.nexus.ledger.look() as book:
-                session = book.session(str(left.session_id))
-                record = book.world(session.world_id)
+            with place.nexus.nexus_store.look() as tx:
+                session = tx.session(str(left.session_id))
+                record = tx.world(session.world_id)
             start = next(iter(store.repository.read_events(session.run_id, kinds=("start",))))
             spec = place.nexus.specs()["echo"]
             venue = KeptVenue(LocalWorld(spec, record.seed, {}), seed=record.seed, start=start.body)
@@ -242,8 +242,8 @@ def test_a_whisper_is_heard_once_at_the_next_decision_and_is_in_the_log(tmp_path
             run = Repository(place.nexus.store.database)
             (logged,) = run.read_events(stay.session.run_id, kinds=("whisper",))
             assert [text for _, text in logged.data["texts"]] == ["look behind you"]
-            with place.nexus.ledger.look() as book:
-                assert not inbox(book, "w5")
+            with place.nexus.nexus_store.look() as tx:
+                assert not inbox(tx, "w5")
 
     asyncio.run(test())
 
@@ -322,8 +322,8 @@ def test_what_an_agent_lived_through_in_one_world_it_remembers_in_the_next_and_i
             await place.until(written)
             assert entries[0].text == "Dear diary, zanzibar."
             assert entries[0].own_words
-            with place.nexus.ledger.look() as book:
-                kept = SavedMemories.from_bytes(book.memories("w7"))
+            with place.nexus.nexus_store.look() as tx:
+                kept = SavedMemories.from_bytes(tx.memories("w7"))
             assert list(kept.memories) == ["fulltext"]
             assert kept.lives >= 3
             memory = fulltext(Context())
@@ -360,10 +360,10 @@ def test_a_stay_begins_with_what_is_recorded_of_the_mind_and_not_with_what_it_ha
         with open_store(str(tmp_path / "nexus.db")) as store:
             events = list(store.repository.read_events(stay.session.run_id, kinds=("mind",)))
             assert len(events) == 1  # recorded when the stay began, and never again
-            with NexusStore(store.database).change() as book:
+            with NexusStore(store.database).change() as tx:
                 # Somebody changes the mind while the nexus is down.
-                kept = SavedMemories.from_bytes(book.memories("w8"))
-                book.save_memories("w8", SavedMemories(kept.lives + 5, kept.memories).to_bytes())
+                kept = SavedMemories.from_bytes(tx.memories("w8"))
+                tx.save_memories("w8", SavedMemories(kept.lives + 5, kept.memories).to_bytes())
             return dict(events[0].data)
 
     first = asyncio.run(live())
@@ -479,8 +479,8 @@ def test_an_agent_whose_model_can_not_be_understood_is_paused_with_the_cause(tmp
             (event,) = await place.until_events("agent_failed")
             assert event.body["code"] == "FORCED_DECISIONS"
             assert "The last 10 decisions of seat 'w13' were forced" in event.body["error"]
-            with place.nexus.ledger.look() as book:
-                assert book.agent("w13").state == "paused"
+            with place.nexus.nexus_store.look() as tx:
+                assert tx.agent("w13").state == "paused"
 
     asyncio.run(test())
 
@@ -508,8 +508,8 @@ def test_agents_wake_each_other_and_a_message_is_read_once(tmp_path: Path) -> No
         waits = Policy("roving", {"acts": json.dumps([["wait_for_game", {"timeout": 600}]])})
         async with nexus_at(tmp_path, {"w14": {"nexus": waits}}, host=host_with(ROVER)) as place:
             await place.until(lambda: SEEN.get("w14"))
-            with place.nexus.ledger.change() as book:
-                agent, _ = book.register("w13", policies={"nexus": sends})
+            with place.nexus.nexus_store.change() as tx:
+                agent, _ = tx.register("w13", policies={"nexus": sends})
             place.nexus.start_agent(agent)
             await place.until(lambda: len(SEEN["w14"]) >= 2)  # long before the 600 s are over
             (heard,) = SEEN["w14"][1].messages

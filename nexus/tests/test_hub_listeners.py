@@ -103,13 +103,13 @@ def live(folder: Path, host: PluginHost, test: Callable[[Nexus], Awaitable[None]
 
 
 def note(nexus: Nexus, *kinds: str) -> list[int]:
-    with nexus.ledger.change() as book:
-        return [book.note(OtherEvent(kind=kind)) for kind in kinds]
+    with nexus.nexus_store.change() as tx:
+        return [tx.note(OtherEvent(kind=kind)) for kind in kinds]
 
 
 def all_events(folder: Path, after: int = 0) -> list[NexusEvent]:
-    with Database.open(folder / "nexus.db") as database, NexusStore(database).look() as book:
-        return book.events(after=after, limit=10_000)
+    with Database.open(folder / "nexus.db") as database, NexusStore(database).look() as tx:
+        return tx.events(after=after, limit=10_000)
 
 
 def test_a_listener_gets_every_event_once_in_order_across_a_restart(tmp_path: Path) -> None:
@@ -118,8 +118,8 @@ def test_a_listener_gets_every_event_once_in_order_across_a_restart(tmp_path: Pa
     async def busy(nexus: Nexus) -> None:
         for number in range(250):
             note(nexus, "deed", f"deed-{number}")
-        with nexus.ledger.change() as book:
-            book.register("ada", policies={"nexus": Policy("external")})
+        with nexus.nexus_store.change() as tx:
+            tx.register("ada", policies={"nexus": Policy("external")})
 
     live(tmp_path, host_with(mine=first), busy)
     live(tmp_path, host_with(mine=second), busy)
@@ -164,8 +164,8 @@ def test_a_listener_is_told_only_of_the_kinds_that_it_wants(tmp_path: Path) -> N
 
     async def busy(nexus: Nexus) -> None:
         note(nexus, "deed", "other", "deed")
-        with nexus.ledger.change() as book:
-            book.note(Died(agent_id="ada", game="crafter", death_cause="fall"))
+        with nexus.nexus_store.change() as tx:
+            tx.note(Died(agent_id="ada", game="crafter", death_cause="fall"))
         await some.until(lambda: len(some.told) == 3)
 
     live(tmp_path, host, busy)
@@ -214,12 +214,12 @@ def test_one_that_takes_too_long_goes_on_with_the_next_event(tmp_path: Path) -> 
 
     async def run() -> None:
         with Database.open(tmp_path / "nexus.db") as database:
-            ledger = NexusStore(database)
-            delivery = Delivery(ledger, "stuck", stuck.on_event, seconds=0.001,
+            nexus_store = NexusStore(database)
+            delivery = Delivery(nexus_store, "stuck", stuck.on_event, seconds=0.001,
                                 on_failure=lambda name, error: failed.append(f"{name}: {error}"))  # fmt: skip
             delivery.start()
-            with ledger.change() as book:
-                numbers = [book.note(OtherEvent(kind="deed")) for _ in range(3)]
+            with nexus_store.change() as tx:
+                numbers = [tx.note(OtherEvent(kind="deed")) for _ in range(3)]
             await stuck.until(lambda: stuck.numbers == numbers)
             await delivery.aclose(60)
             assert delivery.delivered == numbers[-1]
@@ -262,14 +262,14 @@ def test_of_several_at_a_time_what_was_cut_off_is_told_again(tmp_path: Path) -> 
 
     async def run() -> None:
         with Database.open(tmp_path / "nexus.db") as database:
-            ledger = NexusStore(database)
+            nexus_store = NexusStore(database)
 
             async def deliver(whole: int) -> None:
-                delivery = Delivery(ledger, "several", on_event, at_once=3, seconds=None)
+                delivery = Delivery(nexus_store, "several", on_event, at_once=3, seconds=None)
                 delivery.start()
-                with ledger.change() as book:
+                with nexus_store.change() as tx:
                     for _ in range(3):
-                        book.note(OtherEvent(kind="deed"))
+                        tx.note(OtherEvent(kind="deed"))
                 await fresh.until(lambda: len(done) >= whole)
                 await delivery.aclose()
 
@@ -309,8 +309,8 @@ async def main():
         nexus = Nexus(host, store, Settings(workers=0))
         await nexus.start()
         for number in range(int(sys.argv[3])):
-            with nexus.ledger.change() as book:
-                book.note(OtherEvent(kind="deed"))
+            with nexus.nexus_store.change() as tx:
+                tx.note(OtherEvent(kind="deed"))
             if number % 7 == 0:
                 await asyncio.sleep(0)
         if sys.argv[3] != "0":
@@ -352,15 +352,15 @@ def test_a_diary_that_a_kill_prevented_is_written_at_the_next_start(tmp_path: Pa
         return [event for event in all_events(tmp_path) if isinstance(event, DiaryWritten)]
 
     async def play(nexus: Nexus) -> None:
-        with nexus.ledger.change() as book:
-            book.register("ada", policies=policies)
+        with nexus.nexus_store.change() as tx:
+            tx.register("ada", policies=policies)
         await nexus.enter("ada", "echo", EntryRequest(steps=3))
         await nexus.await_exit("ada")
         await until_written(nexus)
 
     async def until_written(nexus: Nexus) -> None:
         fresh = Listening()
-        stop = nexus.ledger.listen(lambda event: fresh.fresh.set())
+        stop = nexus.nexus_store.listen(lambda event: fresh.fresh.set())
         await fresh.until(diary)
         stop()
 

@@ -88,11 +88,11 @@ async def looked_after(path: Path) -> AsyncIterator[Kept]:
     days = Days()
     with open_store(str(path / "nexus.db")) as store:
         nexus = Nexus(host_with(), store, Settings(seed=5, games=("echo",)), clock=days)
-        nexus.ledger.wall_clock = days.wall_clock
-        with nexus.ledger.change() as book:
-            book.register("ida", policies={"*": EXTERNAL})
+        nexus.nexus_store.wall_clock = days.wall_clock
+        with nexus.nexus_store.change() as tx:
+            tx.register("ida", policies={"*": EXTERNAL})
         await nexus.start()
-        keeping = asyncio.create_task(look_after(nexus.ledger, nexus.clock, KEEP))
+        keeping = asyncio.create_task(look_after(nexus.nexus_store, nexus.clock, KEEP))
         try:
             yield Kept(nexus, days)
         finally:
@@ -118,8 +118,8 @@ def test_each_day_what_has_become_too_old_is_forgotten_and_nothing_else(tmp_path
             assert pruned.body["runs"] >= 1
             assert pruned.time == place.days.wall
             assert place.events("entered", "left") == []
-            with place.nexus.ledger.look() as book:
-                assert [session.reason for session in book.sessions(agent_id="ida")] == ["kicked"]
+            with place.nexus.nexus_store.look() as tx:
+                assert [session.reason for session in tx.sessions(agent_id="ida")] == ["kicked"]
 
     asyncio.run(scene())
 

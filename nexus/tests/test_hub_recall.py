@@ -70,8 +70,8 @@ async def play_out(place: Place, agent: str, choice: str) -> list[float]:
 
 
 def seats_of(place: Place, agent: str) -> tuple[str, str | None]:
-    with place.nexus.ledger.look() as book:
-        found = book.agent(agent)
+    with place.nexus.nexus_store.look() as tx:
+        found = tx.agent(agent)
     return found.place, found.session_id
 
 
@@ -90,8 +90,8 @@ def test_one_that_is_to_decide_comes_home_at_once_and_the_other_plays_on(tmp_pat
         # Before the game is over ann is somewhere else, and stays there when it is.
         stay = await place.nexus.enter("ann", "echo", EntryRequest())
         assert await play_out(place, "bob", "defect") == [5.0] * (ROUNDS - 2)
-        with place.nexus.ledger.look() as book:
-            bob = book.sessions(agent_id="bob")[0]
+        with place.nexus.nexus_store.look() as tx:
+            bob = tx.sessions(agent_id="bob")[0]
         assert (bob.reason, bob.steps, bob.stats["reward"]) == ("finished", ROUNDS, 5.0 * (ROUNDS - 1))
         assert place.nexus.live.sessions["ann"] is stay
         assert (await act(place, "ann", "wait")).observation.step == 1
@@ -174,9 +174,9 @@ def test_a_game_that_was_left_goes_on_as_it_was_after_the_nexus_was_stopped_and_
         await place.nexus.enter("ann", "echo", EntryRequest())
         assert await play_out(place, "bob", "cooperate") == [3.0] * (ROUNDS - 4)
         assert "ann" in place.nexus.live.sessions
-        with place.nexus.ledger.look() as book:
-            bob = book.sessions(agent_id="bob")[0]
-            (ann,) = [s for s in book.sessions(agent_id="ann") if s.game == "matrix"]
+        with place.nexus.nexus_store.look() as tx:
+            bob = tx.sessions(agent_id="bob")[0]
+            (ann,) = [s for s in tx.sessions(agent_id="ann") if s.game == "matrix"]
         assert bob.stats["reward"] == 0 + 1 + 5 + 5 + 3.0 * (ROUNDS - 4)
         assert (ann.reason, ann.steps) == ("kicked", 2)
         repository = place.nexus.store.repository

@@ -97,9 +97,9 @@ def test_who_is_late_for_the_only_world_stays_at_home(tmp_path: Path) -> None:
             first, late = nexus.live.entries.pop("a"), nexus.live.entries.pop("b")
             assert await nexus.capacity.enter_together([first], spec, nexus.sessions.enter_together) is not None
             assert await nexus.capacity.enter_together([late], spec, nexus.sessions.enter_together) is None
-            with nexus.ledger.look() as book:
-                assert book.agent("b").session_id is None
-                assert [row for row in book.transfers("prepared") if row.agent_id == "b"] == []
+            with nexus.nexus_store.look() as tx:
+                assert tx.agent("b").session_id is None
+                assert [row for row in tx.transfers("prepared") if row.agent_id == "b"] == []
 
     asyncio.run(test())
 

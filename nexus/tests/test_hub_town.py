@@ -18,9 +18,9 @@ def test_two_agents_play_a_game_of_fifteen_and_come_home_with_skills(tmp_path: P
     async def test() -> None:
         agents = {"ada": {}, "bob": {}}
         async with nexus_at(tmp_path, agents, host=host_with(), games=("tossim",), start=False) as place:
-            with place.nexus.ledger.change() as book:
+            with place.nexus.nexus_store.change() as tx:
                 for agent in agents:
-                    set_goal(book, agent, TEMPLATES["achiever"], ("tossim",))
+                    set_goal(tx, agent, TEMPLATES["achiever"], ("tossim",))
             await place.nexus.start()
             try:
                 # Whoever comes alone plays, too: the lobby waits for a moment, then all other seats are filled.
@@ -32,10 +32,10 @@ def test_two_agents_play_a_game_of_fifteen_and_come_home_with_skills(tmp_path: P
                 left = place.events("left", agent=agent)[0]
                 earned = {key.partition(":")[2] for key in left.body["done"] if key.startswith("achievement:")}
                 assert "speak_up" in earned
-                with place.nexus.ledger.look() as book:
-                    skills = book.skills(agent)
-                    progress = pursuits(book, agent)[0].progress
-                    run = book.session(str(left.session_id)).run_id
+                with place.nexus.nexus_store.look() as tx:
+                    skills = tx.skills(agent)
+                    progress = pursuits(tx, agent)[0].progress
+                    run = tx.session(str(left.session_id)).run_id
                 assert skills["social"] > 0, "speak_up is evidence for it"
                 if earned & {"night_finding", "just_verdict", "win_as_town", "win_alone"}:
                     assert skills["planning"] > 0

@@ -38,8 +38,8 @@ def store(tmp_path: Path) -> Any:
 async def running(store: Store, game: AdapterSpec = hub_kit.QUARRY) -> AsyncIterator[Nexus]:
     """Give a nexus with one agent, ada, that is decided for from here."""
     nexus = Nexus(hub_kit.host(quarry=game), store, Settings(games=("quarry",), snapshot_every=3))
-    with nexus.ledger.change() as book:
-        book.register("ada", policies={"*": EXTERNAL})
+    with nexus.nexus_store.change() as tx:
+        tx.register("ada", policies={"*": EXTERNAL})
     await nexus.start()
     try:
         yield nexus
@@ -89,9 +89,9 @@ def test_a_death_is_told_as_one_and_the_body_lives_again_when_it_is_asked_for(st
             await nexus.enter("ada", "quarry", EntryRequest(steps=50))
             session = await leave(nexus, "dig", "climb")
             assert (session.reason, session.steps) == ("death", 2)
-            with nexus.ledger.look() as book:
-                (died,) = book.events(kinds=("died",))
-                (body,) = book.avatars("ada")
+            with nexus.nexus_store.look() as tx:
+                (died,) = tx.events(kinds=("died",))
+                (body,) = tx.avatars("ada")
             assert died.body["death_cause"] == "fall"
             assert body.avatar.state is AvatarState.DESTROYED
             stay = await nexus.enter("ada", "quarry", EntryRequest(avatar="digger-1", respawn="camp"))
@@ -125,8 +125,8 @@ def test_time_passes_for_a_body_that_sleeps_and_for_none_that_is_suspended(
             await nexus.enter("ada", "quarry", EntryRequest(avatar="new"))
             await leave(nexus, *["dig"] * 7, "jack_out despawn")
             await nexus.enter("ada", "quarry", EntryRequest())
-            with nexus.ledger.look() as book:
-                notes = book.events(kinds=("entered",))[-1].body["notes"]
+            with nexus.nexus_store.look() as tx:
+                notes = tx.events(kinds=("entered",))[-1].body["notes"]
             # Seven times it dug, and leaving is a decision, too.
             assert notes == (["You slept for 8."] if slept else [])
             await leave(nexus, "jack_out suspend")
@@ -188,8 +188,8 @@ def test_what_was_decided_is_all_that_is_decided_when_the_exit_condition_held_be
             async with running(store) as nexus:
                 # Waits through the resumed stay, which decides nothing more, for the nexus.
                 await nexus.live.external.observation("ada")
-                with nexus.ledger.look() as book:
-                    (session,) = book.sessions()
+                with nexus.nexus_store.look() as tx:
+                    (session,) = tx.sessions()
                 assert (session.reason, session.steps) == ("condition", 4)
             before._lock.acquire()
 
@@ -210,8 +210,8 @@ def test_a_stay_in_a_world_that_can_not_be_saved_goes_on_as_it_was(store: Store,
                 again = (await nexus.live.external.observation("ada"))[1]
                 assert again == seen
                 await leave(nexus, "jack_out dormant")
-                with nexus.ledger.look() as book:
-                    (body,) = book.avatars("ada")
+                with nexus.nexus_store.look() as tx:
+                    (body,) = tx.avatars("ada")
                 assert body.avatar.state is AvatarState.DESTROYED  # its world is no more
             before._lock.acquire()
 
@@ -235,15 +235,15 @@ class Liar(hub_kit.Quarry):
 def test_the_books_win_where_a_world_tells_untruths_and_the_agent_leaves_all_the_same(store: Store) -> None:
     async def scene() -> None:
         async with running(store, replace(hub_kit.QUARRY, factory=Liar)) as nexus:
-            with nexus.ledger.change() as book:
-                book.mint_item("ada", PortableItem("escrowed:1", "coin", "currency"), game="quarry", session="")
+            with nexus.nexus_store.change() as tx:
+                tx.mint_item("ada", PortableItem("escrowed:1", "coin", "currency"), game="quarry", session="")
             for _ in range(2):
                 await nexus.enter("ada", "quarry", EntryRequest())
                 session = await leave(nexus, *["dig"] * 6, "jack_out suspend")
                 assert session.reason == "jack_out"
-            with nexus.ledger.look() as book:
-                items = {r.item.item_id: r.place for r in book.items("ada")}
-                refused = book.events(kinds=("items_refused",))
+            with nexus.nexus_store.look() as tx:
+                items = {r.item.item_id: r.place for r in tx.items("ada")}
+                refused = tx.events(kinds=("items_refused",))
             assert items["escrowed:1"] == "escrow"
             assert len(items) > 1
             assert set(items.values()) == {"escrow"}
@@ -272,31 +272,31 @@ def test_a_world_whose_receipt_can_not_be_is_not_entered_and_nothing_has_changed
 ) -> None:
     async def scene() -> None:
         async with running(store, replace(hub_kit.QUARRY, factory=factory)) as nexus:
-            with nexus.ledger.change() as book:
-                book.mint_item("ada", PortableItem("escrowed:1", "pick", "tool"), game="quarry", session="")
+            with nexus.nexus_store.change() as tx:
+                tx.mint_item("ada", PortableItem("escrowed:1", "pick", "tool"), game="quarry", session="")
             with pytest.raises(WorldError, match=complaint):
                 await nexus.enter("ada", "quarry", EntryRequest())
-            with nexus.ledger.look() as book:
-                assert book.agent("ada").place == "nexus"
-                assert [r.place for r in book.items("ada")] == ["escrow"]
-                assert (book.worlds(), book.avatars("ada"), book.sessions()) == ([], [], [])
+            with nexus.nexus_store.look() as tx:
+                assert tx.agent("ada").place == "nexus"
+                assert [r.place for r in tx.items("ada")] == ["escrow"]
+                assert (tx.worlds(), tx.avatars("ada"), tx.sessions()) == ([], [], [])
 
     play(scene)
 
 
 def test_only_bonuses_that_were_applied_are_listed(store: Store) -> None:
     def entered(nexus: Nexus) -> Sequence[dict[str, Any]]:
-        with nexus.ledger.look() as book:
-            return [event.body["bonuses"] for event in book.events(kinds=("entered",))]
+        with nexus.nexus_store.look() as tx:
+            return [event.body["bonuses"] for event in tx.events(kinds=("entered",))]
 
     async def scene() -> None:
         async with running(store) as nexus:
             await nexus.enter("ada", "quarry", EntryRequest())
             await leave(nexus, "jack_out suspend")
-            with nexus.ledger.change() as book:
+            with nexus.nexus_store.change() as tx:
                 from wsap_nexus.store.entities import SkillGain
 
-                book.add_gain("ada", "other", "", SkillGain("crafting", "achievement:x", 1, 0.2, 0.2))
+                tx.add_gain("ada", "other", "", SkillGain("crafting", "achievement:x", 1, 0.2, 0.2))
             for _ in range(2):
                 await nexus.enter("ada", "quarry", EntryRequest())
                 await leave(nexus, "jack_out suspend")

@@ -49,14 +49,14 @@ class Nexuses(RuleBasedStateMachine):
 
     @initialize()
     def begin(self) -> None:
-        with self.nexus.ledger.change() as book:
+        with self.nexus.nexus_store.change() as tx:
             for name in AGENTS:
-                book.register(name, policies={"*": EXTERNAL})
+                tx.register(name, policies={"*": EXTERNAL})
         self.run(self.nexus.start())
 
     def place(self, agent: str) -> str:
-        with self.nexus.ledger.look() as book:
-            found = book.agent(agent)
+        with self.nexus.nexus_store.look() as tx:
+            found = tx.agent(agent)
         return found.place if found.state == "active" else found.state
 
     # --- what agents do -----------------------------------------------------------------------------
@@ -98,8 +98,8 @@ class Nexuses(RuleBasedStateMachine):
         way = [Action("climb" if climb else "rest"), Action("jack_out", {"mode": mode})]
         done = self.run(self._act(agent, way))
         # Hanging on a rope, it may have fallen; but it has not left.
-        with self.nexus.ledger.look() as book:
-            session = book.sessions(agent_id=agent, limit=1)[0]
+        with self.nexus.nexus_store.look() as tx:
+            session = tx.sessions(agent_id=agent, limit=1)[0]
         assert session.closed is None if not done else session.reason == ("death" if climb else "jack_out")
 
     async def _act(self, agent: str, actions: list[Action]) -> bool:

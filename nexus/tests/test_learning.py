@@ -125,20 +125,20 @@ class Place:
 
     def remembered(self, agent: str = "ada") -> SavedMemories:
         """What an agent remembers."""
-        with open_store(self.database) as store, NexusStore(store.database).look() as book:
-            return SavedMemories.from_bytes(book.memories(agent))
+        with open_store(self.database) as store, NexusStore(store.database).look() as tx:
+            return SavedMemories.from_bytes(tx.memories(agent))
 
     def memory(self, kind: str = "fulltext", agent: str = "ada") -> SavedMemory:
         return self.remembered(agent).memories[kind]
 
     def sessions(self, agent: str = "ada") -> list[SessionRecord]:
         """An agent's sessions, oldest first."""
-        with open_store(self.database) as store, NexusStore(store.database).look() as book:
-            return book.sessions(agent_id=agent)[::-1]
+        with open_store(self.database) as store, NexusStore(store.database).look() as tx:
+            return tx.sessions(agent_id=agent)[::-1]
 
     def agents(self) -> list[str]:
-        with open_store(self.database) as store, NexusStore(store.database).look() as book:
-            return [agent.id for agent in book.agents()]
+        with open_store(self.database) as store, NexusStore(store.database).look() as tx:
+            return [agent.id for agent in tx.agents()]
 
     def play(
         self, model: Model, *, steps: int = 40, who: str | None = "ada", saved: bool = True, **options: Any
@@ -462,8 +462,8 @@ def test_a_memory_that_was_damaged_while_a_run_was_stopped_is_left_alone(
     place.stopped(Model(), 10)
     (first,) = place.sessions()
     damaged = SavedMemory(b"no memory", revision=7, saved_by="another")
-    with open_store(place.database) as store, NexusStore(store.database).change() as book:
-        book.save_memories("ada", place.remembered().having("fulltext", damaged, lives=2).to_bytes())
+    with open_store(place.database) as store, NexusStore(store.database).change() as tx:
+        tx.save_memories("ada", place.remembered().having("fulltext", damaged, lives=2).to_bytes())
     assert place.resume(Model(), first.run_id).steps == 40
     assert place.memory() == damaged
     assert "'ada' remembers is damaged" in caplog.text

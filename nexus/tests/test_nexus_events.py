@@ -152,13 +152,13 @@ def test_what_is_written_is_read_back_the_same(tmp_path: Path) -> None:
         OtherEvent(kind="other", agent_id="ada", data={"a": [1, {"b": None}]}),
     ]
     with Database.open(tmp_path / "nexus.db") as database:
-        ledger = NexusStore(database)
+        nexus_store = NexusStore(database)
         heard: list[NexusEvent] = []
-        ledger.listen(heard.append)
-        with ledger.change() as book:
-            numbers = [book.note(event) for event in written]
-        with ledger.look() as book:
-            found = book.events()
+        nexus_store.listen(heard.append)
+        with nexus_store.change() as tx:
+            numbers = [tx.note(event) for event in written]
+        with nexus_store.look() as tx:
+            found = tx.events()
     assert [event.seq for event in found] == numbers == [1, 2, 3]
     assert [event.to_json() for event in found] == [event.to_json() for event in heard]
     assert [event.body for event in found] == [event.body for event in written]

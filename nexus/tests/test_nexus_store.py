@@ -41,41 +41,41 @@ def database(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Databas
 
 
 @pytest.fixture
-def ledger(database: Database) -> NexusStore:
+def nexus_store(database: Database) -> NexusStore:
     found = NexusStore(database, wall_clock=lambda: 1_800_000_000.0)
-    with found.change() as book:
-        book.register("ada", name="Ada")
-        book.register("bob")
+    with found.change() as tx:
+        tx.register("ada", name="Ada")
+        tx.register("bob")
     return found
 
 
-def enter(ledger: NexusStore, agent: str = "ada", *, world: str | None = None) -> SessionRecord:
+def enter(nexus_store: NexusStore, agent: str = "ada", *, world: str | None = None) -> SessionRecord:
     """Open a session in a world, as a transit would."""
-    with ledger.change() as book:
-        world = world or book.add_world("quarry", agent, 1, {}).id
-        return book.open_session(agent, "quarry", world, "digger-1", "run-1", EntryRequest())
+    with nexus_store.change() as tx:
+        world = world or tx.add_world("quarry", agent, 1, {}).id
+        return tx.open_session(agent, "quarry", world, "digger-1", "run-1", EntryRequest())
 
 
 def item(item_id: str, category: str = "tool", tier: int = 1) -> PortableItem:
     return PortableItem(item_id, "pick", category, tier)
 
 
-def test_registering_a_known_id_returns_the_identity_as_it_is(ledger: NexusStore) -> None:
-    with ledger.change() as book:
-        again, new = book.register("ada", name="Somebody else", persona="a thief")
+def test_registering_a_known_id_returns_the_identity_as_it_is(nexus_store: NexusStore) -> None:
+    with nexus_store.change() as tx:
+        again, new = tx.register("ada", name="Somebody else", persona="a thief")
     assert (again.name, again.persona, new) == ("Ada", "", False)
 
 
 @pytest.mark.parametrize("agent_id", ["", "Ada", "../ada", "a" * 65, "-ada", "ada b", "ada\n", "ada\0"])
-def test_an_id_that_could_mean_something_else_is_refused(ledger: NexusStore, agent_id: str) -> None:
-    with pytest.raises(UsageError, match="can't be an agent's id"), ledger.change() as book:
-        book.register(agent_id)
+def test_an_id_that_could_mean_something_else_is_refused(nexus_store: NexusStore, agent_id: str) -> None:
+    with pytest.raises(UsageError, match="can't be an agent's id"), nexus_store.change() as tx:
+        tx.register(agent_id)
 
 
 @pytest.mark.parametrize("name", ["a\x1b[31mb", "a\0b", "x" * 201, "two\nlines"])
-def test_a_name_that_can_not_be_printed_is_refused(ledger: NexusStore, name: str) -> None:
-    with pytest.raises(UsageError, match="can't be an agent's name"), ledger.change() as book:
-        book.register("cyd", name=name)
+def test_a_name_that_can_not_be_printed_is_refused(nexus_store: NexusStore, name: str) -> None:
+    with pytest.raises(UsageError, match="can't be an agent's name"), nexus_store.change() as tx:
+        tx.register("cyd", name=name)
 
 
 @pytest.mark.parametrize(
@@ -94,39 +94,39 @@ def test_a_name_that_can_not_be_printed_is_refused(ledger: NexusStore, name: str
     ],
 )
 def test_a_value_that_a_column_is_not_for_is_refused_before_it_is_written(
-    ledger: NexusStore, values: dict[str, object], complaint: str
+    nexus_store: NexusStore, values: dict[str, object], complaint: str
 ) -> None:
-    with pytest.raises(StorageError, match=complaint), ledger.change() as book:
-        book.update_agent("ada", **values)
+    with pytest.raises(StorageError, match=complaint), nexus_store.change() as tx:
+        tx.update_agent("ada", **values)
 
 
-def test_an_agent_has_one_open_session_at_most(ledger: NexusStore) -> None:
-    enter(ledger)
+def test_an_agent_has_one_open_session_at_most(nexus_store: NexusStore) -> None:
+    enter(nexus_store)
     with pytest.raises(AlreadyInWorldError):
-        enter(ledger)
-    with ledger.look() as book:
-        assert len(book.sessions(agent_id="ada", only_open=True)) == 1
+        enter(nexus_store)
+    with nexus_store.look() as tx:
+        assert len(tx.sessions(agent_id="ada", only_open=True)) == 1
 
 
-def test_a_session_is_closed_once(ledger: NexusStore) -> None:
-    session = enter(ledger)
-    with ledger.change() as book:
-        book.close_session(session.id, reason="kicked", steps=3, stats={})
-    with pytest.raises(NotInWorldError, match="over already"), ledger.change() as book:
-        book.close_session(session.id, reason="death", steps=4, stats={})
-    with ledger.look() as book:
-        assert (book.session(session.id).reason, book.session(session.id).steps) == ("kicked", 3)
+def test_a_session_is_closed_once(nexus_store: NexusStore) -> None:
+    session = enter(nexus_store)
+    with nexus_store.change() as tx:
+        tx.close_session(session.id, reason="kicked", steps=3, stats={})
+    with pytest.raises(NotInWorldError, match="over already"), nexus_store.change() as tx:
+        tx.close_session(session.id, reason="death", steps=4, stats={})
+    with nexus_store.look() as tx:
+        assert (tx.session(session.id).reason, tx.session(session.id).steps) == ("kicked", 3)
 
 
-def test_one_of_many_who_prepare_the_same_way_at_once_gets_it(ledger: NexusStore) -> None:
+def test_one_of_many_who_prepare_the_same_way_at_once_gets_it(nexus_store: NexusStore) -> None:
     barrier = threading.Barrier(6)
     outcomes: list[object] = []
 
     def go() -> None:
         barrier.wait()
         try:
-            with ledger.change() as book:
-                outcomes.append(prepare_enter(book, "ada", hub_kit.QUARRY, EntryRequest()).transfer_id)
+            with nexus_store.change() as tx:
+                outcomes.append(prepare_enter(tx, "ada", hub_kit.QUARRY, EntryRequest()).transfer_id)
         except WsapError as error:
             outcomes.append(error)
 
@@ -139,13 +139,13 @@ def test_one_of_many_who_prepare_the_same_way_at_once_gets_it(ledger: NexusStore
     assert sum(isinstance(o, AlreadyInWorldError) for o in outcomes) == 5
 
 
-def test_numbers_are_given_out_once_whoever_asks(ledger: NexusStore) -> None:
+def test_numbers_are_given_out_once_whoever_asks(nexus_store: NexusStore) -> None:
     given: list[int] = []
 
     def take() -> None:
         for _ in range(10):
-            with ledger.change() as book:
-                given.append(book.next_number("thing"))
+            with nexus_store.change() as tx:
+                given.append(tx.next_number("thing"))
 
     threads = [threading.Thread(target=take) for _ in range(4)]
     for thread in threads:
@@ -155,98 +155,98 @@ def test_numbers_are_given_out_once_whoever_asks(ledger: NexusStore) -> None:
     assert sorted(given) == list(range(1, 41))
 
 
-def test_events_are_heard_in_their_order_and_only_when_they_are_committed(ledger: NexusStore) -> None:
+def test_events_are_heard_in_their_order_and_only_when_they_are_committed(nexus_store: NexusStore) -> None:
     heard: list[NexusEvent] = []
-    ledger.listen(heard.append)
+    nexus_store.listen(heard.append)
 
     def fail() -> None:
-        with ledger.change() as book:
-            book.note(OtherEvent(kind="never"))
+        with nexus_store.change() as tx:
+            tx.note(OtherEvent(kind="never"))
             raise RuntimeError
 
     with pytest.raises(RuntimeError):
         fail()
-    with ledger.change() as book:
-        book.note(OtherEvent(kind="first", agent_id="ada", data={"a": 1}))
-        book.note(OtherEvent(kind="second"))
+    with nexus_store.change() as tx:
+        tx.note(OtherEvent(kind="first", agent_id="ada", data={"a": 1}))
+        tx.note(OtherEvent(kind="second"))
         assert heard == []
     assert [(e.kind, e.body) for e in heard] == [("first", {"a": 1}), ("second", {})]
-    with ledger.look() as book:
-        assert book.events(kinds=("first", "second", "never")) == heard
+    with nexus_store.look() as tx:
+        assert tx.events(kinds=("first", "second", "never")) == heard
 
 
 def test_a_listener_that_stumbles_undoes_nothing_and_keeps_nobody_from_hearing(
-    ledger: NexusStore, caplog: pytest.LogCaptureFixture
+    nexus_store: NexusStore, caplog: pytest.LogCaptureFixture
 ) -> None:
     def stumble(event: NexusEvent) -> None:
         raise ZeroDivisionError
 
     heard: list[NexusEvent] = []
-    ledger.listen(stumble)
-    ledger.listen(heard.append)
-    with ledger.change() as book:
-        book.note(OtherEvent(kind="told"))
+    nexus_store.listen(stumble)
+    nexus_store.listen(heard.append)
+    with nexus_store.change() as tx:
+        tx.note(OtherEvent(kind="told"))
     assert [e.kind for e in heard] == ["told"]
     assert "A listener failed" in caplog.text
 
 
-def test_what_is_told_of_one_thing_that_moves_has_its_name(ledger: NexusStore) -> None:
-    with ledger.change() as book:
-        book.mint_item("ada", replace(item("x"), name="iron sword"), game="quarry", session="")
-        book.move_item("ada", "x", from_place="escrow", to_place="lost", note="a dragon ate it")
-        (told,) = book.events(kinds=("item_moved",))
+def test_what_is_told_of_one_thing_that_moves_has_its_name(nexus_store: NexusStore) -> None:
+    with nexus_store.change() as tx:
+        tx.mint_item("ada", replace(item("x"), name="iron sword"), game="quarry", session="")
+        tx.move_item("ada", "x", from_place="escrow", to_place="lost", note="a dragon ate it")
+        (told,) = tx.events(kinds=("item_moved",))
     assert (told.body["item_id"], told.body["name"]) == ("x", "iron sword")
     assert told.sentence() == "ada's iron sword was lost: a dragon ate it"
 
 
-def test_an_item_can_not_leave_where_it_is_not(ledger: NexusStore) -> None:
-    with ledger.change() as book:
-        book.mint_item("ada", item("x"), game="quarry", session="")
+def test_an_item_can_not_leave_where_it_is_not(nexus_store: NexusStore) -> None:
+    with nexus_store.change() as tx:
+        tx.mint_item("ada", item("x"), game="quarry", session="")
     for agent, place, where in (("bob", "escrow", None), ("ada", "world", "quarry-000001")):
-        with pytest.raises(ConservationError), ledger.change() as book:
-            book.move_item(agent, "x", from_place=place, from_id=where, to_place="lost")
-        with pytest.raises(ConservationError), ledger.change() as book:
-            book.move_items(agent, ["x", "y"], from_place=place, from_id=where, to_place="lost")
-    with ledger.look() as book:
-        assert [(r.item.item_id, r.place) for r in book.items("ada")] == [("x", "escrow")]
+        with pytest.raises(ConservationError), nexus_store.change() as tx:
+            tx.move_item(agent, "x", from_place=place, from_id=where, to_place="lost")
+        with pytest.raises(ConservationError), nexus_store.change() as tx:
+            tx.move_items(agent, ["x", "y"], from_place=place, from_id=where, to_place="lost")
+    with nexus_store.look() as tx:
+        assert [(r.item.item_id, r.place) for r in tx.items("ada")] == [("x", "escrow")]
 
 
 @pytest.mark.parametrize(
     "wrong", [item("elsewhere:1"), item("t:1", "magic"), item("t:1", tier=11), item("t:" + "x" * 30_000)]
 )
-def test_a_new_item_that_is_none_is_not_taken_in(ledger: NexusStore, wrong: PortableItem) -> None:
-    with pytest.raises(ConservationError), ledger.change() as book:
-        book.mint_item("ada", wrong, game="quarry", session="", transfer_id="t")
+def test_a_new_item_that_is_none_is_not_taken_in(nexus_store: NexusStore, wrong: PortableItem) -> None:
+    with pytest.raises(ConservationError), nexus_store.change() as tx:
+        tx.mint_item("ada", wrong, game="quarry", session="", transfer_id="t")
 
 
-def test_an_item_is_found_once(ledger: NexusStore) -> None:
-    with ledger.change() as book:
-        book.mint_item("ada", item("t:1"), game="quarry", session="", transfer_id="t")
+def test_an_item_is_found_once(nexus_store: NexusStore) -> None:
+    with nexus_store.change() as tx:
+        tx.mint_item("ada", item("t:1"), game="quarry", session="", transfer_id="t")
     for agent in ("ada", "bob"):
-        with pytest.raises(ConservationError, match="already"), ledger.change() as book:
-            book.mint_item(agent, item("t:1"), game="quarry", session="", transfer_id="t")
+        with pytest.raises(ConservationError, match="already"), nexus_store.change() as tx:
+            tx.mint_item(agent, item("t:1"), game="quarry", session="", transfer_id="t")
 
 
-def test_the_way_out_of_a_session_has_one_name_for_good(ledger: NexusStore) -> None:
-    session = enter(ledger)
-    with ledger.change() as book:
-        first = book.prepare_leave(session)
-    with ledger.change() as book:
-        book.settle(first, "cancelled", why="a crash")
-    with ledger.change() as book:
-        assert book.prepare_leave(session) == first
-        assert [row.id for row in book.open_transfers()] == [first]
-        book.settle(first, "done")
-    with pytest.raises(StorageError, match="done already"), ledger.change() as book:
-        book.prepare_leave(session)
+def test_the_way_out_of_a_session_has_one_name_for_good(nexus_store: NexusStore) -> None:
+    session = enter(nexus_store)
+    with nexus_store.change() as tx:
+        first = tx.prepare_leave(session)
+    with nexus_store.change() as tx:
+        tx.settle(first, "cancelled", why="a crash")
+    with nexus_store.change() as tx:
+        assert tx.prepare_leave(session) == first
+        assert [row.id for row in tx.open_transfers()] == [first]
+        tx.settle(first, "done")
+    with pytest.raises(StorageError, match="done already"), nexus_store.change() as tx:
+        tx.prepare_leave(session)
 
 
-def test_an_unpublished_world_id_is_not_given_again(ledger: NexusStore) -> None:
-    with ledger.change() as book:
-        first = book.add_world("quarry", "ada", 1, {}).id
-        book.drop_world(first)
-    with ledger.change() as book:
-        assert book.add_world("quarry", "ada", 1, {}).id != first
+def test_an_unpublished_world_id_is_not_given_again(nexus_store: NexusStore) -> None:
+    with nexus_store.change() as tx:
+        first = tx.add_world("quarry", "ada", 1, {}).id
+        tx.drop_world(first)
+    with nexus_store.change() as tx:
+        assert tx.add_world("quarry", "ada", 1, {}).id != first
 
 
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -260,33 +260,33 @@ def test_bodies_become_only_what_they_can_become(
         ("suspended", "destroyed"),
     }  # fmt: skip
     with Database.open(tmp_path_factory.mktemp("books") / "wsap.db") as database:
-        ledger = NexusStore(database)
-        with ledger.change() as book:
-            book.register("ada")
-            world = book.add_world("quarry", "ada", 1, {}).id
-            book.put_avatar(world, "ada", Avatar("a", "quarry"))
+        nexus_store = NexusStore(database)
+        with nexus_store.change() as tx:
+            tx.register("ada")
+            world = tx.add_world("quarry", "ada", 1, {}).id
+            tx.put_avatar(world, "ada", Avatar("a", "quarry"))
         now = "unbound"
         for number, state in enumerate(states):
             respawning = number < len(respawns) and respawns[number]
             allowed = state.value == now or (now, state.value) in legal
             allowed |= now == "destroyed" and state is AvatarState.BOUND and respawning
             try:
-                with ledger.change() as book:
-                    book.put_avatar(world, "ada", Avatar("a", "quarry", None, state), respawning=respawning)
+                with nexus_store.change() as tx:
+                    tx.put_avatar(world, "ada", Avatar("a", "quarry", None, state), respawning=respawning)
                 assert allowed
                 now = state.value
             except AvatarStateError:
                 assert not allowed
-        with ledger.look() as book:
-            assert book.avatars("ada")[0].avatar.state.value == now
+        with nexus_store.look() as tx:
+            assert tx.avatars("ada")[0].avatar.state.value == now
 
 
-def test_somebody_elses_body_can_not_be_taken(ledger: NexusStore) -> None:
-    with ledger.change() as book:
-        world = book.add_world("quarry", "ada", 1, {}).id
-        book.put_avatar(world, "ada", Avatar("a", "quarry"))
-    with pytest.raises(AvatarStateError, match="somebody else's"), ledger.change() as book:
-        book.put_avatar(world, "bob", Avatar("a", "quarry", "bob", AvatarState.BOUND))
+def test_somebody_elses_body_can_not_be_taken(nexus_store: NexusStore) -> None:
+    with nexus_store.change() as tx:
+        world = tx.add_world("quarry", "ada", 1, {}).id
+        tx.put_avatar(world, "ada", Avatar("a", "quarry"))
+    with pytest.raises(AvatarStateError, match="somebody else's"), nexus_store.change() as tx:
+        tx.put_avatar(world, "bob", Avatar("a", "quarry", "bob", AvatarState.BOUND))
 
 
 @pytest.mark.parametrize(

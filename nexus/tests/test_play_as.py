@@ -119,13 +119,13 @@ def stopped(database: str, after: int, steps: int, name: str = "luna") -> str:
 
 
 def sessions(database: str, name: str = "luna") -> list[SessionRecord]:
-    with open_store(database) as store, NexusStore(store.database).look() as book:
-        return book.sessions(agent_id=name)[::-1]
+    with open_store(database) as store, NexusStore(store.database).look() as tx:
+        return tx.sessions(agent_id=name)[::-1]
 
 
 def remembered(database: str, name: str = "luna") -> SavedMemories:
-    with open_store(database) as store, NexusStore(store.database).look() as book:
-        return SavedMemories.from_bytes(book.memories(name))
+    with open_store(database) as store, NexusStore(store.database).look() as tx:
+        return SavedMemories.from_bytes(tx.memories(name))
 
 
 def lessons(database: str, name: str = "luna") -> list[str]:
@@ -135,8 +135,8 @@ def lessons(database: str, name: str = "luna") -> list[str]:
 
 
 def events(database: str, name: str = "luna") -> list[str]:
-    with open_store(database) as store, NexusStore(store.database).look() as book:
-        return [event.kind for event in book.events(agent=name)]
+    with open_store(database) as store, NexusStore(store.database).look() as tx:
+        return [event.kind for event in tx.events(agent=name)]
 
 
 # --- with the nexus ----------------------------------------------------------------------------------
@@ -148,14 +148,14 @@ def test_the_nexus_knows_what_was_learned_outside_and_what_is_learned_there_is_k
     first = as_luna(database)
     outside = lessons(database)
     assert len(outside) == 3
-    with open_store(database) as store, NexusStore(store.database).change() as book:
-        set_policy(book, "luna", "*", Policy("hermit"), host())
-        set_policy(book, "luna", "nexus", Policy("wanderer"), host())
+    with open_store(database) as store, NexusStore(store.database).change() as tx:
+        set_policy(tx, "luna", "*", Policy("hermit"), host())
+        set_policy(tx, "luna", "nexus", Policy("wanderer"), host())
 
     async def test() -> None:
         async with nexus_at(tmp_path, {"luna": {}}, host=host(), games=("cave",)) as place:
-            with place.nexus.ledger.look() as book:
-                assert book.skills("luna")["caving"] > 0
+            with place.nexus.nexus_store.look() as tx:
+                assert tx.skills("luna")["caving"] > 0
             await place.nexus.enter("luna", "cave", EntryRequest(steps=20))
             await place.until_events("left", 2)
 
@@ -193,11 +193,11 @@ def test_what_is_done_outside_counts_as_in_the_nexus(database: str) -> None:
     assert session.stats["done"] == {name: count for name, count in done.items() if count}
     assert (session.steps, session.stats["reward"]) == (20, 0.0)
     assert (session.run_id, session.world_id) == (run, run)
-    with open_store(database) as store, NexusStore(store.database).look() as book:
-        agent = book.agent("luna")
+    with open_store(database) as store, NexusStore(store.database).look() as tx:
+        agent = tx.agent("luna")
         assert (agent.place, agent.session_id, agent.lifetime_steps) == ("nexus", None, 20)
         assert agent.playtime > 0
-        assert set(book.skills("luna")) == {"caving", "rest"}
+        assert set(tx.skills("luna")) == {"caving", "rest"}
         assert not store.repository.is_of_nexus(run), "its player resumes and deletes it"
     assert events(database)[:2] == ["agent_registered", "entered"]
     assert events(database)[-1] == "left"
@@ -258,8 +258,8 @@ def test_a_nexus_frees_the_agent_of_a_run_that_was_killed_and_credits_it_with_wh
         asyncio.run(test())
     (found,) = [session for session in sessions(database) if session.run_id == run]
     assert (found.steps, found.reason, found.closed is not None) == (10, "interrupted", True)
-    with open_store(database) as store, NexusStore(store.database).look() as book:
-        assert book.agent("luna").lifetime_steps >= 10
+    with open_store(database) as store, NexusStore(store.database).look() as tx:
+        assert tx.agent("luna").lifetime_steps >= 10
 
 
 def test_a_run_that_just_begins_is_waited_for(database: str) -> None:
@@ -297,8 +297,8 @@ def test_skills_come_along_into_a_game_that_declares_what_they_are_worth_and_ite
     assert skills == {}
     from wsap_nexus.store.entities import SkillGain
 
-    with open_store(database) as store, NexusStore(store.database).change() as book:
-        book.add_gain("luna", "crafter", "", SkillGain(rule.domain, "achievement:x", 1, 1.0, 1.0))
+    with open_store(database) as store, NexusStore(store.database).change() as tx:
+        tx.add_gain("luna", "crafter", "", SkillGain(rule.domain, "achievement:x", 1, 1.0, 1.0))
     skilled, skills = given_first()
     assert skills[rule.domain] == 1.0
     assert skilled != plain
@@ -308,8 +308,8 @@ def test_skills_come_along_into_a_game_that_declares_what_they_are_worth_and_ite
             plan, past = replies_of(run, other)
             with start(plan, own, other, past=past) as session:
                 assert asyncio.run(session.play()).trajectory_hash == skilled
-        with NexusStore(store.database).look() as book:
-            assert book.items("luna") == []
+        with NexusStore(store.database).look() as tx:
+            assert tx.items("luna") == []
 
 
 # --- killed and resumed -------------------------------------------------------------------------------
@@ -370,8 +370,8 @@ def test_a_named_memory_of_a_file_is_taken_over_once_and_the_file_kept_aside(old
     assert line.startswith("'ada' remembers what was in ")
     assert sorted(path.name for path in (home / "minds").iterdir()) == ["ada.json.taken-over", "ada.md.taken-over"]
     assert (home / "minds" / "ada.json.taken-over").read_bytes() == before
-    with open_store(old) as store, NexusStore(store.database).look() as book:
-        agent = book.agent("ada")
+    with open_store(old) as store, NexusStore(store.database).look() as tx:
+        agent = tx.agent("ada")
     assert agent.persona == "You are Ada, who lives in a cave."
     assert agent.lifetime_steps == 40 + 20 + 30 + 10 + 9
     saved = remembered(old, "ada")
@@ -403,20 +403,20 @@ def test_a_takeover_that_was_killed_before_the_file_was_renamed_is_completed(old
     shutil.copy(home / "minds" / "ada.json", home / "again.json")
     stopped(old, 1, 9, "ada")
     saved = remembered(old, "ada")
-    with open_store(old) as store, NexusStore(store.database).change() as book:
+    with open_store(old) as store, NexusStore(store.database).change() as tx:
         memory = saved.memories["FactsMemory"]
         data = json.loads((home / "again.json").read_text())
         same = memory.__class__(base64.b64decode(data["memory"]), {}, data["revision"], data["saved_by"], memory.runs)
-        book.save_memories("ada", saved.having("FactsMemory", same, lives=0).to_bytes())
-        steps = book.agent("ada").lifetime_steps
+        tx.save_memories("ada", saved.having("FactsMemory", same, lives=0).to_bytes())
+        steps = tx.agent("ada").lifetime_steps
     shutil.copy(home / "again.json", home / "minds" / "ada.json")
     stopped(old, 1, 9, "ada")
     assert sorted(path.name for path in (home / "minds").glob("ada.json*")) == [
         "ada.json.taken-over",
         "ada.json.taken-over-2",
     ]
-    with open_store(old) as store, NexusStore(store.database).look() as book:
-        assert book.agent("ada").lifetime_steps == steps + 1, "and nothing counts twice"
+    with open_store(old) as store, NexusStore(store.database).look() as tx:
+        assert tx.agent("ada").lifetime_steps == steps + 1, "and nothing counts twice"
 
 
 @pytest.mark.parametrize(

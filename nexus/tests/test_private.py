@@ -115,19 +115,19 @@ def host() -> PluginHost:
 
 def prepare(nexus: Nexus) -> None:
     outside = {"nexus": Policy("external")}
-    with nexus.ledger.change() as book:
-        book.register("ada", policies={**outside, "*": Policy("tossim-player")})
-        book.register("bob", policies={**outside, "*": Policy("tossim-player")})
-        book.register("eve", policies={"*": Policy("external")})
-        book.register("tom", policies={**outside, "*": Policy("thinker")})
-        book.register("fay", policies={**outside, "*": Policy("failing")})
-        book.register("mia", policies={"*": Policy("llm", {"model": "mind/it", "memory": "fulltext"})}, name="Mia")
+    with nexus.nexus_store.change() as tx:
+        tx.register("ada", policies={**outside, "*": Policy("tossim-player")})
+        tx.register("bob", policies={**outside, "*": Policy("tossim-player")})
+        tx.register("eve", policies={"*": Policy("external")})
+        tx.register("tom", policies={**outside, "*": Policy("thinker")})
+        tx.register("fay", policies={**outside, "*": Policy("failing")})
+        tx.register("mia", policies={"*": Policy("llm", {"model": "mind/it", "memory": "fulltext"})}, name="Mia")
         options = {"model": "mind/it", "memory": "fulltext", "instructions": mark("option")}
-        set_policy(book, "mia", "echo", Policy("llm", options), nexus.host)
-        set_persona(book, "mia", mark("persona"))
-        book.update_agent("mia", lore={"core_memories": [mark("core")], "strategies": [mark("strategy")]})
-        set_goal(book, "ada", TEMPLATES["achiever"], ("tossim",))
-        messages.send(book, "ada", "direct", mark("letter"), to="bob")
+        set_policy(tx, "mia", "echo", Policy("llm", options), nexus.host)
+        set_persona(tx, "mia", mark("persona"))
+        tx.update_agent("mia", lore={"core_memories": [mark("core")], "strategies": [mark("strategy")]})
+        set_goal(tx, "ada", TEMPLATES["achiever"], ("tossim",))
+        messages.send(tx, "ada", "direct", mark("letter"), to="bob")
 
 
 @dataclass
@@ -213,10 +213,10 @@ async def filled(served: Served) -> Scene:
             await asyncio.sleep(0)
         nexus.pause(agent)
     world: Any = nexus.live.ports[stays[0].session.run_id]
-    with nexus.ledger.look() as book:
-        agents = tuple(agent.id for agent in book.agents())
-        sessions = tuple(s.id for agent in agents for s in book.sessions(agent_id=agent))
-        last = book.last_seq()
+    with nexus.nexus_store.look() as tx:
+        agents = tuple(agent.id for agent in tx.agents())
+        sessions = tuple(s.id for agent in agents for s in tx.sessions(agent_id=agent))
+        last = tx.last_seq()
     runs = tuple(record.id for record in nexus.store.repository.list_runs())
     players = world._world.adapter.game.state.players
     worlds = tuple(sorted({stay.session.world_id for stay in nexus.live.sessions.values()}))
@@ -247,7 +247,7 @@ def test_without_a_token_nothing_private_comes_out_on_any_route(scene: Scene) ->
 
 @pytest.mark.slow
 def test_with_the_token_of_another_agent_nothing_private_comes_out_either(scene: Scene) -> None:
-    token = scene.served.do(lambda: Tokens(scene.served.nexus.ledger, scene.served.token).issue("eve"))
+    token = scene.served.do(lambda: Tokens(scene.served.nexus.nexus_store, scene.served.token).issue("eve"))
     wire = [path for path in scene.gets() if not path.startswith("/dashboard/live")]
     assert found_in({path: scene.read(path, token) for path in wire}, scene) == {}
 
@@ -276,7 +276,7 @@ def test_who_acts_in_a_game_of_hidden_roles_is_not_told_without_a_token(scene: S
 
 def test_what_happened_to_an_agent_is_told_whole_to_itself_and_to_others_as_to_the_public(scene: Scene) -> None:
     nexus = scene.served.nexus
-    tokens = Tokens(nexus.ledger, scene.served.token)
+    tokens = Tokens(nexus.nexus_store, scene.served.token)
     own, other = (scene.served.do(lambda agent=agent: tokens.issue(agent)) for agent in ("mia", "eve"))
     path = f"/nexus/events?after=0&until={scene.last}&agent=mia"
     assert mark("diary").encode() in scene.read(path, own)

@@ -104,8 +104,8 @@ def test_options_over_the_wire_name_no_file_and_no_program_of_the_machine(
 
 def test_a_policy_that_was_set_at_the_machine_may_be_sent_back_as_it_is(served: Served) -> None:
     options = {"model": "ollama/small", "persona": "@persona.txt"}
-    with served.nexus.ledger.change() as book:
-        book.register("kept", policies={"*": Policy("llm", options)})
+    with served.nexus.nexus_store.change() as tx:
+        tx.register("kept", policies={"*": Policy("llm", options)})
     with served.client() as owner:
         same = {"*": {"agent": "llm", "options": options}}
         assert owner.patch("/nexus/agents/kept", json={"policies": same}).status_code == 200

@@ -130,8 +130,8 @@ def test_what_a_world_refuses_stays_in_escrow_with_the_reason(tmp_path: Path) ->
 
 def give(served: Served, *items: PortableItem) -> None:
     async def mint() -> None:
-        with served.nexus.ledger.change() as book:
+        with served.nexus.nexus_store.change() as tx:
             for item in items:
-                book.mint_item("eve", item, game="quarry", session="before")
+                tx.mint_item("eve", item, game="quarry", session="before")
 
     served.in_loop(mint())

@@ -194,11 +194,11 @@ def test_what_was_cut_off_before_its_answer_was_kept_is_found_in_the_log(tmp_pat
 
 async def forget_answers(served: Served, run: str) -> None:
     """Leave the table of answers as it is when the process ends between the deed and its answer."""
-    with served.nexus.ledger.change() as book:
-        rows = book.connection.exec_driver_sql("SELECT key, body FROM answer").all()
+    with served.nexus.nexus_store.change() as tx:
+        rows = tx.connection.exec_driver_sql("SELECT key, body FROM answer").all()
         for row in rows:
             intent = {"last": None} if row.key == "cut" else {"run": run, "seat": "eve", "step": 0}
-            book.connection.exec_driver_sql(
+            tx.connection.exec_driver_sql(
                 "UPDATE answer SET status = 0, body = ? WHERE key = ?", (json.dumps(intent), row.key)
             )
 
@@ -223,10 +223,10 @@ def test_events_that_are_no_longer_in_memory_are_read_from_the_log(served: Serve
     from wsap_nexus.server.feed import Feed
 
     async def read() -> tuple[list[int], list[int]]:
-        feed = Feed(served.nexus.ledger)
-        with served.nexus.ledger.change() as book:
+        feed = Feed(served.nexus.nexus_store)
+        with served.nexus.nexus_store.change() as tx:
             for number in range(3000):
-                book.note(OtherEvent(kind="noise", data={"number": number}))
+                tx.note(OtherEvent(kind="noise", data={"number": number}))
         told: list[int] = []
         at = 0
         while lines := feed.after(at)[0]:
@@ -400,8 +400,8 @@ async def cut_off(served: Served, *, admitted: bool = False) -> str:
     from wsap_nexus.store.entities import EntryRequest
 
     nexus = served.nexus
-    with nexus.ledger.change() as book:
-        way = prepare_enter(book, "eve", nexus.remote_games.specs()["far-crafter"], EntryRequest())
+    with nexus.nexus_store.change() as tx:
+        way = prepare_enter(tx, "eve", nexus.remote_games.specs()["far-crafter"], EntryRequest())
     if admitted:
         client = nexus.remote_games.specs()["far-crafter"].factory
         await client.ask("PUT", "/worlds/w", {"world_seed": 1, "seed": 1, "options": {}})
@@ -425,23 +425,23 @@ SWORD_JSON = {
 
 def give(served: Served, agent: str) -> None:
     async def mint() -> None:
-        with served.nexus.ledger.change() as book:
-            book.mint_item(agent, SWORD, game="crafter", session="before")
+        with served.nexus.nexus_store.change() as tx:
+            tx.mint_item(agent, SWORD, game="crafter", session="before")
 
     served.in_loop(mint())
 
 
 def where(served: Served, agent: str) -> dict[str, str]:
-    def read(book: Transaction) -> dict[str, str]:
-        return {record.item.item_id: record.place for record in book.items(agent)}
+    def read(tx: Transaction) -> dict[str, str]:
+        return {record.item.item_id: record.place for record in tx.items(agent)}
 
-    with served.nexus.ledger.look() as book:
-        return read(book)
+    with served.nexus.nexus_store.look() as tx:
+        return read(tx)
 
 
 def states(served: Served) -> list[str]:
-    with served.nexus.ledger.look() as book:
-        return [row.state for row in book.transfers("prepared", "unknown", "cancelled", "done")]
+    with served.nexus.nexus_store.look() as tx:
+        return [row.state for row in tx.transfers("prepared", "unknown", "cancelled", "done")]
 
 
 def enter(client: httpx2.Client, agent: str, game: str) -> str:

@@ -56,14 +56,14 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 
 
 def written(served: Served, agent: str) -> int:
-    with served.nexus.ledger.look() as book:
-        return len(book.events(kinds=("diary",), agent=agent, limit=100))
+    with served.nexus.nexus_store.look() as tx:
+        return len(tx.events(kinds=("diary",), agent=agent, limit=100))
 
 
 async def until(holds: Callable[[], bool], served: Served) -> None:
     """Wait for events of the nexus until something holds."""
     changed = asyncio.Event()
-    stop = served.nexus.ledger.listen(lambda _: changed.set())
+    stop = served.nexus.nexus_store.listen(lambda _: changed.set())
     try:
         while not holds():
             await asyncio.wait_for(changed.wait(), 300)
@@ -144,9 +144,9 @@ def test_a_diary_tells_of_each_stay(served: Served) -> None:
 
 def test_clients_talk_and_read_what_was_said_and_written(served: Served) -> None:
     served.register("ann").close()
-    with served.nexus.ledger.change() as book:
+    with served.nexus.nexus_store.change() as tx:
         for number in range(201):
-            book.note(DiaryWritten(agent_id="ann", game="quarry", text=f"Day {number}.", own_words=True))
+            tx.note(DiaryWritten(agent_id="ann", game="quarry", text=f"Day {number}.", own_words=True))
 
     async def later() -> tuple[list[Exchange], list[DiaryEntry]]:
         async with AsyncNexusClient(served.url, served.token) as client:

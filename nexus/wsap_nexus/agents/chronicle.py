@@ -64,24 +64,24 @@ _LATEST = (
 )
 
 
-def latest(book: Transaction, agent_id: str, *kinds: type[E], limit: int = 20, before: int | None = None) -> list[E]:
+def latest(tx: Transaction, agent_id: str, *kinds: type[E], limit: int = 20, before: int | None = None) -> list[E]:
     """Return an agent's newest events of some kinds, newest first; below the number `before`, if given."""
     rows: list[Row[Any]] = []
     # One query for each kind reads only the rows that it returns.
     for kind in kinds:
         given = {"agent": agent_id, "kind": kind_of(kind), "before": before or _LAST, "most": limit}
-        rows += book.connection.execute(_LATEST, given)
+        rows += tx.connection.execute(_LATEST, given)
     rows.sort(key=lambda row: -int(row.seq))
     found = (read_row(row) for row in rows[:limit])
     return [event for event in found if isinstance(event, kinds)]
 
 
-def news(book: Transaction, agent_id: str) -> list[Event]:
+def news(tx: Transaction, agent_id: str) -> list[Event]:
     """Return the news of an agent since it last entered a world, newest first; words of a person as speech."""
-    begun = latest(book, agent_id, Entered, limit=1)
+    begun = latest(tx, agent_id, Entered, limit=1)
     since = begun[0].seq if begun else 0
     told: list[Event] = []
-    for event in book.events(after=since, agent=agent_id, kinds=NEWS)[: -MOST_NEWS - 1 : -1]:
+    for event in tx.events(after=since, agent=agent_id, kinds=NEWS)[: -MOST_NEWS - 1 : -1]:
         happened = Event(_news(event, agent_id), "speech" if isinstance(event, Talked) else "info")
         if happened not in told:
             told.append(happened)
@@ -116,24 +116,24 @@ def death_words(death: Died) -> str:
     return f"{avatar} died of {single_line(death.death_cause)[:80]}{killer}."
 
 
-def ways_back(book: Transaction, agent_id: str, game: str) -> dict[str, str]:
+def ways_back(tx: Transaction, agent_id: str, game: str) -> dict[str, str]:
     """Return a sentence about the respawn options of each dead avatar of an agent in a game: avatar -> sentence."""
     found: dict[str, str] = {}
-    for event in latest(book, agent_id, Died, limit=50):
+    for event in latest(tx, agent_id, Died, limit=50):
         if event.game == game and event.death_avatar_id not in found:
             found[event.death_avatar_id] = respawn_words(event.death_respawn_options)
     return found
 
 
-def failure_of(book: Transaction, agent_id: str) -> str:
+def failure_of(tx: Transaction, agent_id: str) -> str:
     """Return the error that paused an agent; empty if a person paused it."""
-    newest = latest(book, agent_id, AgentFailed, AgentPaused, AgentResumed, limit=1)
+    newest = latest(tx, agent_id, AgentFailed, AgentPaused, AgentResumed, limit=1)
     return _short(newest[0].error, 500) if newest and isinstance(newest[0], AgentFailed) else ""
 
 
-def session_facts(book: Transaction, session: SessionRecord) -> list[str]:
+def session_facts(tx: Transaction, session: SessionRecord) -> list[str]:
     """Return the facts of a closed session, as sentences in the first person."""
-    events = latest(book, session.agent_id, SkillGained, Died, ItemFound, limit=200)
+    events = latest(tx, session.agent_id, SkillGained, Died, ItemFound, limit=200)
     own = [e for e in reversed(events) if e.session_id == session.id]
     stats = session.stats
     facts = [f"I was in {session.game} for {_counted(session.steps, 'decision')}."]

@@ -36,14 +36,14 @@ class Entry:
     """Whether the agent wrote it; False if it was composed from the log."""
 
 
-def composed(book: Transaction, session: SessionRecord) -> str:
+def composed(tx: Transaction, session: SessionRecord) -> str:
     """Return an entry composed from the log of a session."""
-    return " ".join(session_facts(book, session))[:LONGEST]
+    return " ".join(session_facts(tx, session))[:LONGEST]
 
 
-def write_entry(book: Transaction, session: SessionRecord, text: str, *, own_words: bool, error: str = "") -> None:
+def write_entry(tx: Transaction, session: SessionRecord, text: str, *, own_words: bool, error: str = "") -> None:
     """Add an entry to the diary of a session's agent, unless the session has one."""
-    for event in latest(book, session.agent_id, DiaryWritten, limit=50):
+    for event in latest(tx, session.agent_id, DiaryWritten, limit=50):
         if event.session_id == session.id:
             return
     entry = DiaryWritten(
@@ -53,10 +53,10 @@ def write_entry(book: Transaction, session: SessionRecord, text: str, *, own_wor
         text=text.strip()[:LONGEST],
         own_words=own_words,
     )
-    book.note(entry.model_copy(update={"error": single_line(error)[:300]}) if error else entry)
+    tx.note(entry.model_copy(update={"error": single_line(error)[:300]}) if error else entry)
 
 
-def entries(book: Transaction, agent_id: str, *, before: int | None = None, limit: int = 50) -> list[Entry]:
+def entries(tx: Transaction, agent_id: str, *, before: int | None = None, limit: int = 50) -> list[Entry]:
     """Return an agent's diary, newest first: at most `limit` entries, with numbers below `before` if given."""
     return [
         Entry(
@@ -67,5 +67,5 @@ def entries(book: Transaction, agent_id: str, *, before: int | None = None, limi
             event.session_id,
             event.own_words,
         )
-        for event in latest(book, agent_id, DiaryWritten, limit=limit, before=before)
+        for event in latest(tx, agent_id, DiaryWritten, limit=limit, before=before)
     ]

@@ -31,7 +31,7 @@ WITH_PERSONA = ("llm",)
 """Agents with an option `persona`."""
 
 
-def set_persona(book: Transaction, agent_id: str, text: str) -> AgentIdentity:
+def set_persona(tx: Transaction, agent_id: str, text: str) -> AgentIdentity:
     """Set an agent's persona, from its next session on.
 
     Raises:
@@ -40,14 +40,14 @@ def set_persona(book: Transaction, agent_id: str, text: str) -> AgentIdentity:
     """
     if len(text) > LONGEST:
         raise UsageError(f"A persona has at most {LONGEST} characters; this one has {len(text)}.")
-    before = book.agent(agent_id)
+    before = tx.agent(agent_id)
     if text.strip() != before.persona:
-        book.update_agent(agent_id, persona=text.strip())
-        book.note(PersonaChanged(agent_id=agent_id, persona=text.strip(), before=before.persona))
-    return book.agent(agent_id)
+        tx.update_agent(agent_id, persona=text.strip())
+        tx.note(PersonaChanged(agent_id=agent_id, persona=text.strip(), before=before.persona))
+    return tx.agent(agent_id)
 
 
-def set_policy(book: Transaction, agent_id: str, game: str, policy: Policy | None, host: PluginHost) -> AgentIdentity:
+def set_policy(tx: Transaction, agent_id: str, game: str, policy: Policy | None, host: PluginHost) -> AgentIdentity:
     """Set the decider of an agent in a game, in the "nexus", or in all others ("*"); None removes it.
 
     Raises:
@@ -55,20 +55,20 @@ def set_policy(book: Transaction, agent_id: str, game: str, policy: Policy | Non
         UsageError: the options are too large, or not JSON.
         PluginError: the decider can't be loaded.
     """
-    known = book.agent(agent_id)
+    known = tx.agent(agent_id)
     if game not in EVERYWHERE and game not in known.policies:
         load_adapter_spec(game, host)
     policies = {name: _recorded(kept) for name, kept in known.policies.items()}
     if policy is None:
         policies.pop(game, None)
-        book.note(PolicyChanged(agent_id=agent_id, game=game, policy=None))
+        tx.note(PolicyChanged(agent_id=agent_id, game=game, policy=None))
     else:
         if policy.agent != EXTERNAL.agent:
             load_agent_spec(policy.agent, host)
         policies[game] = _recorded(policy)
-        book.note(PolicyChanged(agent_id=agent_id, game=game, policy=policies[game]))
-    book.update_agent(agent_id, policies=policies)
-    return book.agent(agent_id)
+        tx.note(PolicyChanged(agent_id=agent_id, game=game, policy=policies[game]))
+    tx.update_agent(agent_id, policies=policies)
+    return tx.agent(agent_id)
 
 
 async def check_models(policies: Iterable[Policy], host: PluginHost) -> None:
@@ -88,7 +88,7 @@ async def check_models(policies: Iterable[Policy], host: PluginHost) -> None:
             raise UsageError(f"The model {single_line(str(address))[:80]} can't be used: {single_line(why)}") from error
 
 
-def set_model(book: Transaction, agent_id: str, game: str, model: str, host: PluginHost) -> AgentIdentity:
+def set_model(tx: Transaction, agent_id: str, game: str, model: str, host: PluginHost) -> AgentIdentity:
     """Let a language model decide for an agent in a game, in the "nexus", or in all others ("*").
 
     Other options of `llm` there are kept.
@@ -98,9 +98,9 @@ def set_model(book: Transaction, agent_id: str, game: str, model: str, host: Plu
         UsageError: it is not a model's address.
     """
     find_backend(host, model)
-    before = book.agent(agent_id).policy(game)
+    before = tx.agent(agent_id).policy(game)
     options = dict(before.options) if before is not None and before.agent == "llm" else {}
-    return set_policy(book, agent_id, game, Policy("llm", {**options, "model": model}), host)
+    return set_policy(tx, agent_id, game, Policy("llm", {**options, "model": model}), host)
 
 
 def seat_plan(name: str, agent: AgentIdentity | None, game: str, default: str) -> SeatPlan:

@@ -25,7 +25,7 @@ TAKEN = ".taken-over"
 """The suffix of imported files."""
 
 
-def take_over(folder: Path, name: str, ledger: NexusStore) -> list[str]:
+def take_over(folder: Path, name: str, nexus_store: NexusStore) -> list[str]:
     """Import the files of a named memory into the agent of that name, and return messages about it.
 
     A damaged file, or one that would replace a memory of the agent, is not changed. An interrupted import continues
@@ -34,7 +34,7 @@ def take_over(folder: Path, name: str, ledger: NexusStore) -> list[str]:
     Args:
         folder: the folder of the files.
         name: the agent, whose id has been checked.
-        ledger: no other process writes this agent.
+        nexus_store: no other process writes this agent.
 
     Raises:
         StorageError: the database can't be written, or a file can't be renamed.
@@ -48,7 +48,7 @@ def take_over(folder: Path, name: str, ledger: NexusStore) -> list[str]:
         told.append(f"{file} is damaged ({single_line(error)[:200]}), so {name!r} does not remember what is in it.")
     if found is not None:
         kind, memory, lives, steps = found
-        if _give(ledger, name, kind, memory, lives, steps):
+        if _give(nexus_store, name, kind, memory, lives, steps):
             kept = _aside(file)
             told.append(f"{name!r} remembers what was in {file}, which is {kept.name} now.")
         else:
@@ -61,22 +61,22 @@ def take_over(folder: Path, name: str, ledger: NexusStore) -> list[str]:
     if text and len(text) > LONGEST:
         told.append(f"{persona} is left as it is: a persona has at most {LONGEST} characters.")
     elif text is not None:
-        with ledger.change() as book:
-            if not book.register(name)[0].persona and text:
-                set_persona(book, name, text)
+        with nexus_store.change() as tx:
+            if not tx.register(name)[0].persona and text:
+                set_persona(tx, name, text)
         _aside(persona)
     return told
 
 
-def _give(ledger: NexusStore, name: str, kind: str, memory: SavedMemory, lives: int, steps: int) -> bool:
-    with ledger.change() as book:
-        agent, _ = book.register(name)
-        saved = SavedMemories.from_bytes(book.memories(name))
+def _give(nexus_store: NexusStore, name: str, kind: str, memory: SavedMemory, lives: int, steps: int) -> bool:
+    with nexus_store.change() as tx:
+        agent, _ = tx.register(name)
+        saved = SavedMemories.from_bytes(tx.memories(name))
         known = saved.of(kind)
         if known.snapshot:
             return known.snapshot == memory.snapshot
-        book.save_memories(name, saved.having(kind, memory, lives=lives).to_bytes())
-        book.update_agent(name, lifetime_steps=agent.lifetime_steps + steps)
+        tx.save_memories(name, saved.having(kind, memory, lives=lives).to_bytes())
+        tx.update_agent(name, lifetime_steps=agent.lifetime_steps + steps)
     return True
 
 

@@ -45,11 +45,11 @@ class StoredMessage:
     """ISO 8601, UTC."""
 
 
-def send(book: Transaction, sender: str, kind: str, content: str, *, to: str | None = None) -> list[str]:
+def send(tx: Transaction, sender: str, kind: str, content: str, *, to: str | None = None) -> list[str]:
     """Send a message of an agent in the nexus and return its recipients.
 
     Args:
-        book: the transaction.
+        tx: the transaction.
         sender: the sending agent.
         kind: "broadcast", "direct" or "team".
         content: at most 2000 characters.
@@ -66,84 +66,84 @@ def send(book: Transaction, sender: str, kind: str, content: str, *, to: str | N
         raise UsageError(f"A {kind[:40]} message has no recipient of its own; send it to {to[:64]} as direct.")
     team: str | None = None
     if kind == "broadcast":
-        hearers = present(book, sender, limit=HEARERS)
+        hearers = present(tx, sender, limit=HEARERS)
     elif kind == "team":
-        team = team_of(book, sender)
+        team = team_of(tx, sender)
         if team is None:
             raise UsageError("You are in no team.")
-        hearers = [other for other in members(book, team) if other != sender][:HEARERS]
+        hearers = [other for other in members(tx, team) if other != sender][:HEARERS]
     elif kind == "direct":
-        hearers = [_hearer(book, sender, to or "")]
+        hearers = [_hearer(tx, sender, to or "")]
     else:
         raise UsageError(f"There is no message type {kind[:40]!r}; there are broadcast, direct and team.")
-    hearers = [hearer for hearer in hearers if _unread(book, hearer, sender) < FROM_ONE]
+    hearers = [hearer for hearer in hearers if _unread(tx, hearer, sender) < FROM_ONE]
     if kind == "direct" and not hearers:
         raise UsageError(f"{to} has not read your last {FROM_ONE} messages yet.")
     if not hearers:
         raise UsageError("Nobody is here to hear it.")
     rows = [
-        {"sender": sender, "recipient": hearer, "kind": kind, "content": content, "created": book.stamp, "read": False}
+        {"sender": sender, "recipient": hearer, "kind": kind, "content": content, "created": tx.stamp, "read": False}
         for hearer in hearers
     ]
-    book.connection.execute(insert(_LETTER), rows)
+    tx.connection.execute(insert(_LETTER), rows)
     for hearer in hearers:
-        _forget_oldest(book, hearer)
+        _forget_oldest(tx, hearer)
     # The event is public, so it does not have the content.
     addressed = to if kind == "direct" else team
-    book.note(MessageSent(agent_id=sender, to=addressed, form=kind, recipients=len(hearers)))
+    tx.note(MessageSent(agent_id=sender, to=addressed, form=kind, recipients=len(hearers)))
     return hearers
 
 
-def inbox(book: Transaction, agent_id: str, *, limit: int = SHOWN, sender: str | None = None) -> list[StoredMessage]:
+def inbox(tx: Transaction, agent_id: str, *, limit: int = SHOWN, sender: str | None = None) -> list[StoredMessage]:
     """Return the unread messages of an agent, oldest first: from all senders, or from one."""
     query = select(_LETTER).where((_LETTER.c.recipient == agent_id) & _LETTER.c.read.is_(False))
     if sender is not None:
         query = query.where(_LETTER.c.sender == sender)
-    return [_letter(row) for row in book.connection.execute(query.order_by(_LETTER.c.id).limit(limit))]
+    return [_letter(row) for row in tx.connection.execute(query.order_by(_LETTER.c.id).limit(limit))]
 
 
-def mark_read(book: Transaction, agent_id: str, ids: Iterable[int]) -> None:
+def mark_read(tx: Transaction, agent_id: str, ids: Iterable[int]) -> None:
     """Mark messages as read: the agent has seen them and acted."""
     known = list(ids)
     if known:
         where = (_LETTER.c.recipient == agent_id) & _LETTER.c.id.in_(known)
-        book.connection.execute(update(_LETTER).where(where).values(read=True))
+        tx.connection.execute(update(_LETTER).where(where).values(read=True))
 
 
-def present(book: Transaction, agent_id: str, *, limit: int = PRESENT) -> list[str]:
+def present(tx: Transaction, agent_id: str, *, limit: int = PRESENT) -> list[str]:
     """Return the other agents in the nexus, ordered by id."""
     query = select(_AGENT.c.id).where((_AGENT.c.place == "nexus") & (_AGENT.c.state == "active"))
-    rows = book.connection.execute(query.where(_AGENT.c.id != agent_id).order_by(_AGENT.c.id).limit(limit))
+    rows = tx.connection.execute(query.where(_AGENT.c.id != agent_id).order_by(_AGENT.c.id).limit(limit))
     return list(rows.scalars())
 
 
 # --- teams ----------------------------------------------------------------------------------------
 
 
-def team_of(book: Transaction, agent_id: str) -> str | None:
+def team_of(tx: Transaction, agent_id: str) -> str | None:
     """Return an agent's team; None if it has none."""
-    lore = book.connection.execute(select(_AGENT.c.lore).where(_AGENT.c.id == agent_id)).scalar_one_or_none()
+    lore = tx.connection.execute(select(_AGENT.c.lore).where(_AGENT.c.id == agent_id)).scalar_one_or_none()
     team = (lore or {}).get("team")
     return str(team) if team else None
 
 
-def set_team(book: Transaction, agent_id: str, team: str | None) -> None:
+def set_team(tx: Transaction, agent_id: str, team: str | None) -> None:
     """Put an agent into a team, or into none.
 
     Raises:
         UsageError: the team's name is invalid.
     """
-    book.agent(agent_id)
+    tx.agent(agent_id)
     if team is not None and (not team.strip() or len(team) > 64 or not team.isprintable()):
         raise UsageError("A team's name has 1 to 64 printable characters.")
-    lore = book.connection.execute(select(_AGENT.c.lore).where(_AGENT.c.id == agent_id)).scalar_one()
-    book.update_agent(agent_id, lore={**lore, "team": team})
-    book.note(TeamChanged(agent_id=agent_id, team=team))
+    lore = tx.connection.execute(select(_AGENT.c.lore).where(_AGENT.c.id == agent_id)).scalar_one()
+    tx.update_agent(agent_id, lore={**lore, "team": team})
+    tx.note(TeamChanged(agent_id=agent_id, team=team))
 
 
-def members(book: Transaction, team: str) -> list[str]:
+def members(tx: Transaction, team: str) -> list[str]:
     """Return the agents of a team, ordered by id."""
-    rows = book.connection.execute(
+    rows = tx.connection.execute(
         select(_AGENT.c.id, _AGENT.c.lore).where(_AGENT.c.state != "removed").order_by(_AGENT.c.id)
     )
     return [row.id for row in rows if row.lore.get("team") == team]
@@ -204,28 +204,28 @@ class Wakeups:
 # --- parts ----------------------------------------------------------------------------------------
 
 
-def _hearer(book: Transaction, sender: str, to: str) -> str:
+def _hearer(tx: Transaction, sender: str, to: str) -> str:
     if to == sender:
         raise UsageError("A message to oneself reaches nobody.")
-    row = book.connection.execute(select(_AGENT.c.state).where(_AGENT.c.id == to)).one_or_none()
+    row = tx.connection.execute(select(_AGENT.c.state).where(_AGENT.c.id == to)).one_or_none()
     if row is None or row.state == "removed":
-        here = ", ".join(present(book, sender, limit=20)) or "nobody"
+        here = ", ".join(present(tx, sender, limit=20)) or "nobody"
         raise UsageError(f"There is no agent {to[:64]!r}; here are: {here}.")
     return to
 
 
-def _unread(book: Transaction, hearer: str, sender: str) -> int:
+def _unread(tx: Transaction, hearer: str, sender: str) -> int:
     where = (_LETTER.c.recipient == hearer) & _LETTER.c.read.is_(False) & (_LETTER.c.sender == sender)
-    return int(book.connection.execute(select(func.count()).select_from(_LETTER).where(where)).scalar_one())
+    return int(tx.connection.execute(select(func.count()).select_from(_LETTER).where(where)).scalar_one())
 
 
-def _forget_oldest(book: Transaction, hearer: str) -> None:
+def _forget_oldest(tx: Transaction, hearer: str) -> None:
     for read in (False, True):
         own = (_LETTER.c.recipient == hearer) & _LETTER.c.read.is_(read)
         newest = select(_LETTER.c.id).where(own).order_by(_LETTER.c.id.desc()).offset(MAX_WAITING).limit(1)
-        last = book.connection.execute(newest).scalar_one_or_none()
+        last = tx.connection.execute(newest).scalar_one_or_none()
         if last is not None:
-            book.connection.execute(delete(_LETTER).where(own & (_LETTER.c.id <= last)))
+            tx.connection.execute(delete(_LETTER).where(own & (_LETTER.c.id <= last)))
 
 
 def _letter(row: Row[Any]) -> StoredMessage:

@@ -197,16 +197,16 @@ def _counted(goal: MetaGoal, since: int, tallies: Sequence[Tally], events: Itera
     return last
 
 
-def recounted(book: Transaction, agent_id: str, pursuit: Pursuit) -> tuple[Tally, ...]:
+def recounted(tx: Transaction, agent_id: str, pursuit: Pursuit) -> tuple[Tally, ...]:
     """Return the tallies of a goal, counted from the whole log up to the last event that they include."""
     tallies: tuple[Tally, ...] = tuple({} for _ in pursuit.goal.requirements)
-    events = (event for event in _events(book, agent_id, 0) if event.seq <= pursuit.seq)
+    events = (event for event in _events(tx, agent_id, 0) if event.seq <= pursuit.seq)
     _counted(pursuit.goal, pursuit.since, tallies, events)
     return tallies
 
 
-def _events(book: Transaction, agent_id: str, after: int) -> Iterable[NexusEvent]:
-    while batch := book.events(after=after, agent=agent_id, kinds=KINDS, limit=500):
+def _events(tx: Transaction, agent_id: str, after: int) -> Iterable[NexusEvent]:
+    while batch := tx.events(after=after, agent=agent_id, kinds=KINDS, limit=500):
         yield from batch
         after = batch[-1].seq
 
@@ -214,11 +214,11 @@ def _events(book: Transaction, agent_id: str, after: int) -> Iterable[NexusEvent
 # --- goals of agents ------------------------------------------------------------------------------------
 
 
-def set_goal(book: Transaction, agent_id: str, goal: MetaGoal, games: Sequence[str]) -> Pursuit:
+def set_goal(tx: Transaction, agent_id: str, goal: MetaGoal, games: Sequence[str]) -> Pursuit:
     """Set a goal for an agent, and return it with its progress.
 
     Args:
-        book: the transaction.
+        tx: the transaction.
         agent_id: the agent.
         goal: a template, or an own goal.
         games: all games; "all" means these from now on.
@@ -235,7 +235,7 @@ def set_goal(book: Transaction, agent_id: str, goal: MetaGoal, games: Sequence[s
             raise UsageError(f"There is no world {unknown[0][:60]!r}; there are: {', '.join(games)}.")
         if isinstance(requirement.games, tuple) and requirement.worlds > len(requirement.games):
             raise UsageError("A meta-goal can't ask for more worlds than it names.")
-    held = {pursuit.goal.id: pursuit for pursuit in pursuits(book, agent_id)}
+    held = {pursuit.goal.id: pursuit for pursuit in pursuits(tx, agent_id)}
     before = held.get(goal.id)
     if before is not None and before.state == "reached":
         raise UsageError(f"You have reached {goal.id!r} already; set another goal.")
@@ -243,72 +243,72 @@ def set_goal(book: Transaction, agent_id: str, goal: MetaGoal, games: Sequence[s
         raise UsageError(f"You have the goal {goal.id!r} already: {before.progress}.")
     if sum(1 for pursuit in held.values() if pursuit.state == "active") >= MOST_ACTIVE:
         raise UsageError(f"You have {MOST_ACTIVE} meta-goals, which is the limit; abandon one first.")
-    since = book.note(MetaGoalSet(agent_id=agent_id, goal=goal.id, description=goal.description))
+    since = tx.note(MetaGoalSet(agent_id=agent_id, goal=goal.id, description=goal.description))
     pursuit = Pursuit(goal, "active", since, tuple(games), tuple({} for _ in goal.requirements), 0)
     if not any(r.type == "reach_skill_level" for r in goal.requirements):
         pursuit = replace(pursuit, seq=since)
     values = {"state": "active", "since": since, "data": _to_json(pursuit)}
     where = (_GOAL.c.agent_id == agent_id) & (_GOAL.c.id == goal.id)
-    if not book.connection.execute(update(_GOAL).where(where).values(**values)).rowcount:
-        book.connection.execute(insert(_GOAL).values(agent_id=agent_id, id=goal.id, **values))
-    advance(book, agent_id)
-    return next(p for p in pursuits(book, agent_id) if p.goal.id == goal.id)
+    if not tx.connection.execute(update(_GOAL).where(where).values(**values)).rowcount:
+        tx.connection.execute(insert(_GOAL).values(agent_id=agent_id, id=goal.id, **values))
+    advance(tx, agent_id)
+    return next(p for p in pursuits(tx, agent_id) if p.goal.id == goal.id)
 
 
-def abandon_goal(book: Transaction, agent_id: str, goal_id: str) -> None:
+def abandon_goal(tx: Transaction, agent_id: str, goal_id: str) -> None:
     """Abandon a goal of an agent.
 
     Raises:
         UsageError: it has no such goal.
     """
     where = (_GOAL.c.agent_id == agent_id) & (_GOAL.c.id == goal_id) & (_GOAL.c.state == "active")
-    if not book.connection.execute(update(_GOAL).where(where).values(state="abandoned")).rowcount:
-        own = ", ".join(p.goal.id for p in pursuits(book, agent_id, "active")) or "none"
+    if not tx.connection.execute(update(_GOAL).where(where).values(state="abandoned")).rowcount:
+        own = ", ".join(p.goal.id for p in pursuits(tx, agent_id, "active")) or "none"
         raise UsageError(f"You have no goal {goal_id[:60]!r}; you have: {own}.")
-    book.note(MetaGoalAbandoned(agent_id=agent_id, goal=goal_id))
+    tx.note(MetaGoalAbandoned(agent_id=agent_id, goal=goal_id))
 
 
-def pursuits(book: Transaction, agent_id: str, *states: str) -> list[Pursuit]:
+def pursuits(tx: Transaction, agent_id: str, *states: str) -> list[Pursuit]:
     """Return an agent's goals, ordered by id: all, or those in the given states."""
     query = select(_GOAL).where(_GOAL.c.agent_id == agent_id).order_by(_GOAL.c.id)
     if states:
         query = query.where(_GOAL.c.state.in_(states))
-    return [_pursuit(row) for row in book.connection.execute(query)]
+    return [_pursuit(row) for row in tx.connection.execute(query)]
 
 
-def advance(book: Transaction, agent_id: str) -> list[MetaGoal]:
+def advance(tx: Transaction, agent_id: str) -> list[MetaGoal]:
     """Count the events since the last call, grant the rewards of reached goals, and return these goals.
 
     Called at the end of each transaction with events that count.
     """
     reached: list[MetaGoal] = []
-    for pursuit in pursuits(book, agent_id, "active"):
+    for pursuit in pursuits(tx, agent_id, "active"):
         tallies: tuple[Tally, ...] = tuple(json.loads(json.dumps(tally)) for tally in pursuit.tallies)
-        last = _counted(pursuit.goal, pursuit.since, tallies, _events(book, agent_id, pursuit.seq))
+        last = _counted(pursuit.goal, pursuit.since, tallies, _events(tx, agent_id, pursuit.seq))
         if not last:
             continue
         now = replace(pursuit, tallies=tallies, seq=last)
         state = "reached" if now.complete else "active"
         # Only one transaction turns an active goal into a reached one: its reward is granted there.
         where = (_GOAL.c.agent_id == agent_id) & (_GOAL.c.id == pursuit.goal.id) & (_GOAL.c.state == "active")
-        changed = book.connection.execute(update(_GOAL).where(where).values(state=state, data=_to_json(now))).rowcount
+        changed = tx.connection.execute(update(_GOAL).where(where).values(state=state, data=_to_json(now))).rowcount
         if changed == 1 and state == "reached":
-            _grant(book, agent_id, pursuit.goal)
+            _grant(tx, agent_id, pursuit.goal)
             reached.append(pursuit.goal)
     return reached
 
 
-def _grant(book: Transaction, agent_id: str, goal: MetaGoal) -> None:
+def _grant(tx: Transaction, agent_id: str, goal: MetaGoal) -> None:
     reward = goal.reward
     given = {} if reward is None else {"title": reward.title, "item": reward.item}
-    book.note(MetaGoalReached(agent_id=agent_id, goal=goal.id, description=goal.description, reward=given))
+    tx.note(MetaGoalReached(agent_id=agent_id, goal=goal.id, description=goal.description, reward=given))
     if reward is None:
         return
-    book.add_achievement(agent_id, NEXUS, "", reward.title, 1)
+    tx.add_achievement(agent_id, NEXUS, "", reward.title, 1)
     if reward.item:
         item_id = f"meta-goal:{goal.id}:{agent_id}"
         item = PortableItem(item_id, reward.item, reward.category, reward.tier, {"for": goal.description}, NEXUS)
-        book.mint_item(agent_id, item, game=NEXUS, session="")
+        tx.mint_item(agent_id, item, game=NEXUS, session="")
 
 
 def _to_json(pursuit: Pursuit) -> dict[str, Any]:

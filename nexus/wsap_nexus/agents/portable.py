@@ -65,16 +65,16 @@ class ImportRefusedError(TransitError):
     code = "IMPORT_REFUSED"
 
 
-def pack(book: Transaction, agent_id: str) -> Package:
+def pack(tx: Transaction, agent_id: str) -> Package:
     """Return the content of an agent's file.
 
     Raises:
         UnknownNameError: there is no such agent.
     """
-    agent = book.agent(agent_id)
-    goals = book.connection.execute(select(_GOAL).where(_GOAL.c.agent_id == agent_id).order_by(_GOAL.c.id)).all()
-    bodies = [b for b in book.avatars(agent_id) if b.avatar.state.value not in ("destroyed", "unbound")]
-    memories = book.memories(agent_id)
+    agent = tx.agent(agent_id)
+    goals = tx.connection.execute(select(_GOAL).where(_GOAL.c.agent_id == agent_id).order_by(_GOAL.c.id)).all()
+    bodies = [b for b in tx.avatars(agent_id) if b.avatar.state.value not in ("destroyed", "unbound")]
+    memories = tx.memories(agent_id)
     return Package(
         agent=Identity(
             id=agent.id,
@@ -89,25 +89,25 @@ def pack(book: Transaction, agent_id: str) -> Package:
         policies={
             game: PackedPolicy(agent=p.agent, options=dict(p.options)) for game, p in sorted(agent.policies.items())
         },
-        skills=book.skills(agent_id),
+        skills=tx.skills(agent_id),
         evidence=[
             Evidence(domain=r.domain, game=r.game, source=r.source, times=r.times, gained=float(r.gained))
-            for r in book.evidence(agent_id)
+            for r in tx.evidence(agent_id)
         ],
         achievements=[
-            Achieved(game=r.game, name=r.name, first=r.first, times=r.times) for r in book.achievements(agent_id)
+            Achieved(game=r.game, name=r.name, first=r.first, times=r.times) for r in tx.achievements(agent_id)
         ],
         goals=[PackedGoal(id=row.id, state=row.state, data=_uncounted(row)) for row in goals],
-        diary=_diary(book, agent_id),
+        diary=_diary(tx, agent_id),
         mind=None if memories is None else base64.b64encode(memories).decode("ascii"),
-        left=Left(bodies=len(bodies), items=sum(r.place != "lost" for r in book.items(agent_id))),
+        left=Left(bodies=len(bodies), items=sum(r.place != "lost" for r in tx.items(agent_id))),
     )
 
 
-def _diary(book: Transaction, agent_id: str) -> list[PackedEntry]:
+def _diary(tx: Transaction, agent_id: str) -> list[PackedEntry]:
     found: list[PackedEntry] = []
     after = 0
-    while batch := book.events(after=after, agent=agent_id, kinds=(DiaryWritten,)):
+    while batch := tx.events(after=after, agent=agent_id, kinds=(DiaryWritten,)):
         after = batch[-1].seq
         for event in batch:
             moment = datetime.fromtimestamp(event.time, UTC).isoformat(timespec="seconds")
@@ -117,38 +117,38 @@ def _diary(book: Transaction, agent_id: str) -> list[PackedEntry]:
     return found
 
 
-def remove(book: Transaction, agent_id: str) -> None:
+def remove(tx: Transaction, agent_id: str) -> None:
     """Remove an agent; its id stays taken, and its events stay.
 
     Raises:
         RemovalRefusedError: it is in a world, or on its way.
     """
-    check_not_removed(book, agent_id)
-    _check_home(book, agent_id)
-    book.update_agent(agent_id, state="removed")
-    book.note(AgentRemoved(agent_id=agent_id))
+    check_not_removed(tx, agent_id)
+    _check_home(tx, agent_id)
+    tx.update_agent(agent_id, state="removed")
+    tx.note(AgentRemoved(agent_id=agent_id))
 
 
-def check_not_removed(book: Transaction, agent_id: str) -> None:
+def check_not_removed(tx: Transaction, agent_id: str) -> None:
     """Check that an agent was not removed.
 
     Raises:
         UnknownNameError: there is no such agent.
         UsageError: it was removed.
     """
-    if book.agent(agent_id).state == "removed":
+    if tx.agent(agent_id).state == "removed":
         raise UsageError(f"The agent {agent_id!r} was removed.")
 
 
-def _check_home(book: Transaction, agent_id: str) -> None:
-    agent = book.agent(agent_id)
+def _check_home(tx: Transaction, agent_id: str) -> None:
+    agent = tx.agent(agent_id)
     if agent.place != "nexus":
         raise RemovalRefusedError(
             f"{agent_id!r} is in a world; start the nexus and bring it back first: wsap nexus agents recall {agent_id}"
         )
-    if any(row.agent_id == agent_id for row in book.transfers("prepared")):
+    if any(row.agent_id == agent_id for row in tx.transfers("prepared")):
         raise RemovalRefusedError(f"{agent_id!r} is on its way; start the nexus, which settles that, and try again.")
-    if any(row.agent_id == agent_id for row in book.transfers("unknown")):
+    if any(row.agent_id == agent_id for row in tx.transfers("unknown")):
         raise RemovalRefusedError(
             f"A transfer of {agent_id!r} is unresolved, with what belongs to it; wait for the game, or decide: "
             f"wsap nexus agents settle {agent_id} --as returned"
@@ -156,7 +156,7 @@ def _check_home(book: Transaction, agent_id: str) -> None:
 
 
 def import_agent(
-    book: Transaction,
+    tx: Transaction,
     package: Package,
     *,
     agent_id: str | None = None,
@@ -168,7 +168,7 @@ def import_agent(
     """Add the agent of a file.
 
     Args:
-        book: the transaction.
+        tx: the transaction.
         package: the content of the file.
         agent_id: another id; its own when None.
         policies: deciders, which have precedence over the file's.
@@ -181,30 +181,30 @@ def import_agent(
         WireError: the package is invalid.
     """
     name = agent_id or package.agent.id
-    _check_free(book, name)
+    _check_free(tx, name)
     packed = {game: Policy(p.agent, p.options) for game, p in sorted(package.policies.items())}
     taken = {game: p for game, p in packed.items() if trust or (p.agent in known and not p.options)}
     given = {**taken, **(policies or {})}
-    book.register(name, name=package.agent.name, persona=package.agent.persona, policies=given)
-    _fill(book, name, package, paused=paused)
+    tx.register(name, name=package.agent.name, persona=package.agent.persona, policies=given)
+    _fill(tx, name, package, paused=paused)
     for entry in package.diary:
         own, written = entry.own_words, entry.written
-        book.note(DiaryWritten(agent_id=name, game=entry.game, text=entry.text, own_words=own, written=written))
-    book.note(AgentImported(agent_id=name, was=package.agent.id))
-    _add_goals(book, name, package)
+        tx.note(DiaryWritten(agent_id=name, game=entry.game, text=entry.text, own_words=own, written=written))
+    tx.note(AgentImported(agent_id=name, was=package.agent.id))
+    _add_goals(tx, name, package)
     return Imported(name, tuple(f"{game}: {p.agent}" for game, p in packed.items() if game not in taken))
 
 
-def _check_free(book: Transaction, name: str) -> None:
-    state = book.connection.execute(select(_AGENT.c.state).where(_AGENT.c.id == name)).scalar()
+def _check_free(tx: Transaction, name: str) -> None:
+    state = tx.connection.execute(select(_AGENT.c.state).where(_AGENT.c.id == name)).scalar()
     if state is not None:
         was = "was removed here, and ids are not given twice" if state == "removed" else "lives here already"
         raise ImportRefusedError(f"{name!r} {was}; import it under another id with --as NAME.")
 
 
-def _fill(book: Transaction, name: str, package: Package, *, paused: bool) -> None:
+def _fill(tx: Transaction, name: str, package: Package, *, paused: bool) -> None:
     own = package.agent
-    book.update_agent(
+    tx.update_agent(
         name,
         created=own.created,
         state="paused" if paused else "active",
@@ -214,27 +214,27 @@ def _fill(book: Transaction, name: str, package: Package, *, paused: bool) -> No
     )
     if package.mind is not None:
         try:
-            book.save_memories(name, base64.b64decode(package.mind, validate=True))
+            tx.save_memories(name, base64.b64decode(package.mind, validate=True))
         except binascii.Error:
             raise WireError("What the agent remembers is damaged in the file; take another copy.") from None
     for domain, level in sorted(package.skills.items()):
-        book.connection.execute(insert(_SKILL).values(agent_id=name, domain=domain, level=level))
+        tx.connection.execute(insert(_SKILL).values(agent_id=name, domain=domain, level=level))
         # Goals for a level count events.
-        book.note(SkillGained(agent_id=name, domain=domain, source="import", times=1, gain=0.0, level=level))
+        tx.note(SkillGained(agent_id=name, domain=domain, source="import", times=1, gain=0.0, level=level))
     for table, rows in ((_EVIDENCE, package.evidence), (_ACHIEVEMENT, package.achievements)):
         values = [{"agent_id": name, **row.model_dump()} for row in rows]
         if values:
-            book.connection.execute(insert(table), values)
+            tx.connection.execute(insert(table), values)
 
 
-def _add_goals(book: Transaction, name: str, package: Package) -> None:
-    since = book.last_seq()
+def _add_goals(tx: Transaction, name: str, package: Package) -> None:
+    since = tx.last_seq()
     for goal in package.goals:
-        book.connection.execute(
+        tx.connection.execute(
             insert(_GOAL).values(agent_id=name, id=goal.id, state=goal.state, since=since, data=dict(goal.data))
         )
     try:
-        for pursuit in pursuits(book, name):
+        for pursuit in pursuits(tx, name):
             for requirement in pursuit.goal.requirements:
                 requirement.check()
             pursuit.measures()

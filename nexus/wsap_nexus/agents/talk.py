@@ -80,7 +80,7 @@ class Exchange:
 
 
 def exchanges(
-    book: Transaction, agent_id: str, *, before: int | None = None, after: int = 0, limit: int = 50
+    tx: Transaction, agent_id: str, *, before: int | None = None, after: int = 0, limit: int = 50
 ) -> list[Exchange]:
     """Return the conversations of people with an agent, newest first: at most `limit`, numbered in (after, before)."""
     return [
@@ -91,7 +91,7 @@ def exchanges(
             event.reply,
             event.how,
         )
-        for event in latest(book, agent_id, Talked, Whispered, limit=limit, before=before)
+        for event in latest(tx, agent_id, Talked, Whispered, limit=limit, before=before)
         if event.seq > after
     ]
 
@@ -109,35 +109,35 @@ def checked(text: str) -> str:
     return text.strip()
 
 
-def leave_message(book: Transaction, agent_id: str, text: str) -> None:
+def leave_message(tx: Transaction, agent_id: str, text: str) -> None:
     """Add a person's message to an agent's messages."""
-    row = {"sender": HUMAN_SENDER, "recipient": agent_id, "kind": "talk", "content": text, "created": book.stamp}
-    book.connection.execute(insert(METADATA.tables["letter"]).values(**row, read=False))
+    row = {"sender": HUMAN_SENDER, "recipient": agent_id, "kind": "talk", "content": text, "created": tx.stamp}
+    tx.connection.execute(insert(METADATA.tables["letter"]).values(**row, read=False))
     # Wakes an agent that waits, like any other message.
-    book.note(MessageSent(to=agent_id, form="direct", recipients=1))
+    tx.note(MessageSent(to=agent_id, form="direct", recipients=1))
 
 
-def known_facts(book: Transaction, agent_id: str) -> list[str]:
+def known_facts(tx: Transaction, agent_id: str) -> list[str]:
     """Return the facts about an agent, as sentences in the first person."""
-    agent = book.agent(agent_id)
+    agent = tx.agent(agent_id)
     place = "in the nexus, the place between the worlds"
     if agent.session_id is not None:
-        place = f"in {book.session(agent.session_id).game}, where nothing moves just now"
+        place = f"in {tx.session(agent.session_id).game}, where nothing moves just now"
     facts = [f"I am {single_line(agent.name)}, and I am {place}."]
     facts.append(f"I have made {agent.lifetime_steps} decisions in worlds so far.")
-    skills = [f"{domain} {level:.2f}" for domain, level in sorted(book.skills(agent_id).items())]
+    skills = [f"{domain} {level:.2f}" for domain, level in sorted(tx.skills(agent_id).items())]
     facts.append(f"My skills, from 0 to 1: {', '.join(skills)}." if skills else "I have no skills yet.")
-    carried = [single_line(record.item.name) for record in book.items(agent_id, place="escrow")]
+    carried = [single_line(record.item.name) for record in tx.items(agent_id, place="escrow")]
     facts.append(f"I carry {', '.join(carried[:20])}." if carried else "I carry nothing.")
-    goals = [f"{p.goal.description} ({p.progress})" for p in pursuits(book, agent_id, "active")]
+    goals = [f"{p.goal.description} ({p.progress})" for p in pursuits(tx, agent_id, "active")]
     facts += [f"My goals: {'; '.join(single_line(goal) for goal in goals)}."] if goals else []
     facts += [f"I hold to this: {single_line(line)}" for line in (*agent.core_memories, *agent.strategies)[:10]]
-    for number, session in enumerate(s for s in book.sessions(agent_id=agent_id, limit=4) if s.closed):
-        told = session_facts(book, session)
+    for number, session in enumerate(s for s in tx.sessions(agent_id=agent_id, limit=4) if s.closed):
+        told = session_facts(tx, session)
         facts.append(("Last, " if number == 0 else "Before that, ") + " ".join(told))
-    others = present(book, agent_id, limit=20)
+    others = present(tx, agent_id, limit=20)
     facts += [f"Others who are here: {', '.join(others)}."] if others else []
-    return facts + [f"News: {event.description}" for event in news(book, agent_id)[:5] if event.type != "speech"]
+    return facts + [f"News: {event.description}" for event in news(tx, agent_id)[:5] if event.type != "speech"]
 
 
 @asynccontextmanager
@@ -218,7 +218,7 @@ class AgentTalk:
     """Lets agents answer people and write diaries.
 
     Args:
-        ledger: the nexus' records.
+        nexus_store: the nexus' records.
         store: records their calls of models.
         host: has the installed agents.
         services: for agents.
@@ -232,7 +232,7 @@ class AgentTalk:
 
     def __init__(
         self,
-        ledger: NexusStore,
+        nexus_store: NexusStore,
         store: Store,
         *,
         host: PluginHost,
@@ -244,7 +244,7 @@ class AgentTalk:
         saved: Callable[[str], SavedMemories],
         ring: Callable[[str], None],
     ) -> None:
-        self._ledger = ledger
+        self._nexus_store = nexus_store
         self._store = store
         self._host = host
         self._services = services
@@ -263,24 +263,24 @@ class AgentTalk:
             UsageError: the message is empty or too long.
         """
         text = checked(text)
-        with self._ledger.look() as book:
-            agent = book.agent(agent_id)
-            facts = known_facts(book, agent_id)
-            session = None if agent.session_id is None else book.session(agent.session_id)
+        with self._nexus_store.look() as tx:
+            agent = tx.agent(agent_id)
+            facts = known_facts(tx, agent_id)
+            session = None if agent.session_id is None else tx.session(agent.session_id)
         policy = agent.policy(NEXUS)
         away = agent.place != "nexus"
         if away or (policy is not None and policy.external):
             how = "hears it at its next decision" if away else "finds it among its messages"
             silent = "" if not away or await self._has_words(agent, session) else _BY_RULES
             answer = Answer(f"{agent.name} {how}.{silent}", "whisper" if away else "letter")
-            with self._ledger.change() as book:
-                leave_message(book, agent_id, text)
-                _note_talk(book, Whispered, agent_id, text, answer)
+            with self._nexus_store.change() as tx:
+                leave_message(tx, agent_id, text)
+                _note_talk(tx, Whispered, agent_id, text, answer)
             self._ring(agent_id)
             return answer
         answer = await self._answer(agent, facts, text)
-        with self._ledger.change() as book:
-            _note_talk(book, Talked, agent_id, text, answer)
+        with self._nexus_store.change() as tx:
+            _note_talk(tx, Talked, agent_id, text, answer)
         return answer
 
     def diary(self, agent_id: str, *, before: int | None = None, limit: int = 50) -> list[Entry]:
@@ -289,15 +289,15 @@ class AgentTalk:
         Raises:
             UnknownNameError: there is no such agent.
         """
-        with self._ledger.look() as book:
-            book.agent(agent_id)
-            return entries(book, agent_id, before=before, limit=limit)
+        with self._nexus_store.look() as tx:
+            tx.agent(agent_id)
+            return entries(tx, agent_id, before=before, limit=limit)
 
     async def on_event(self, event: NexusEvent) -> None:
         """Write the diary entry of a session that has ended: the listener `nexus:diary`."""
         if isinstance(event, Left) and event.session_id is not None:
-            with self._ledger.look() as book:
-                session = book.session(event.session_id)
+            with self._nexus_store.look() as tx:
+                session = tx.session(event.session_id)
             await self._write_diary(session)
 
     async def _answer(self, agent: AgentIdentity, facts: Sequence[str], text: str) -> Answer:
@@ -336,8 +336,8 @@ class AgentTalk:
     def _voice(
         self, agent: AgentIdentity, plan: SeatPlan, run_id: str, purpose: str
     ) -> AbstractAsyncContextManager[Speaks | None]:
-        with self._ledger.look() as book:
-            number = book.last_seq()
+        with self._nexus_store.look() as tx:
+            number = tx.last_seq()
         return voice_of(
             agent,
             plan,
@@ -361,8 +361,8 @@ class AgentTalk:
     async def _write_diary(self, session: SessionRecord) -> None:
         words, hindered = "", ""
         try:
-            with self._ledger.look() as book:
-                agent, facts = book.agent(session.agent_id), session_facts(book, session)
+            with self._nexus_store.look() as tx:
+                agent, facts = tx.agent(session.agent_id), session_facts(tx, session)
             if session.steps:
                 plans = speaking_plans(agent, (session.game, "*", NEXUS))
                 async with asyncio.timeout(SECONDS):
@@ -374,10 +374,10 @@ class AgentTalk:
             hindered = f"it took longer than {SECONDS:g} s"
         except Exception as error:  # no error of a diary may stop the nexus
             hindered = str(error)
-        with self._ledger.change() as book:
-            text = words or composed(book, session)
-            write_entry(book, session, text, own_words=bool(words), error=hindered)
+        with self._nexus_store.change() as tx:
+            text = words or composed(tx, session)
+            write_entry(tx, session, text, own_words=bool(words), error=hindered)
 
 
-def _note_talk(book: Transaction, kind: type[Talked | Whispered], agent_id: str, text: str, answer: Answer) -> None:
-    book.note(kind(agent_id=agent_id, by=HUMAN_SENDER, text=text, reply=answer.text, how=answer.how))
+def _note_talk(tx: Transaction, kind: type[Talked | Whispered], agent_id: str, text: str, answer: Answer) -> None:
+    tx.note(kind(agent_id=agent_id, by=HUMAN_SENDER, text=text, reply=answer.text, how=answer.how))

@@ -54,7 +54,7 @@ class Board:
         self.closed = False
         """Whether the streams have to end."""
         nexus.on_step(self._stepped)
-        nexus.ledger.listen(self._noted)
+        nexus.nexus_store.listen(self._noted)
 
     def close(self) -> None:
         """End all streams."""
@@ -141,8 +141,8 @@ async def _stream(nexus: Nexus, request: Request, after: int | None, private: bo
     board: Board = request.app.state.board
     listener = board.listen()
     try:
-        with nexus.ledger.look() as book:
-            newest = book.last_seq()
+        with nexus.nexus_store.look() as tx:
+            newest = tx.last_seq()
         seq = newest if after is None else after
         # The number is from another database, or too old to send all that the page missed.
         reset = seq > newest or newest - seq > MOST_BEHIND
@@ -168,9 +168,9 @@ async def _stream(nexus: Nexus, request: Request, after: int | None, private: bo
 
 
 def _events(nexus: Nexus, after: int, private: bool) -> tuple[list[dict[str, Any]], int]:
-    with nexus.ledger.look() as book:
-        events = book.events(after=after, limit=MOST_BEHIND)
-        names = book.names(events)
+    with nexus.nexus_store.look() as tx:
+        events = tx.events(after=after, limit=MOST_BEHIND)
+        names = tx.names(events)
     return events_json(events, names, private=private), events[-1].seq if events else after
 
 

@@ -42,9 +42,9 @@ MOST = 100
 @router.get("/agents/{agent_id}/memories")
 async def memories(nexus: Hub, agent_id: str, most: Annotated[int, Query(ge=1, le=MOST)] = 50) -> Response:
     """An agent's core memories, strategies, current memory, lessons of its last sessions, and diary."""
-    with nexus.ledger.look() as book:
-        identity = book.agent(agent_id)
-        sessions = book.sessions(agent_id=agent_id, limit=RUNS)
+    with nexus.nexus_store.look() as tx:
+        identity = tx.agent(agent_id)
+        sessions = tx.sessions(agent_id=agent_id, limit=RUNS)
     lessons: list[dict[str, Any]] = []
     for session in sessions:
         seat = _seat_of(nexus, session.run_id, agent_id)
@@ -68,8 +68,8 @@ async def now(nexus: Hub, agent_id: str) -> Response:
     """An agent's last observation and plan."""
     stay = nexus.live.sessions.get(agent_id)
     if stay is None or stay.last is None:
-        with nexus.ledger.look() as book:
-            book.agent(agent_id)
+        with nexus.nexus_store.look() as tx:
+            tx.agent(agent_id)
         found = None if stay is None else session_json(stay, private=True)
         return json_response({"stay": found, "observation": None, "plan": []})
     step = stay.last
@@ -82,18 +82,18 @@ async def now(nexus: Hub, agent_id: str) -> Response:
     )
 
 
-def mind_of(book: Transaction, identity: AgentIdentity) -> dict[str, Any]:
+def mind_of(tx: Transaction, identity: AgentIdentity) -> dict[str, Any]:
     """Return what is an agent's own, of its page."""
     return {
-        "skills": _skills(book, identity.id),
-        "achievements": [dict(row._mapping) for row in book.achievements(identity.id)[:300]],
-        "items": [encode(item) for item in book.items(identity.id)[:200]],
-        "avatars": [encode(avatar) for avatar in book.avatars(identity.id)[:100]],
-        "meta_goals": [_goal(pursuit) for pursuit in pursuits(book, identity.id)[:50]],
-        "letters": _letters(book, identity.id),
-        "talk": [encode(each) for each in exchanges(book, identity.id, limit=25)],
-        "failure": failure_of(book, identity.id) if identity.state == "paused" else "",
-        "in_doubt": [encode(move) for move in unresolved_transfers(book, identity.id)[:20]],
+        "skills": _skills(tx, identity.id),
+        "achievements": [dict(row._mapping) for row in tx.achievements(identity.id)[:300]],
+        "items": [encode(item) for item in tx.items(identity.id)[:200]],
+        "avatars": [encode(avatar) for avatar in tx.avatars(identity.id)[:100]],
+        "meta_goals": [_goal(pursuit) for pursuit in pursuits(tx, identity.id)[:50]],
+        "letters": _letters(tx, identity.id),
+        "talk": [encode(each) for each in exchanges(tx, identity.id, limit=25)],
+        "failure": failure_of(tx, identity.id) if identity.state == "paused" else "",
+        "in_doubt": [encode(move) for move in unresolved_transfers(tx, identity.id)[:20]],
     }
 
 
@@ -116,8 +116,8 @@ def _in_mind(nexus: Nexus, agent_id: str, most: int) -> list[dict[str, Any]]:
 
 def _kept(nexus: Nexus, agent_id: str, most: int) -> list[dict[str, Any]]:
     """Return the stored memories of an agent."""
-    with nexus.ledger.look() as book:
-        saved = SavedMemories.from_bytes(book.memories(agent_id))
+    with nexus.nexus_store.look() as tx:
+        saved = SavedMemories.from_bytes(tx.memories(agent_id))
     found, missing = recollections(saved, nexus.host, limit=most)
     unread = [
         {"text": f"What it remembers can't be read: {why}", "kind": "", "world": "", "run": ""} for why in missing
@@ -135,15 +135,15 @@ def _shown(item: Recollection) -> dict[str, Any]:
     }
 
 
-def _skills(book: Transaction, agent_id: str) -> list[dict[str, Any]]:
+def _skills(tx: Transaction, agent_id: str) -> list[dict[str, Any]]:
     proof: dict[str, list[dict[str, Any]]] = {}
-    for row in book.evidence(agent_id)[:2000]:
+    for row in tx.evidence(agent_id)[:2000]:
         proof.setdefault(row.domain, []).append(
             {"game": row.game, "source": row.source, "times": row.times, "gained": round(row.gained, 5)}
         )
     return [
         {"domain": domain, "level": round(level, 5), "evidence": proof.get(domain, [])[:200]}
-        for domain, level in book.skills(agent_id).items()
+        for domain, level in tx.skills(agent_id).items()
     ]
 
 
@@ -159,10 +159,10 @@ def _goal(pursuit: Pursuit) -> dict[str, Any]:
     }
 
 
-def _letters(book: Transaction, agent_id: str) -> list[dict[str, Any]]:
+def _letters(tx: Transaction, agent_id: str) -> list[dict[str, Any]]:
     own = ((_LETTER.c.recipient == agent_id) | (_LETTER.c.sender == agent_id)) & (_LETTER.c.kind != "talk")
     # What people say is among the exchanges.
-    found = rows_of(book, select(_LETTER).where(own).order_by(_LETTER.c.id.desc()).limit(50))
+    found = rows_of(tx, select(_LETTER).where(own).order_by(_LETTER.c.id.desc()).limit(50))
     for row in found:
         row["content"] = shortened(row["content"], 4000)
     return found[::-1]

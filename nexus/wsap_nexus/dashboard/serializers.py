@@ -62,9 +62,9 @@ def _event_json(event: NexusEvent, names: Names) -> dict[str, Any]:
     }
 
 
-def rows_of(book: Transaction, query: Any) -> list[dict[str, Any]]:
+def rows_of(tx: Transaction, query: Any) -> list[dict[str, Any]]:
     """Return the rows of a query. Any: the query."""
-    return [dict(row._mapping) for row in book.connection.execute(query)]
+    return [dict(row._mapping) for row in tx.connection.execute(query)]
 
 
 def session_json(stay: LiveSession, *, private: bool) -> dict[str, Any]:

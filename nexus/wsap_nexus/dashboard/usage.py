@@ -22,21 +22,21 @@ _MOST_RUNS = 2000
 """Most runs of the last day that are added up; `partial` says that there are more."""
 
 
-def usage_last_day(nexus: Nexus, book: Transaction) -> dict[str, Any]:
+def usage_last_day(nexus: Nexus, tx: Transaction) -> dict[str, Any]:
     """Return the usage in runs of the last 24 hours, running ones included."""
-    since = (datetime.fromtimestamp(book.now, UTC) - timedelta(days=1)).isoformat()
+    since = (datetime.fromtimestamp(tx.now, UTC) - timedelta(days=1)).isoformat()
     query = select(_RUN.c.id, _RUN.c.summary).where(_RUN.c.created >= since)
-    rows = book.connection.execute(query.order_by(_RUN.c.created.desc()).limit(_MOST_RUNS)).all()
+    rows = tx.connection.execute(query.order_by(_RUN.c.created.desc()).limit(_MOST_RUNS)).all()
     total = NO_USAGE
     for row in rows:
         total += _usage(nexus, row.id, row.summary)
     return {**asdict(total), "partial": len(rows) == _MOST_RUNS}
 
 
-def usage_by_session(nexus: Nexus, book: Transaction, sessions: Sequence[SessionRecord]) -> dict[str, Any]:
+def usage_by_session(nexus: Nexus, tx: Transaction, sessions: Sequence[SessionRecord]) -> dict[str, Any]:
     """Return session -> usage in its run; sessions without model calls are left out."""
     wanted = [s.run_id for s in sessions]
-    rows = book.connection.execute(select(_RUN.c.id, _RUN.c.summary).where(_RUN.c.id.in_(wanted)))
+    rows = tx.connection.execute(select(_RUN.c.id, _RUN.c.summary).where(_RUN.c.id.in_(wanted)))
     by_run = {row.id: _usage(nexus, row.id, row.summary) for row in rows}
     return {s.id: asdict(by_run[s.run_id]) for s in sessions if s.run_id in by_run and by_run[s.run_id].calls}
 

@@ -55,17 +55,17 @@ Id = Annotated[str, Query(max_length=200)]
 @router.get("/overview")
 async def overview(nexus: Hub, request: Request, private: Private) -> Response:
     """Numbers, occupied worlds, agents in the nexus, and what needs attention."""
-    with nexus.ledger.look() as book:
-        counts = _counts(book)
-        here = _agents(book, (_AGENT.c.place == "nexus") & (_AGENT.c.state != "removed"), AGENTS_SHOWN)
+    with nexus.nexus_store.look() as tx:
+        counts = _counts(tx)
+        here = _agents(tx, (_AGENT.c.place == "nexus") & (_AGENT.c.state != "removed"), AGENTS_SHOWN)
         tables = _by_run(nexus.live.sessions.values())
         shown = tables[:WORLDS_SHOWN]
-        names = _names(book, [stay.session.agent_id for _, stays in shown for stay in stays])
-        recent = _events_of(book, select(_EVENT).order_by(_EVENT.c.seq.desc()).limit(120), private)
-        moving = book.transfers("prepared", "unknown")[:100]
+        names = _names(tx, [stay.session.agent_id for _, stays in shown for stay in stays])
+        recent = _events_of(tx, select(_EVENT).order_by(_EVENT.c.seq.desc()).limit(120), private)
+        moving = tx.transfers("prepared", "unknown")[:100]
         body = {
             "now": time.time(),
-            "seq": book.last_seq(),
+            "seq": tx.last_seq(),
             "counts": {**counts, "on_the_way": len(moving), "playing": len(nexus.live.sessions)},
             "worlds": [_world_card(nexus, run, stays, private) for run, stays in shown],
             "more_worlds": len(tables) - len(shown),
@@ -73,8 +73,8 @@ async def overview(nexus: Hub, request: Request, private: Private) -> Response:
             "names": names,
             "transit": [{"agent": row.agent_id, "kind": row.kind, "world": row.world_id} for row in moving],
             "recent": recent,
-            "attention": _full_disk(nexus) + (_attention(book) if private else []),
-            "spent": usage_last_day(nexus, book),
+            "attention": _full_disk(nexus) + (_attention(tx) if private else []),
+            "spent": usage_last_day(nexus, tx),
             "health": _health(nexus, request),
             "games": [encode(info) for info in nexus.games()],
         }
@@ -87,8 +87,8 @@ async def agents(nexus: Hub, private: Private, after: Id = "", limit: Limit = 10
     where = (_AGENT.c.id > after) & (_AGENT.c.state != "removed")
     if search:
         where &= _AGENT.c.id.contains(search, autoescape=True) | _AGENT.c.name.icontains(search, autoescape=True)
-    with nexus.ledger.look() as book:
-        found = _agents(book, where, limit)
+    with nexus.nexus_store.look() as tx:
+        found = _agents(tx, where, limit)
     for row in found:
         stay = nexus.live.sessions.get(row["id"])
         row["stay"] = session_json(stay, private=private) if stay is not None else None
@@ -99,18 +99,18 @@ async def agents(nexus: Hub, private: Private, after: Id = "", limit: Limit = 10
 async def agent(nexus: Hub, agent_id: str, private: Private) -> Response:
     """All data of an agent's page; for spectators who it is, and where it was and is."""
     stay = nexus.live.sessions.get(agent_id)
-    with nexus.ledger.look() as book:
-        identity = book.agent(agent_id)
-        sessions = book.sessions(agent_id=agent_id, limit=30)
+    with nexus.nexus_store.look() as tx:
+        identity = tx.agent(agent_id)
+        sessions = tx.sessions(agent_id=agent_id, limit=30)
         body: dict[str, Any] = {
             "agent": record_json(identity, private=private),
             "stay": session_json(stay, private=private) if stay is not None else None,
             "sessions": [_session(s, private) for s in sessions],
-            "visits": _visits(book, agent_id),
-            "spent": usage_by_session(nexus, book, sessions),
+            "visits": _visits(tx, agent_id),
+            "spent": usage_by_session(nexus, tx, sessions),
         }
         if private:
-            body |= mind_of(book, identity)
+            body |= mind_of(tx, identity)
     return json_response(body)
 
 
@@ -120,10 +120,10 @@ async def sessions(nexus: Hub, agent_id: str, private: Private, before: Id = "",
     query = select(_SESSION.c.id).where(_SESSION.c.agent_id == agent_id).order_by(_SESSION.c.id.desc()).limit(limit)
     if before:
         query = query.where(_SESSION.c.id < before)
-    with nexus.ledger.look() as book:
-        found = [book.session(key) for key in book.connection.execute(query).scalars()]
+    with nexus.nexus_store.look() as tx:
+        found = [tx.session(key) for key in tx.connection.execute(query).scalars()]
         shown = [_session(s, private) for s in found]
-        return json_response({"sessions": shown, "spent": usage_by_session(nexus, book, found)})
+        return json_response({"sessions": shown, "spent": usage_by_session(nexus, tx, found)})
 
 
 @router.get("/worlds")
@@ -135,17 +135,17 @@ async def worlds(nexus: Hub, private: Private, before: Id = "", limit: Limit = 6
     columns = (_WORLD.c.id, _WORLD.c.game, _WORLD.c.owner, _WORLD.c.created, _WORLD.c.failures)
     query = select(*columns).order_by(_WORLD.c.created.desc(), _WORLD.c.id.desc()).limit(limit)
     awake: list[dict[str, Any]] = []
-    with nexus.ledger.look() as book:
+    with nexus.nexus_store.look() as tx:
         if before:
             created, _, world_id = before.partition(" ")
             same = (_WORLD.c.created == created) & (_WORLD.c.id < world_id)
             query = query.where((_WORLD.c.created < created) | same)
         elif open_in:
             some = sorted(open_in)[:AWAKE_SHOWN]
-            awake = rows_of(book, select(*columns).where(_WORLD.c.id.in_(some)).order_by(_WORLD.c.id))
-        found = rows_of(book, query)
-        names = _names(book, [row["owner"] for row in [*awake, *found]])
-        names |= _names(book, [stay.session.agent_id for row in awake for stay in open_in[row["id"]]])
+            awake = rows_of(tx, select(*columns).where(_WORLD.c.id.in_(some)).order_by(_WORLD.c.id))
+        found = rows_of(tx, query)
+        names = _names(tx, [row["owner"] for row in [*awake, *found]])
+        names |= _names(tx, [stay.session.agent_id for row in awake for stay in open_in[row["id"]]])
     for row in [*awake, *found]:
         row["agents"] = [stay.session.agent_id for stay in open_in.get(row["id"], ())]
     return json_response({"awake": awake, "worlds": found, "names": names})
@@ -155,13 +155,13 @@ async def worlds(nexus: Hub, private: Private, before: Id = "", limit: Limit = 6
 async def world(nexus: Hub, world_id: str, private: Private) -> Response:
     """A world with its live sessions, bodies and past sessions; its seed, from which roles follow, is private."""
     stays = [stay for stay in nexus.live.sessions.values() if stay.session.world_id == world_id]
-    with nexus.ledger.look() as book:
-        record = book.world(world_id)
-        past = book.sessions(world_id=world_id, limit=30)
+    with nexus.nexus_store.look() as tx:
+        record = tx.world(world_id)
+        past = tx.sessions(world_id=world_id, limit=30)
         bodies = select(_AVATAR.c.id, _AVATAR.c.agent_id, _AVATAR.c.state, _AVATAR.c.data)
-        found = rows_of(book, bodies.where(_AVATAR.c.world_id == world_id).limit(100))
+        found = rows_of(tx, bodies.where(_AVATAR.c.world_id == world_id).limit(100))
         # Without a stored state, no agent can enter it again.
-        over = bool(past) and not stays and not book.has_state(world_id)
+        over = bool(past) and not stays and not tx.has_state(world_id)
         body: dict[str, Any] = {
             "over": over,
             "world": {
@@ -176,7 +176,7 @@ async def world(nexus: Hub, world_id: str, private: Private) -> Response:
             "stays": [session_json(stay, private=private) for stay in stays],
             "avatars": [_body(row, private) for row in found],
             "sessions": [_session(s, private) for s in past],
-            "names": _names(book, [s.agent_id for s in past] + [row["agent_id"] for row in found]),
+            "names": _names(tx, [s.agent_id for s in past] + [row["agent_id"] for row in found]),
         }
     info = [game for game in nexus.games() if game.id == record.game]
     if over:
@@ -189,8 +189,8 @@ async def view(nexus: Hub, request: Request, world_id: str, private: Private) ->
     """The current view of a world, as the game draws it for spectators."""
     stay = next((s for s in nexus.live.sessions.values() if s.session.world_id == world_id), None)
     if stay is None:
-        with nexus.ledger.look() as book:
-            book.world(world_id)
+        with nexus.nexus_store.look() as tx:
+            tx.world(world_id)
         return json_response({"view": None, "remark": "Nobody is in this world now; it sleeps."})
     frames: Frames = request.app.state.frames
     frame = await frames.of_run(stay.session.run_id)
@@ -219,8 +219,8 @@ async def events(
         query = query.where(_EVENT.c.agent_id == agent)
     if kind:
         query = query.where(_EVENT.c.kind.in_(kind.split(",")[:20]))
-    with nexus.ledger.look() as book:
-        found = _events_of(book, query, private)
+    with nexus.nexus_store.look() as tx:
+        found = _events_of(tx, query, private)
         if after is not None:
             found.reverse()
         return json_response({"events": found})
@@ -229,8 +229,8 @@ async def events(
 # --- parts ------------------------------------------------------------------------------------------
 
 
-def _counts(book: Transaction) -> dict[str, int]:
-    read = book.connection.execute
+def _counts(tx: Transaction) -> dict[str, int]:
+    read = tx.connection.execute
     found = {"in_nexus": 0, "in_worlds": 0, "paused": 0}
     grouped = select(_AGENT.c.place, _AGENT.c.state, func.count()).where(_AGENT.c.state != "removed")
     for place, state, count in read(grouped.group_by(_AGENT.c.place, _AGENT.c.state)):
@@ -241,16 +241,16 @@ def _counts(book: Transaction) -> dict[str, int]:
     number = select(_T["counter"].c.value).where(_T["counter"].c.name == "session")
     found["sessions"] = int(read(number).scalar() or 0)
     found["worlds"] = int(read(select(func.count()).select_from(_WORLD)).scalar_one())
-    found["events"] = book.last_seq()
+    found["events"] = tx.last_seq()
     return found
 
 
-def _agents(book: Transaction, where: Any, limit: int) -> list[dict[str, Any]]:
+def _agents(tx: Transaction, where: Any, limit: int) -> list[dict[str, Any]]:
     columns = (
         _AGENT.c.id, _AGENT.c.name, _AGENT.c.state, _AGENT.c.place, _AGENT.c.lifetime_steps, _AGENT.c.playtime,
         _AGENT.c.policies,
     )  # fmt: skip
-    found = rows_of(book, select(*columns).where(where).order_by(_AGENT.c.id).limit(limit))
+    found = rows_of(tx, select(*columns).where(where).order_by(_AGENT.c.id).limit(limit))
     for row in found:
         row["decides"] = sorted({str(p.get("agent", "")) for p in row.pop("policies").values()})[:5]
     return found
@@ -272,22 +272,22 @@ def _world_card(nexus: Nexus, run: str, stays: list[LiveSession], private: bool)
     return {"id": session.world_id, "game": session.game, "title": title, "run": run, "draws": draws, "stays": shown}
 
 
-def _names(book: Transaction, ids: Iterable[str | None]) -> dict[str, str]:
+def _names(tx: Transaction, ids: Iterable[str | None]) -> dict[str, str]:
     wanted = sorted({key for key in ids if key})[:1000]
     if not wanted:
         return {}
-    rows = book.connection.execute(select(_AGENT.c.id, _AGENT.c.name).where(_AGENT.c.id.in_(wanted)))
+    rows = tx.connection.execute(select(_AGENT.c.id, _AGENT.c.name).where(_AGENT.c.id.in_(wanted)))
     return {row.id: row.name for row in rows}
 
 
-def _events_of(book: Transaction, query: Any, private: bool) -> list[dict[str, Any]]:
+def _events_of(tx: Transaction, query: Any, private: bool) -> list[dict[str, Any]]:
     if not private:
         query = query.where(_EVENT.c.kind.in_(sorted(PUBLIC_KINDS)))
-    rows = book.connection.execute(query).all()
+    rows = tx.connection.execute(query).all()
     events = [read_row(row) for row in rows]
     # Bodies can be very large texts.
     large = {row.seq for row in rows if len(row.body) >= 100_000}
-    found = events_json(events, book.names(events), private=private)
+    found = events_json(events, tx.names(events), private=private)
     return [event | ({"body": {}} if event["seq"] in large else {}) for event in found]
 
 
@@ -297,18 +297,18 @@ def _full_disk(nexus: Nexus) -> list[dict[str, Any]]:
     return [{"kind": "disk", "id": "disk", "name": "Agents are held", "what": why}] if why else []
 
 
-def _attention(book: Transaction) -> list[dict[str, Any]]:
+def _attention(tx: Transaction) -> list[dict[str, Any]]:
     """Return failed agents, unresolved transfers, and unavailable games."""
     failed = select(_AGENT).where(_AGENT.c.state == "paused").order_by(_AGENT.c.id).limit(20)
     found: list[dict[str, Any]] = []
-    for row in book.connection.execute(failed).all():
-        why = failure_of(book, row.id)
+    for row in tx.connection.execute(failed).all():
+        why = failure_of(tx, row.id)
         if why:
             found.append({"kind": "agent", "id": row.id, "name": row.name, "what": why})
-    for move in book.transfers("unknown")[:20]:
+    for move in tx.transfers("unknown")[:20]:
         what = f"It is not known what became of its way to {move.data.get('game')}: {move.data.get('why')}"
         found.append({"kind": "agent", "id": move.agent_id, "name": move.agent_id, "what": shortened(what, 500)})
-    games = book.connection.execute(select(_GAME).where(_GAME.c.status != "available").limit(20))
+    games = tx.connection.execute(select(_GAME).where(_GAME.c.status != "available").limit(20))
     return found + [
         {"kind": "game", "id": row.name, "name": row.name, "what": f"{row.status}: {row.reason}"[:500]} for row in games
     ]
@@ -344,7 +344,7 @@ def _body(row: dict[str, Any], private: bool) -> dict[str, Any]:
     return row if private else {**row, "data": {"name": data.get("name")}}
 
 
-def _visits(book: Transaction, agent_id: str) -> list[dict[str, Any]]:
+def _visits(tx: Transaction, agent_id: str) -> list[dict[str, Any]]:
     query = (
         select(_SESSION.c.game, func.count().label("times"), func.sum(_SESSION.c.steps).label("steps"))
         .where(_SESSION.c.agent_id == agent_id)
@@ -352,4 +352,4 @@ def _visits(book: Transaction, agent_id: str) -> list[dict[str, Any]]:
         .order_by(_SESSION.c.game)
         .limit(100)
     )
-    return rows_of(book, query)
+    return rows_of(tx, query)

@@ -52,15 +52,15 @@ class Tokens:
     """The tokens of a nexus.
 
     Args:
-        ledger: stores the hashes.
+        nexus_store: stores the hashes.
         own: the admin's token.
     """
 
-    def __init__(self, ledger: NexusStore, own: str) -> None:
-        self._ledger = ledger
+    def __init__(self, nexus_store: NexusStore, own: str) -> None:
+        self._nexus_store = nexus_store
         self._own = own.encode()
         self._known: dict[str, Caller] = {}
-        ledger.listen(self._hear)
+        nexus_store.listen(self._hear)
 
     @property
     def own(self) -> str:
@@ -82,10 +82,10 @@ class Tokens:
         digest = _hash(token)
         if digest not in self._known:
             query = select(_TOKEN.c.agent_id).join(_AGENT, _AGENT.c.id == _TOKEN.c.agent_id)
-            with self._ledger.look() as book:
+            with self._nexus_store.look() as tx:
                 # Tokens of removed agents are invalid.
                 where = (_TOKEN.c.hash == digest) & (_AGENT.c.state != "removed")
-                row = book.connection.execute(query.where(where)).one_or_none()
+                row = tx.connection.execute(query.where(where)).one_or_none()
             if row is None:
                 raise UnauthorizedError("The token is not known here.")
             if len(self._known) >= _KEPT:
@@ -96,9 +96,9 @@ class Tokens:
     def issue(self, agent_id: str) -> str:
         """Return a new token for an agent; its earlier tokens become invalid."""
         token = secrets.token_urlsafe(32)
-        with self._ledger.change() as book:
-            book.connection.execute(delete(_TOKEN).where(_TOKEN.c.agent_id == agent_id))
-            book.connection.execute(insert(_TOKEN).values(hash=_hash(token), agent_id=agent_id, created=book.stamp))
+        with self._nexus_store.change() as tx:
+            tx.connection.execute(delete(_TOKEN).where(_TOKEN.c.agent_id == agent_id))
+            tx.connection.execute(insert(_TOKEN).values(hash=_hash(token), agent_id=agent_id, created=tx.stamp))
         self._known.clear()
         return token
 

@@ -54,7 +54,7 @@ class AgentContext:
         self._onward: dict[str, str] = {}
         self._looked: set[str] = set()
         self.words = AgentTalk(
-            context.ledger,
+            context.nexus_store,
             context.store,
             host=context.host,
             services=context.services,
@@ -67,7 +67,7 @@ class AgentContext:
         )
         """What agents say and write."""
         self._diary = Delivery(
-            context.ledger,
+            context.nexus_store,
             "nexus:diary",
             self.words.on_event,
             kinds=("left",),
@@ -81,11 +81,11 @@ class AgentContext:
     def surroundings(self, agent_id: str) -> NexusState:
         """Return what an agent in the nexus perceives."""
         infos = self._entrance.games()
-        with self._context.ledger.look() as book:
-            agent = book.agent(agent_id)
-            skills = book.skills(agent_id)
-            sessions = book.sessions(agent_id=agent_id, limit=5)
-            visits, bodies = book.visits(agent_id), book.avatars(agent_id)
+        with self._context.nexus_store.look() as tx:
+            agent = tx.agent(agent_id)
+            skills = tx.skills(agent_id)
+            sessions = tx.sessions(agent_id=agent_id, limit=5)
+            visits, bodies = tx.visits(agent_id), tx.avatars(agent_id)
             worlds = [
                 GameEntry(
                     info.id,
@@ -99,22 +99,22 @@ class AgentContext:
                 )
                 for info in infos
             ]
-            pursuits = metagoals.pursuits(book, agent_id, "active")
+            pursuits = metagoals.pursuits(tx, agent_id, "active")
             return NexusState(
                 agent,
                 skills,
-                [record.item.name for record in book.items(agent_id, place="escrow")],
-                [f"{row.name} ({row.game})" for row in book.achievements(agent_id)],
+                [record.item.name for record in tx.items(agent_id, place="escrow")],
+                [f"{row.name} ({row.game})" for row in tx.achievements(agent_id)],
                 worlds,
                 suggestions(
                     worlds, infos, skills=skills, pursuits=pursuits, sessions=sessions, specs=self._entrance.specs()
                 ),
                 sessions,
-                messages.present(book, agent_id),
+                messages.present(tx, agent_id),
                 [pursuit.to_goal() for pursuit in pursuits],
-                news(book, agent_id),
-                messages.inbox(book, agent_id),
-                messages.team_of(book, agent_id),
+                news(tx, agent_id),
+                messages.inbox(tx, agent_id),
+                messages.team_of(tx, agent_id),
             )
 
     def game_details(self, agent_id: str, game: str) -> str:
@@ -125,9 +125,9 @@ class AgentContext:
         """
         info = self._entrance.game_info(game)
         spec = self._entrance.specs()[game]
-        with self._context.ledger.look() as book:
-            bodies, dead = book.avatars(agent_id, game), ways_back(book, agent_id, game)
-            skills = book.skills(agent_id)
+        with self._context.nexus_store.look() as tx:
+            bodies, dead = tx.avatars(agent_id, game), ways_back(tx, agent_id, game)
+            skills = tx.skills(agent_id)
         parts = [
             f"{info.name}: {info.description} Genre: {info.genre or 'unknown'}. Seats: {info.capacity}.",
             f"Skills used there: {', '.join(info.skill_domains) or 'none declared'}. It is {info.status}.",
@@ -151,14 +151,14 @@ class AgentContext:
 
     def say(self, agent_id: str, kind: str, text: str, to: str | None) -> str:
         """Send a message to others."""
-        with self._context.ledger.change() as book:
-            hearers = messages.send(book, agent_id, kind, text, to=to)
+        with self._context.nexus_store.change() as tx:
+            hearers = messages.send(tx, agent_id, kind, text, to=to)
         return f"{len(hearers)} will hear it." if kind != "direct" else f"{to} will hear it."
 
     def mark_read(self, agent_id: str, ids: Sequence[int]) -> None:
         """Take messages as read."""
-        with self._context.ledger.change() as book:
-            messages.mark_read(book, agent_id, ids)
+        with self._context.nexus_store.change() as tx:
+            messages.mark_read(tx, agent_id, ids)
 
     def set_goal(self, agent_id: str, wanted: Mapping[str, Any]) -> str:
         """Give the agent a meta-goal: a template by its name, or one in its own terms."""
@@ -184,15 +184,15 @@ class AgentContext:
             )
             if goal.id in metagoals.TEMPLATES:
                 raise UsageError(f"{goal.id!r} is a goal that there is already; take another name for your own.")
-        with self._context.ledger.change() as book:
-            pursuit = metagoals.set_goal(book, agent_id, goal, [info.id for info in self._entrance.games()])
+        with self._context.nexus_store.change() as tx:
+            pursuit = metagoals.set_goal(tx, agent_id, goal, [info.id for info in self._entrance.games()])
         state = "you have reached it already" if pursuit.state == "reached" else f"so far {pursuit.progress}"
         return f"Your goal {goal.id!r}: {goal.description}; {state}."
 
     def abandon_goal(self, agent_id: str, goal: str) -> str:
         """Take a meta-goal from the agent."""
-        with self._context.ledger.change() as book:
-            metagoals.abandon_goal(book, agent_id, goal)
+        with self._context.nexus_store.change() as tx:
+            metagoals.abandon_goal(tx, agent_id, goal)
         return f"You have given up {goal!r}."
 
     # --- playing ----------------------------------------------------------------------------------
@@ -249,12 +249,12 @@ class AgentContext:
         guest = self._guests.get(agent_id)
         return None if guest is None else guest.exit
 
-    def save_memories(self, book: Transaction, session: SessionRecord) -> None:
+    def save_memories(self, tx: Transaction, session: SessionRecord) -> None:
         """Keep what an agent remembers of a stay that ended without a departure."""
         memories = self._memories.get(session.run_id)
         now = None if memories is None else memories.remembered_by(session.agent_id)
         if now is not None:
-            book.save_memories(session.agent_id, now)
+            tx.save_memories(session.agent_id, now)
 
     def with_memories(self, world_exit: WorldExit, session: SessionRecord, seat: str) -> WorldExit:
         """Return a departure with what the agent remembers, and with how it left."""
@@ -289,17 +289,17 @@ class AgentContext:
         try:
             self._entrance.request_enter(agent_id, destination, EntryRequest())
         except WsapError as error:
-            with self._context.ledger.change() as book:
-                book.note(OnwardRefused(agent_id=agent_id, destination=destination[:80], why=str(error)[:500]))
+            with self._context.nexus_store.change() as tx:
+                tx.note(OnwardRefused(agent_id=agent_id, destination=destination[:80], why=str(error)[:500]))
 
     def _unfinished(self, agent_id: str) -> str:
         """Return where an agent wanted to go straight on to when the nexus ended, empty if nowhere."""
-        with self._context.ledger.look() as book:
-            sessions = book.sessions(agent_id=agent_id, limit=1)
+        with self._context.nexus_store.look() as tx:
+            sessions = tx.sessions(agent_id=agent_id, limit=1)
             if not sessions or sessions[0].reason != EXIT_GAME.name:
                 return ""
-            left = latest(book, agent_id, Left, limit=1)
-            since = latest(book, agent_id, Entered, OnwardRefused, TransferCancelled, limit=1)
+            left = latest(tx, agent_id, Left, limit=1)
+            since = latest(tx, agent_id, Entered, OnwardRefused, TransferCancelled, limit=1)
         if not left or left[0].session_id != sessions[0].id:
             return ""
         if since and since[0].seq > left[0].seq:
@@ -313,9 +313,9 @@ class AgentContext:
         """
         if "model" not in seat.options:
             return None
-        with self._context.ledger.change() as book:
-            before = latest(book, agent_id, VisitStarted, limit=1)
-            book.note(VisitStarted(agent_id=agent_id, run=run_id))
+        with self._context.nexus_store.change() as tx:
+            before = latest(tx, agent_id, VisitStarted, limit=1)
+            tx.note(VisitStarted(agent_id=agent_id, run=run_id))
         repository = self._context.store.repository
         try:
             earlier = repository.get_run(before[0].run) if before else None
@@ -330,8 +330,8 @@ class AgentContext:
         now = self.remembered(run_id, agent_id)
         self._memories.pop(run_id, None)
         if now is not None:
-            with self._context.ledger.change() as book:
-                book.save_memories(agent_id, now)
+            with self._context.nexus_store.change() as tx:
+                tx.save_memories(agent_id, now)
 
     def start(self) -> None:
         """Write diaries from now on, those first that were not written when the nexus ended."""
@@ -342,10 +342,10 @@ class AgentContext:
         await self._diary.aclose()
 
     def _whispers(self, agent_id: str) -> dict[int, str]:
-        with self._context.ledger.look() as book:
+        with self._context.nexus_store.look() as tx:
             return {
                 letter.id: letter.message.content
-                for letter in messages.inbox(book, agent_id, sender=messages.HUMAN_SENDER)
+                for letter in messages.inbox(tx, agent_id, sender=messages.HUMAN_SENDER)
             }
 
     def ring(self, agent_id: str) -> None:
@@ -359,8 +359,8 @@ class AgentContext:
         Raises:
             StorageError: it is damaged.
         """
-        with self._context.ledger.look() as book:
-            return SavedMemories.from_bytes(book.memories(agent_id))
+        with self._context.nexus_store.look() as tx:
+            return SavedMemories.from_bytes(tx.memories(agent_id))
 
 
 def _told_bodies(bodies: Sequence[AvatarRecord]) -> list[str]:

@@ -50,16 +50,16 @@ class CircuitBreaker:
     """Takes games offline that fail too often; what it knows is kept in the database.
 
     Args:
-        ledger: the nexus' books.
+        nexus_store: the nexus' books.
         limit: failures within the window after which a game is taken offline.
         window: seconds.
         on_close: told of each game that may not be entered from now on.
     """
 
     def __init__(
-        self, ledger: NexusStore, limit: int, window: float, *, on_close: Callable[[str], None] = lambda game: None
+        self, nexus_store: NexusStore, limit: int, window: float, *, on_close: Callable[[str], None] = lambda game: None
     ) -> None:
-        self._ledger = ledger
+        self._nexus_store = nexus_store
         self._limit = limit
         self._window = window
         self._on_close = on_close
@@ -81,9 +81,9 @@ class CircuitBreaker:
         before = self.of(game)
         failed_at = () if status == "available" else before.failed_at
         standing = Availability(status, single_line(reason)[:_LONGEST_REASON], failed_at)  # type: ignore[arg-type]  # looked up
-        with self._ledger.change() as book:
-            self._keep(book, game, standing)
-            book.note(_STATUS_EVENTS[standing.status](game=game, reason=standing.reason, before=before.status))
+        with self._nexus_store.change() as tx:
+            self._keep(tx, game, standing)
+            tx.note(_STATUS_EVENTS[standing.status](game=game, reason=standing.reason, before=before.status))
         if status != "available":
             self._on_close(game)
         return standing
@@ -92,33 +92,31 @@ class CircuitBreaker:
         """Count a failure of a world; return True if that was one too many, so that its game is offline now."""
         reason = single_line(error)[:_LONGEST_REASON]
         before = self.of(game)
-        with self._ledger.change() as book:
-            recent = tuple(t for t in before.failed_at if book.now - t < self._window)
-            failed_at = (*recent, book.now)[-1000:]
+        with self._nexus_store.change() as tx:
+            recent = tuple(t for t in before.failed_at if tx.now - t < self._window)
+            failed_at = (*recent, tx.now)[-1000:]
             too_often = before.status == "available" and len(failed_at) >= self._limit
-            book.connection.execute(
-                update(_WORLD).where(_WORLD.c.id == world_id).values(failures=_WORLD.c.failures + 1)
-            )
-            book.note(GameFailed(game=game, world=world_id, error=reason, recent=len(failed_at)))
+            tx.connection.execute(update(_WORLD).where(_WORLD.c.id == world_id).values(failures=_WORLD.c.failures + 1))
+            tx.note(GameFailed(game=game, world=world_id, error=reason, recent=len(failed_at)))
             standing = Availability(before.status, before.reason, failed_at)
             if too_often:
                 why = f"It failed {len(failed_at)} times within {_span(self._window)}, the last time so: {reason}"
                 standing = Availability("offline", why[:_LONGEST_REASON], failed_at)
-                book.note(GameOffline(game=game, reason=standing.reason, before=before.status))
-            self._keep(book, game, standing)
+                tx.note(GameOffline(game=game, reason=standing.reason, before=before.status))
+            self._keep(tx, game, standing)
         if too_often:
             self._on_close(game)
         return too_often
 
     def _all(self) -> dict[str, Availability]:
         if self._known is None:
-            with self._ledger.look() as book:
-                self._known = {row.name: _standing(row.status, row.reason, row.data) for row in _rows(book)}
+            with self._nexus_store.look() as tx:
+                self._known = {row.name: _standing(row.status, row.reason, row.data) for row in _rows(tx)}
         return self._known
 
-    def _keep(self, book: Transaction, game: str, standing: Availability) -> None:
+    def _keep(self, tx: Transaction, game: str, standing: Availability) -> None:
         self._all()[game] = standing
-        data = dict(book.connection.execute(select(_GAME.c.data).where(_GAME.c.name == game)).scalar() or {})
+        data = dict(tx.connection.execute(select(_GAME.c.data).where(_GAME.c.name == game)).scalar() or {})
         values = {
             "status": standing.status,
             "reason": standing.reason,
@@ -126,13 +124,13 @@ class CircuitBreaker:
             # What others keep of the game stays.
             "data": {**data, _TIMES: list(standing.failed_at)},
         }
-        if not book.connection.execute(update(_GAME).where(_GAME.c.name == game).values(**values)).rowcount:
-            book.connection.execute(insert(_GAME).values(name=game, **values))
+        if not tx.connection.execute(update(_GAME).where(_GAME.c.name == game).values(**values)).rowcount:
+            tx.connection.execute(insert(_GAME).values(name=game, **values))
 
 
-def _rows(book: Transaction) -> list[Any]:
+def _rows(tx: Transaction) -> list[Any]:
     # Any: rows of the table.
-    return list(book.connection.execute(select(_GAME)))
+    return list(tx.connection.execute(select(_GAME)))
 
 
 def _standing(status: str, reason: str, data: Mapping[str, Any]) -> Availability:

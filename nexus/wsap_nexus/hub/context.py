@@ -130,7 +130,7 @@ class HubContext:
     """Where games and agents come from."""
     store: Store
     """The database, and the log of runs."""
-    ledger: NexusStore
+    nexus_store: NexusStore
     """Who is where and with what."""
     settings: Settings
     clock: Clock

@@ -72,7 +72,7 @@ class WorldEntry:
     """What came out of the body that died in its sleep, and what was lost with it."""
 
 
-def prepare_enter(book: Transaction, agent_id: str, spec: AdapterSpec, terms: EntryRequest) -> PreparedEntry:
+def prepare_enter(tx: Transaction, agent_id: str, spec: AdapterSpec, terms: EntryRequest) -> PreparedEntry:
     """Return the prepared entry of an agent into a game; its portable items are in the transfer now.
 
     Raises:
@@ -83,7 +83,7 @@ def prepare_enter(book: Transaction, agent_id: str, spec: AdapterSpec, terms: En
         UsageError: the avatar asked for is not there.
         ConfigError: the exit condition can't be read.
     """
-    agent = book.agent(agent_id)
+    agent = tx.agent(agent_id)
     if agent.state == "paused":
         raise AgentPausedError(f"{agent_id!r} is paused; resume it first.")
     if agent.state != "active":
@@ -92,11 +92,11 @@ def prepare_enter(book: Transaction, agent_id: str, spec: AdapterSpec, terms: En
         raise AlreadyInWorldError(f"{agent_id!r} is in a world already; it has to leave that first.")
     if terms.exit_when:
         parse_condition(terms.exit_when)
-    avatar = _choose_avatar(book, agent, spec, terms)
-    if avatar is not None and not book.has_state(avatar.world_id):
+    avatar = _choose_avatar(tx, agent, spec, terms)
+    if avatar is not None and not tx.has_state(avatar.world_id):
         raise UsageError(f"The world of {avatar.avatar.avatar_id!r} ({avatar.world_id}) is no more.")
-    carried = book.items(agent_id, place="escrow")
-    transfer_id = book.prepare(
+    carried = tx.items(agent_id, place="escrow")
+    transfer_id = tx.prepare(
         agent_id,
         "enter",
         world_id=avatar.world_id if avatar else None,
@@ -105,20 +105,20 @@ def prepare_enter(book: Transaction, agent_id: str, spec: AdapterSpec, terms: En
         items=[record.item.item_id for record in carried],
     )
     carried_ids = [record.item.item_id for record in carried]
-    book.move_items(agent_id, carried_ids, from_place="escrow", to_place="transfer", to_id=transfer_id)
+    tx.move_items(agent_id, carried_ids, from_place="escrow", to_place="transfer", to_id=transfer_id)
     return PreparedEntry(transfer_id, agent_id, spec.name, terms, avatar)
 
 
-def cancel_entry(book: Transaction, transfer_id: str, agent_id: str, why: str) -> None:
+def cancel_entry(tx: Transaction, transfer_id: str, agent_id: str, why: str) -> None:
     """Cancel a prepared entry: the items are in escrow again, and the agent never left the nexus."""
-    items = [record.item.item_id for record in book.items(agent_id, place="transfer", place_id=transfer_id)]
-    book.move_items(agent_id, items, from_place="transfer", from_id=transfer_id, to_place="escrow", note=why)
-    book.settle(transfer_id, "cancelled", why=why)
-    book.note(TransferCancelled(agent_id=agent_id, transfer=transfer_id, why=why))
+    items = [record.item.item_id for record in tx.items(agent_id, place="transfer", place_id=transfer_id)]
+    tx.move_items(agent_id, items, from_place="transfer", from_id=transfer_id, to_place="escrow", note=why)
+    tx.settle(transfer_id, "cancelled", why=why)
+    tx.note(TransferCancelled(agent_id=agent_id, transfer=transfer_id, why=why))
 
 
 async def enter_world(
-    ledger: NexusStore,
+    nexus_store: NexusStore,
     world: WorldPort,
     record: WorldRecord,
     prepared: PreparedEntry,
@@ -129,7 +129,7 @@ async def enter_world(
     """Bring an agent into a world, new or woken, up to its seat; nothing is committed yet.
 
     Args:
-        ledger: where skills and items are looked up.
+        nexus_store: where skills and items are looked up.
         world: begun, if it is new; just made, if `kept` is given.
         record: the world's.
         prepared: the agent's prepared entry.
@@ -141,10 +141,10 @@ async def enter_world(
             `commit_death` writes that down.
         WorldError: the world refuses or fails.
     """
-    with ledger.look() as book:
-        agent = book.agent(prepared.agent_id)
-        skills = book.skills(prepared.agent_id)
-        items = [r.item for r in book.items(prepared.agent_id, place="transfer", place_id=prepared.transfer_id)]
+    with nexus_store.look() as tx:
+        agent = tx.agent(prepared.agent_id)
+        skills = tx.skills(prepared.agent_id)
+        items = [r.item for r in tx.items(prepared.agent_id, place="transfer", place_id=prepared.transfer_id)]
     asleep = prepared.avatar is not None and prepared.avatar.avatar.state is AvatarState.DORMANT
     away = agent.lifetime_steps - prepared.avatar.left_at if prepared.avatar is not None and asleep else 0
     entry = Entry(prepared.transfer_id, seat_name, skills, items, away, prepared.terms.difficulty)
@@ -217,7 +217,7 @@ async def _bring_back(world: WorldPort, seat_name: str, avatar_id: str, wanted: 
     return death
 
 
-def commit_enter(book: Transaction, arrived: WorldEntry, record: WorldRecord, run_id: str) -> SessionRecord:
+def commit_enter(tx: Transaction, arrived: WorldEntry, record: WorldRecord, run_id: str) -> SessionRecord:
     """Write down that an agent is in a world: body, items, session and place, as one.
 
     Raises:
@@ -225,24 +225,24 @@ def commit_enter(book: Transaction, arrived: WorldEntry, record: WorldRecord, ru
         AlreadyInWorldError: it is in a world, or was removed.
     """
     prepared, avatar, receipt = arrived.prepared, arrived.avatar, arrived.receipt
-    if book.agent(prepared.agent_id).state == "paused":
+    if tx.agent(prepared.agent_id).state == "paused":
         raise AgentPausedError(f"{prepared.agent_id!r} was paused on its way.")
     if prepared.avatar is None:
-        book.put_avatar(record.id, prepared.agent_id, replace(avatar, state=AvatarState.UNBOUND))
+        tx.put_avatar(record.id, prepared.agent_id, replace(avatar, state=AvatarState.UNBOUND))
     if arrived.death is not None:
-        book.put_avatar(record.id, prepared.agent_id, replace(avatar, state=AvatarState.DESTROYED, bound_agent=None))
-        book.note(Died.of(arrived.death, agent_id=prepared.agent_id, game=prepared.game))
-    book.put_avatar(record.id, prepared.agent_id, avatar, respawning=arrived.respawned or arrived.death is not None)
+        tx.put_avatar(record.id, prepared.agent_id, replace(avatar, state=AvatarState.DESTROYED, bound_agent=None))
+        tx.note(Died.of(arrived.death, agent_id=prepared.agent_id, game=prepared.game))
+    tx.put_avatar(record.id, prepared.agent_id, avatar, respawning=arrived.respawned or arrived.death is not None)
     if arrived.package is not None:
         # Before the newcomer's own things are written in: this is about what lay there.
-        take_items(book, prepared.agent_id, record.id, prepared.game, arrived.package, session="")
+        take_items(tx, prepared.agent_id, record.id, prepared.game, arrived.package, session="")
     source = {"from_place": "transfer", "from_id": prepared.transfer_id}
-    book.move_items(prepared.agent_id, receipt.admitted, **source, to_place="world", to_id=record.id)
+    tx.move_items(prepared.agent_id, receipt.admitted, **source, to_place="world", to_id=record.id)
     for why, refused in by_reason(receipt.refused).items():
-        book.move_items(prepared.agent_id, refused, **source, to_place="escrow", note=why)
-    session = book.open_session(prepared.agent_id, prepared.game, record.id, avatar.avatar_id, run_id, prepared.terms)
-    book.settle(prepared.transfer_id, "done", session=session.id, receipt=encode(receipt))
-    book.note(
+        tx.move_items(prepared.agent_id, refused, **source, to_place="escrow", note=why)
+    session = tx.open_session(prepared.agent_id, prepared.game, record.id, avatar.avatar_id, run_id, prepared.terms)
+    tx.settle(prepared.transfer_id, "done", session=session.id, receipt=encode(receipt))
+    tx.note(
         Entered(
             agent_id=prepared.agent_id,
             game=prepared.game,
@@ -256,16 +256,16 @@ def commit_enter(book: Transaction, arrived: WorldEntry, record: WorldRecord, ru
             notes=list(receipt.notes),
         )
     )
-    advance(book, prepared.agent_id)
+    advance(tx, prepared.agent_id)
     return session
 
 
-def commit_death(book: Transaction, prepared: PreparedEntry, record: WorldRecord, found: DiedAsleepError) -> None:
+def commit_death(tx: Transaction, prepared: PreparedEntry, record: WorldRecord, found: DiedAsleepError) -> None:
     """Write down that a body died in its sleep, and that its agent, whose choice it is now, is still in the nexus."""
-    book.put_avatar(record.id, prepared.agent_id, replace(found.body, state=AvatarState.DESTROYED))
-    book.note(Died.of(found.death, agent_id=prepared.agent_id, game=prepared.game))
+    tx.put_avatar(record.id, prepared.agent_id, replace(found.body, state=AvatarState.DESTROYED))
+    tx.note(Died.of(found.death, agent_id=prepared.agent_id, game=prepared.game))
     admitted = list(found.receipt.admitted)
-    book.move_items(
+    tx.move_items(
         prepared.agent_id,
         admitted,
         from_place="transfer",
@@ -273,23 +273,23 @@ def commit_death(book: Transaction, prepared: PreparedEntry, record: WorldRecord
         to_place="world",
         to_id=record.id,
     )
-    take_items(book, prepared.agent_id, record.id, prepared.game, found.package, session="")
+    take_items(tx, prepared.agent_id, record.id, prepared.game, found.package, session="")
     if found.state is None:
-        lose_world(book, prepared.agent_id, record.id)
-        book.end_world(record.id)
+        lose_world(tx, prepared.agent_id, record.id)
+        tx.end_world(record.id)
     else:
-        book.keep_world(record.id, snapshot=found.state)
-    cancel_entry(book, prepared.transfer_id, prepared.agent_id, str(found))
-    advance(book, prepared.agent_id)
+        tx.keep_world(record.id, snapshot=found.state)
+    cancel_entry(tx, prepared.transfer_id, prepared.agent_id, str(found))
+    advance(tx, prepared.agent_id)
 
 
 def _choose_avatar(
-    book: Transaction, agent: AgentIdentity, spec: AdapterSpec, terms: EntryRequest
+    tx: Transaction, agent: AgentIdentity, spec: AdapterSpec, terms: EntryRequest
 ) -> AvatarRecord | None:
     """Return the body to enter: the one asked for, else one that sleeps, else a dead one where no more may live."""
     if spec.seats[1] > 1:
         return None
-    bodies = [b for b in book.avatars(agent.id, spec.name) if "snapshot" in spec.abilities]
+    bodies = [b for b in tx.avatars(agent.id, spec.name) if "snapshot" in spec.abilities]
     if terms.avatar is not None and terms.avatar != "new":
         chosen = [b for b in bodies if terms.avatar in (b.avatar.avatar_id, b.world_id)]
         if not chosen:

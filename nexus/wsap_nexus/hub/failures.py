@@ -54,7 +54,7 @@ def logged_stats(repository: Repository, run_id: str, seat: str | None = None) -
 
 
 def force_close(
-    book: Transaction,
+    tx: Transaction,
     session: SessionRecord,
     spec: AdapterSpec,
     *,
@@ -67,7 +67,7 @@ def force_close(
     """Close a session whose world can't be asked, put its agent back into the nexus, and return it closed.
 
     Args:
-        book: within a transaction.
+        tx: within a transaction.
         session: open.
         spec: the game.
         stats: what was done.
@@ -76,10 +76,10 @@ def force_close(
         state: the world as it was last saved; None where it is no more.
         seconds: how long it took.
     """
-    transfer_id = _transfer_of(book, session)
+    transfer_id = _transfer_of(tx, session)
     if state is None:
-        for record in book.items(session.agent_id, place="world", place_id=session.world_id):
-            book.move_item(
+        for record in tx.items(session.agent_id, place="world", place_id=session.world_id):
+            tx.move_item(
                 session.agent_id,
                 record.item.item_id,
                 from_place="world",
@@ -89,7 +89,7 @@ def force_close(
             )
     if error:
         kind = WorldCrashed if reason == WORLD_FAILED else SessionForceClosed
-        book.note(
+        tx.note(
             kind(
                 agent_id=session.agent_id,
                 game=session.game,
@@ -104,26 +104,26 @@ def force_close(
     world_exit = WorldExit(
         reason,
         TransitPackage(transfer_id),
-        _body(book, session, kept=state is not None),
+        _body(tx, session, kept=state is not None),
         stats,
         details={"error": error} if error else {},
         seconds=seconds,
         world_state=state,
     )
-    commit_exit(book, session, spec, world_exit, transfer_id)
-    return book.session(session.id)
+    commit_exit(tx, session, spec, world_exit, transfer_id)
+    return tx.session(session.id)
 
 
-def _transfer_of(book: Transaction, session: SessionRecord) -> str:
+def _transfer_of(tx: Transaction, session: SessionRecord) -> str:
     """Return the transfer that the agent was leaving by when it went wrong, or a new one."""
-    for row in book.transfers("prepared"):
+    for row in tx.transfers("prepared"):
         if row.agent_id == session.agent_id and row.kind == "leave":
             return str(row.id)
-    return book.prepare_leave(session)
+    return tx.prepare_leave(session)
 
 
-def _body(book: Transaction, session: SessionRecord, *, kept: bool) -> Avatar:
-    for record in book.avatars(session.agent_id, session.game):
+def _body(tx: Transaction, session: SessionRecord, *, kept: bool) -> Avatar:
+    for record in tx.avatars(session.agent_id, session.game):
         if record.world_id == session.world_id and record.avatar.avatar_id == session.avatar_id:
             body = record.avatar
             if body.state is not AvatarState.BOUND:
@@ -222,10 +222,10 @@ class FailureHandler:
 
     def agent_failed(self, agent_id: str, error: WsapError, session: SessionRecord | None = None) -> None:
         """Pause an agent that failed, or whose model did; where it is, it goes on once it is resumed."""
-        with self._context.ledger.change() as book:
-            book.update_agent(agent_id, state="paused")
+        with self._context.nexus_store.change() as tx:
+            tx.update_agent(agent_id, state="paused")
             game, stay = (session.game, session.id) if session else (None, None)
-            book.note(AgentFailed(agent_id=agent_id, game=game, session_id=stay, error=str(error), code=error.code))
+            tx.note(AgentFailed(agent_id=agent_id, game=game, session_id=stay, error=str(error), code=error.code))
 
     def world_failed(
         self,
@@ -264,17 +264,15 @@ class FailureHandler:
         if state is None:
             state = last_state(repository, run_id)
         closed = []
-        with self._context.ledger.change() as book:
+        with self._context.nexus_store.change() as tx:
             for session in sessions:
-                if book.session(session.id).closed is not None:
+                if tx.session(session.id).closed is not None:
                     continue
                 done = (stats or {}).get(session.id) or logged_stats(repository, run_id, session.agent_id)
                 closed.append(
-                    force_close(
-                        book, session, spec, stats=done, reason=reason, error=error, state=state, seconds=seconds
-                    )
+                    force_close(tx, session, spec, stats=done, reason=reason, error=error, state=state, seconds=seconds)
                 )
-                self._agent_context.save_memories(book, session)
+                self._agent_context.save_memories(tx, session)
         for session in closed:
             self._agent_context.came_back(session)
             self._context.live.leaving.resolve(session.agent_id, session)
@@ -283,8 +281,8 @@ class FailureHandler:
     async def last_good(self, session: SessionRecord) -> bytes | None:
         """Return the state of an agent's own world after its last recorded step, None where it can't be had."""
         self._context.store.writer.flush()
-        with self._context.ledger.look() as book:
-            record = book.world(session.world_id)
+        with self._context.nexus_store.look() as tx:
+            record = tx.world(session.world_id)
         try:
             spec = self._context.catalog.spec(session.game)
             codec = codec_of(spec)
@@ -303,9 +301,9 @@ class FailureHandler:
         """Return the open session of an agent that nobody plays now, because the agent is paused."""
         if agent_id in self._context.live.sessions:
             return None
-        with self._context.ledger.look() as book:
-            session_id = book.agent(agent_id).session_id
-            session = None if session_id is None else book.session(session_id)
+        with self._context.nexus_store.look() as tx:
+            session_id = tx.agent(agent_id).session_id
+            session = None if session_id is None else tx.session(session_id)
         if session is None or session.run_id in self._context.live.run_tasks or self._context.live.is_active(agent_id):
             return None
         return session

@@ -11,10 +11,10 @@ from wsap_nexus.store.nexus_store import Transaction
 
 
 def take_items(
-    book: Transaction, agent_id: str, world_id: str, game: str, package: TransitPackage, *, session: str
+    tx: Transaction, agent_id: str, world_id: str, game: str, package: TransitPackage, *, session: str
 ) -> dict[str, str]:
     """Write down what a world let out and what is lost; return what it claimed and is not so: item id -> why."""
-    inside = {r.item.item_id for r in book.items(agent_id, place="world", place_id=world_id)}
+    inside = {r.item.item_id for r in tx.items(agent_id, place="world", place_id=world_id)}
     there = {"from_place": "world", "from_id": world_id}
     refused: dict[str, str] = {}
     out: list[str] = []
@@ -24,26 +24,26 @@ def take_items(
             out.append(item.item_id)
             continue
         try:
-            book.mint_item(agent_id, item, game=game, session=session, transfer_id=package.transfer_id)
+            tx.mint_item(agent_id, item, game=game, session=session, transfer_id=package.transfer_id)
         except ConservationError as error:
             refused[str(item.item_id)[:200]] = str(error)
-    book.move_items(agent_id, out, **there, to_place="escrow")
+    tx.move_items(agent_id, out, **there, to_place="escrow")
     for why, gone in by_reason(package.lost).items():
         for item_id in gone:
             if item_id not in inside:
                 refused.setdefault(str(item_id)[:200], "it was said to be lost, and was not there")
         lost = [item_id for item_id in gone if item_id in inside]
-        book.move_items(agent_id, lost, **there, to_place="lost", note=why)
+        tx.move_items(agent_id, lost, **there, to_place="lost", note=why)
     if refused:
-        book.note(ItemsRefused(agent_id=agent_id, game=game, session_id=session, items=refused))
+        tx.note(ItemsRefused(agent_id=agent_id, game=game, session_id=session, items=refused))
     return refused
 
 
-def lose_world(book: Transaction, agent_id: str, world_id: str) -> None:
+def lose_world(tx: Transaction, agent_id: str, world_id: str) -> None:
     """Write off what lies in a world that is not kept."""
-    items = [record.item.item_id for record in book.items(agent_id, place="world", place_id=world_id)]
+    items = [record.item.item_id for record in tx.items(agent_id, place="world", place_id=world_id)]
     why = "the world that it was in is no more"
-    book.move_items(agent_id, items, from_place="world", from_id=world_id, to_place="lost", note=why)
+    tx.move_items(agent_id, items, from_place="world", from_id=world_id, to_place="lost", note=why)
 
 
 def by_reason(reasons: Mapping[str, str]) -> dict[str, list[str]]:

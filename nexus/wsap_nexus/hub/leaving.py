@@ -50,25 +50,25 @@ class WorldExit:
 
 
 def commit_exit(
-    book: Transaction, session: SessionRecord, spec: AdapterSpec, world_exit: WorldExit, transfer_id: str
+    tx: Transaction, session: SessionRecord, spec: AdapterSpec, world_exit: WorldExit, transfer_id: str
 ) -> None:
     """Write down that an agent is back in the nexus, with all it brings, as one.
 
     Raises:
         NotInWorldError: its session is over already.
     """
-    agent = book.agent(session.agent_id)
+    agent = tx.agent(session.agent_id)
     stats = world_exit.stats
     lifetime = agent.lifetime_steps + stats.steps
-    book.put_avatar(session.world_id, agent.id, world_exit.avatar, left_at=lifetime)
-    refused = take_items(book, agent.id, session.world_id, spec.name, world_exit.package, session=session.id)
+    tx.put_avatar(session.world_id, agent.id, world_exit.avatar, left_at=lifetime)
+    refused = take_items(tx, agent.id, session.world_id, spec.name, world_exit.package, session=session.id)
     if world_exit.world_state is None:
-        lose_world(book, agent.id, session.world_id)
-    learn(book, session, spec.skills or {}, stats)
+        lose_world(tx, agent.id, session.world_id)
+    learn(tx, session, spec.skills or {}, stats)
     if world_exit.death is not None:
-        book.note(Died.of(world_exit.death, agent_id=agent.id, game=spec.name, session_id=session.id))
+        tx.note(Died.of(world_exit.death, agent_id=agent.id, game=spec.name, session_id=session.id))
     close(
-        book,
+        tx,
         session,
         stats,
         world_exit.reason,
@@ -76,14 +76,14 @@ def commit_exit(
         details=world_exit.details,
         memories=world_exit.memories,
     )
-    if book.is_played(session.world_id):
+    if tx.is_played(session.world_id):
         pass  # whoever leaves last says what becomes of it
     elif world_exit.world_state is None:
-        book.end_world(session.world_id)
+        tx.end_world(session.world_id)
     else:
-        book.keep_world(session.world_id, snapshot=world_exit.world_state, run_id=None, failures=0)
-    book.settle(transfer_id, "done", reason=world_exit.reason, session=session.id, package=encode(world_exit.package))
-    book.note(
+        tx.keep_world(session.world_id, snapshot=world_exit.world_state, run_id=None, failures=0)
+    tx.settle(transfer_id, "done", reason=world_exit.reason, session=session.id, package=encode(world_exit.package))
+    tx.note(
         Left(
             agent_id=agent.id,
             game=spec.name,
@@ -99,23 +99,21 @@ def commit_exit(
             items=[item.item_id for item in world_exit.package.items if item.item_id not in refused],
         )
     )
-    advance(book, agent.id)
+    advance(tx, agent.id)
 
 
-def learn(
-    book: Transaction, session: SessionRecord, declared: Mapping[str, Sequence[str]], stats: SessionStats
-) -> None:
+def learn(tx: Transaction, session: SessionRecord, declared: Mapping[str, Sequence[str]], stats: SessionStats) -> None:
     """Write down what was achieved in a session, and what skills it is worth by what the game declares."""
     agent_id, game = session.agent_id, session.game
     for name in stats.achievements:
-        book.add_achievement(agent_id, game, session.id, name, stats.done[f"achievement:{name}"])
-    shown = {(row.domain, row.source): row.times for row in book.evidence(agent_id, game)}
-    for gain in list(skill_gains(declared, stats.done, levels=book.skills(agent_id), shown=shown)):
-        book.add_gain(agent_id, game, session.id, gain)
+        tx.add_achievement(agent_id, game, session.id, name, stats.done[f"achievement:{name}"])
+    shown = {(row.domain, row.source): row.times for row in tx.evidence(agent_id, game)}
+    for gain in list(skill_gains(declared, stats.done, levels=tx.skills(agent_id), shown=shown)):
+        tx.add_gain(agent_id, game, session.id, gain)
 
 
 def close(
-    book: Transaction, session: SessionRecord, stats: SessionStats, reason: str, seconds: float,
+    tx: Transaction, session: SessionRecord, stats: SessionStats, reason: str, seconds: float,
     *, details: Mapping[str, Any], memories: bytes | None,
 ) -> None:  # fmt: skip
     """Close a session with what was done in it and what its agent remembers now; the agent is in the nexus then.
@@ -123,17 +121,17 @@ def close(
     Raises:
         NotInWorldError: it was closed before.
     """
-    agent = book.agent(session.agent_id)
+    agent = tx.agent(session.agent_id)
     totals = {
         "reward": round(stats.reward, 6),
         "achievements": stats.achievements,
         "done": dict(sorted(stats.done.items())),
         "seconds": round(seconds, 3),
     }
-    book.close_session(session.id, reason=reason, steps=stats.steps, stats={**details, **totals})
-    book.update_agent(agent.id, lifetime_steps=agent.lifetime_steps + stats.steps, playtime=agent.playtime + seconds)
+    tx.close_session(session.id, reason=reason, steps=stats.steps, stats={**details, **totals})
+    tx.update_agent(agent.id, lifetime_steps=agent.lifetime_steps + stats.steps, playtime=agent.playtime + seconds)
     if memories is not None:
-        book.save_memories(agent.id, memories)
+        tx.save_memories(agent.id, memories)
 
 
 async def exit_world(

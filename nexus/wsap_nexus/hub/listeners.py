@@ -36,7 +36,7 @@ class Delivery:
     """Delivers the events of a nexus to one listener, in a task of its own.
 
     Args:
-        ledger: where events, and the listener's place among them, are kept.
+        nexus_store: where events, and the listener's place among them, are kept.
         name: the listener's.
         on_event: called with each event.
         kinds: the kinds of events that it is told of; empty for all.
@@ -48,7 +48,7 @@ class Delivery:
 
     def __init__(
         self,
-        ledger: NexusStore,
+        nexus_store: NexusStore,
         name: str,
         on_event: OnEvent,
         *,
@@ -58,7 +58,7 @@ class Delivery:
         on_failure: Callable[[str, BaseException], None] | None = None,
         new_after: str | None = None,
     ) -> None:
-        self._ledger = ledger
+        self._nexus_store = nexus_store
         self._new_after = new_after
         self._name = name
         self._on_event = on_event
@@ -76,15 +76,15 @@ class Delivery:
 
     def start(self) -> None:
         """Begin with the first event that was not delivered yet."""
-        with self._ledger.change() as book:
-            self._read = self._kept = book.place_of_listener(self._name, new_after=self._new_after)
+        with self._nexus_store.change() as tx:
+            self._read = self._kept = tx.place_of_listener(self._name, new_after=self._new_after)
         loop = asyncio.get_running_loop()
 
         def heard(event: NexusEvent) -> None:
             if (not self._kinds or event.kind in self._kinds) and not loop.is_closed():
                 loop.call_soon_threadsafe(self._fresh.set)
 
-        self._stop = self._ledger.listen(heard)
+        self._stop = self._nexus_store.listen(heard)
         self._task = asyncio.create_task(self._deliver(), name=f"listener {self._name}")
 
     async def aclose(self, grace: float = 0.0) -> None:
@@ -126,8 +126,8 @@ class Delivery:
     async def _deliver_page(self) -> int:
         """Deliver the next events, and return how many that were."""
         try:
-            with self._ledger.look() as book:
-                events = book.events(after=self._read, kinds=self._kinds, limit=_PAGE)
+            with self._nexus_store.look() as tx:
+                events = tx.events(after=self._read, kinds=self._kinds, limit=_PAGE)
         except WsapError as error:
             _LOG.warning("The listener %s can't read the log: %s", self._name, error)
             return 0
@@ -165,8 +165,8 @@ class Delivery:
         if self.delivered <= self._kept:
             return
         try:
-            with self._ledger.change() as book:
-                book.keep_place_of_listener(self._name, self.delivered)
+            with self._nexus_store.change() as tx:
+                tx.keep_place_of_listener(self._name, self.delivered)
         except WsapError as error:  # another nexus has taken over, or the disk is full: some events come again
             _LOG.warning("The place of the listener %s is not stored: %s", self._name, error)
             return
@@ -177,12 +177,12 @@ class PluginListeners:
     """The listeners that plugins offer.
 
     Args:
-        ledger: the nexus' records.
+        nexus_store: the nexus' records.
         host: the plugins.
     """
 
-    def __init__(self, ledger: NexusStore, host: PluginHost) -> None:
-        self._ledger = ledger
+    def __init__(self, nexus_store: NexusStore, host: PluginHost) -> None:
+        self._nexus_store = nexus_store
         self._host = host
         self._deliveries: list[Delivery] = []
 
@@ -198,7 +198,7 @@ class PluginListeners:
             except Exception as error:  # a plugin's own code
                 broken.append((name, error))
                 continue
-            delivery = Delivery(self._ledger, name, on_event, kinds=spec.kinds, on_failure=self._report)
+            delivery = Delivery(self._nexus_store, name, on_event, kinds=spec.kinds, on_failure=self._report)
             delivery.start()
             self._deliveries.append(delivery)
         for name, fault in broken:
@@ -211,5 +211,5 @@ class PluginListeners:
     def _report(self, name: str, error: BaseException) -> None:
         text = single_line(f"{type(error).__name__}: {error}")[:500]
         _LOG.warning("The listener %s failed; this is reported once: %s", name, text, exc_info=error)
-        with contextlib.suppress(WsapError), self._ledger.change() as book:
-            book.note(ListenerFailed(listener=name, error=text))
+        with contextlib.suppress(WsapError), self._nexus_store.change() as tx:
+            tx.note(ListenerFailed(listener=name, error=text))

@@ -43,8 +43,8 @@ class Capacity:
         if spec.max_worlds is None:
             return False
         going = set().union(*self._sitting.get(spec.name, ()))
-        with self._context.ledger.look() as book:
-            prepared = [row for row in book.transfers("prepared") if row.kind == "enter"]
+        with self._context.nexus_store.look() as tx:
+            prepared = [row for row in tx.transfers("prepared") if row.kind == "enter"]
         waiting = sum(row.data.get("game") == spec.name and row.id not in going for row in prepared)
         wanted = math.ceil((waiting + 1) / spec.seats_with({})[1])
         return bool(self._taken(spec) + wanted > spec.max_worlds)
@@ -65,9 +65,9 @@ class Capacity:
         if self._taken(spec) >= spec.max_worlds:
             # Those who are late for the world that others sat down in need one of their own.
             error = _full(spec)
-            with self._context.ledger.change() as book:
+            with self._context.nexus_store.change() as tx:
                 for way in ways:
-                    cancel_entry(book, way.transfer_id, way.agent_id, str(error))
+                    cancel_entry(tx, way.transfer_id, way.agent_id, str(error))
             for way in ways:
                 self._context.live.arriving.resolve(way.agent_id, error)
             return None
@@ -95,8 +95,8 @@ class Capacity:
 
     def _taken(self, spec: AdapterSpec) -> int:
         query = select(_SESSION.c.run_id).where(_SESSION.c.game == spec.name, _SESSION.c.closed.is_(None)).distinct()
-        with self._context.ledger.look() as book:
-            runs = set(book.connection.execute(query).scalars())
+        with self._context.nexus_store.look() as tx:
+            runs = set(tx.connection.execute(query).scalars())
         return len(runs.union(self._closing.get(spec.name, ()))) + len(self._sitting.get(spec.name, ()))
 
 
@@ -210,7 +210,7 @@ class Entrance:
             raise IncompatibleGameError(
                 f"{info.name} speaks version {info.protocol_version} of the protocol, the nexus {PROTOCOL_VERSION}."
             )
-        with self._context.ledger.change() as book:
-            way = prepare_enter(book, agent_id, self._context.catalog.spec(game), terms)
+        with self._context.nexus_store.change() as tx:
+            way = prepare_enter(tx, agent_id, self._context.catalog.spec(game), terms)
         self._context.live.entries[agent_id] = way
         return f"You are on your way to {info.name}."

@@ -70,7 +70,7 @@ class Nexus:
         self.host = host
         self.store = store
         self.settings = settings or Settings()
-        self.ledger = NexusStore(store.database)
+        self.nexus_store = NexusStore(store.database)
         """Who is where and with what."""
         self.clock = clock or SystemClock()
         """For waiting."""
@@ -86,25 +86,25 @@ class Nexus:
         self.live = LiveState()
         """What is held in memory."""
         self.breaker = CircuitBreaker(
-            self.ledger, self.settings.max_failures, self.settings.failure_window, on_close=self._call_back
+            self.nexus_store, self.settings.max_failures, self.settings.failure_window, on_close=self._call_back
         )
         """Which games may be entered, and why others may not."""
         self.placement = Placement(self.settings, self._world_context, self._world_failed)
         """Where worlds run."""
         self.remote_games = RemoteGames(
-            self.ledger, self.clock, self.settings.game_hosts, on_failure=self._world_failed
+            self.nexus_store, self.clock, self.settings.game_hosts, on_failure=self._world_failed
         )
         """Games in other processes."""
         self.catalog = Catalog(host, self.settings.games, self.remote_games, self.breaker)
         """Which games there are."""
-        self.storage = StorageWatch(store, self.ledger, self.live, self.settings.keep_bytes)
+        self.storage = StorageWatch(store, self.nexus_store, self.live, self.settings.keep_bytes)
         """Holds the agents while the disk is full, and measures the database."""
         wakeups = Wakeups(self.clock)
-        self.ledger.listen(wakeups.heard)
+        self.nexus_store.listen(wakeups.heard)
         context = self._context = HubContext(
             host=host,
             store=store,
-            ledger=self.ledger,
+            nexus_store=self.nexus_store,
             settings=self.settings,
             clock=self.clock,
             services=services,
@@ -138,11 +138,11 @@ class Nexus:
             failures=self.failures,
         )
         """Agents that live now."""
-        self._listeners = PluginListeners(self.ledger, host)
+        self._listeners = PluginListeners(self.nexus_store, host)
         self._lock = instance_lock(store.database)
         self._watching_lock: asyncio.Task[None] | None = None
         self._lost: asyncio.Future[LockLostError] | None = None
-        self._scheduler = Scheduler(self.ledger, self.start_agent, self.live.gate)
+        self._scheduler = Scheduler(self.nexus_store, self.start_agent, self.live.gate)
 
     # --- life -----------------------------------------------------------------------------------
 
@@ -155,7 +155,7 @@ class Nexus:
         """
         self._lock.acquire()
         try:
-            refuse_played(settle_runs(self.ledger, self.store.repository, self.host))
+            refuse_played(settle_runs(self.nexus_store, self.store.repository, self.host))
         except BaseException:
             self._lock.release()
             raise
@@ -167,8 +167,8 @@ class Nexus:
         settle_cut_off_runs(self.store.repository)
         self.agent_context.start()
         self._listeners.start()
-        with self.ledger.change() as book:
-            book.note(NexusStarted(agents=book.count_agents()))
+        with self.nexus_store.change() as tx:
+            tx.note(NexusStarted(agents=tx.count_agents()))
         self.remote_games.start()
         self._scheduler.start()
 
@@ -212,8 +212,8 @@ class Nexus:
             await asyncio.gather(self._watching_lock, return_exceptions=True)
         try:
             self.sessions.settle()
-            with self.ledger.change() as book:
-                book.note(NexusStopped())
+            with self.nexus_store.change() as tx:
+                tx.note(NexusStopped())
             self.store.writer.flush()
         except LockLostError:
             pass  # what another nexus leads is the other's to tell of
@@ -241,19 +241,19 @@ class Nexus:
 
     def pause(self, agent_id: str) -> None:
         """Let an agent begin no further decision."""
-        with self.ledger.change() as book:
-            book.agent(agent_id)
-            book.update_agent(agent_id, state="paused")
-            book.note(AgentPaused(agent_id=agent_id))
+        with self.nexus_store.change() as tx:
+            tx.agent(agent_id)
+            tx.update_agent(agent_id, state="paused")
+            tx.note(AgentPaused(agent_id=agent_id))
         if agent_id in self.live.controls:
             self.live.controls[agent_id].pause()
 
     def resume(self, agent_id: str) -> None:
         """Let a paused agent go on."""
-        with self.ledger.change() as book:
-            agent = book.agent(agent_id)
-            book.update_agent(agent_id, state="active")
-            book.note(AgentResumed(agent_id=agent_id))
+        with self.nexus_store.change() as tx:
+            agent = tx.agent(agent_id)
+            tx.update_agent(agent_id, state="active")
+            tx.note(AgentResumed(agent_id=agent_id))
         if agent_id in self.live.controls:
             self.live.controls[agent_id].resume()
         self.start_agent(replace(agent, state="active"))
@@ -276,8 +276,8 @@ class Nexus:
         await self.agent_tasks.end([agent_id])
 
     def _on_its_way(self, agent_id: str) -> bool:
-        with self.ledger.look() as book:
-            return any(row.agent_id == agent_id for row in book.transfers("prepared"))
+        with self.nexus_store.look() as tx:
+            return any(row.agent_id == agent_id for row in tx.transfers("prepared"))
 
     def recall(self, agent_id: str, reason: str = "kicked") -> bool:
         """Bring an agent back from its world, safe or not; return whether it was in one."""
@@ -298,8 +298,8 @@ class Nexus:
         visit = self.live.controls.get(agent_id)
         if visit is not None:
             visit.stop()
-        with self.ledger.look() as book:
-            self.start_agent(book.agent(agent_id))
+        with self.nexus_store.look() as tx:
+            self.start_agent(tx.agent(agent_id))
         return await arriving
 
     async def exit(self, agent_id: str, reason: str = "kicked") -> SessionRecord:

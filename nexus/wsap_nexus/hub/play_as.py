@@ -151,13 +151,13 @@ def admission(store: Store, host: PluginHost, agents: Iterable[str], tell: Tell 
             f"with: wsap nexus agents send {first} GAME, or end the nexus first with: wsap nexus stop"
         ) from None
     try:
-        ledger = NexusStore(store.database)
-        settle_runs(ledger, store.repository, host)
+        nexus_store = NexusStore(store.database)
+        settle_runs(nexus_store, store.repository, host)
         for name in names:
-            with ledger.look() as book:
-                _check_free(book, name)
+            with nexus_store.look() as tx:
+                _check_free(tx, name)
             if tell is not None:
-                for line in take_over(memory_files(os.environ), name, ledger):
+                for line in take_over(memory_files(os.environ), name, nexus_store):
                     tell(line)
         yield
     finally:
@@ -204,13 +204,13 @@ def seat_agents(
     with admission(store, host, chosen.values(), tell or _logged_only):
         pass  # what earlier versions kept of them is in the database now
     found = []
-    with NexusStore(store.database).look() as book:
+    with NexusStore(store.database).look() as tx:
         for seat in seats:
             if seat.name not in chosen:
                 found.append(seat)
                 continue
-            agent = book.find_agent(chosen[seat.name])
-            saved = SavedMemories.from_bytes(book.memories(agent.id) if agent is not None else None)
+            agent = tx.find_agent(chosen[seat.name])
+            saved = SavedMemories.from_bytes(tx.memories(agent.id) if agent is not None else None)
             own = _with_policy(seat, agent, game) if seat.name not in decided else seat
             if "memory.path" in own.options:
                 raise UsageError("An agent's memory is in the database; leave memory.path out, or --as.")
@@ -249,8 +249,8 @@ def _equipped(
     return replace(seat, options=options)
 
 
-def _check_free(book: Transaction, name: str) -> None:
-    agent = book.find_agent(name)
+def _check_free(tx: Transaction, name: str) -> None:
+    agent = tx.find_agent(name)
     if agent is None:
         return
     if agent.state == "removed":
@@ -258,14 +258,14 @@ def _check_free(book: Transaction, name: str) -> None:
     if agent.state == "paused":
         raise AgentPausedError(f"{name!r} is paused; let it go on with: wsap nexus agents resume {name}")
     if agent.session_id is not None:
-        session = book.session(agent.session_id)
+        session = tx.session(agent.session_id)
         if session.world_id == session.run_id:
             raise AlreadyInWorldError(f"{name!r} plays in the run {session.run_id!r} just now; wait for that.")
         raise AlreadyInWorldError(
             f"{name!r} is in {session.game}, in a world of the nexus; bring it back first, with: wsap nexus start "
             f"and wsap nexus agents recall {name}"
         )
-    if book.open_transfers(name):
+    if tx.open_transfers(name):
         raise AlreadyInWorldError(
             f"{name!r} is on its way into a world of the nexus; start that with: wsap nexus start"
         )

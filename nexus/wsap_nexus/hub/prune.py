@@ -174,15 +174,15 @@ def prune(
     return done
 
 
-async def look_after(ledger: NexusStore, clock: Clock, keep_days: float, *, every: float = EVERY) -> None:
+async def look_after(nexus_store: NexusStore, clock: Clock, keep_days: float, *, every: float = EVERY) -> None:
     """Prune at once and then once a day by the nexus' own clocks, beside everything else, until cancelled."""
     while True:
         try:
-            await asyncio.to_thread(prune, ledger.database, keep_days, now=ledger.wall_clock())
+            await asyncio.to_thread(prune, nexus_store.database, keep_days, now=nexus_store.wall_clock())
         except WsapError as error:
             # A full disk or another writer: it is tried again tomorrow, and whoever looks sees why.
-            with suppress(StorageFullError), ledger.change() as book:
-                book.note(PruneFailed(error=str(error)))
+            with suppress(StorageFullError), nexus_store.change() as tx:
+                tx.note(PruneFailed(error=str(error)))
         await clock.sleep(every)
 
 
@@ -316,16 +316,16 @@ def _end_dead_worlds(database: Database, cutoff: float, now: float) -> tuple[int
         names = _dead_worlds(connection, cutoff)
     count = size = 0
     for name in names:
-        with NexusStore(database, wall_clock=lambda: now).change() as book:
-            if name not in _dead_worlds(book.connection, cutoff):
+        with NexusStore(database, wall_clock=lambda: now).change() as tx:
+            if name not in _dead_worlds(tx.connection, cutoff):
                 continue  # somebody set out for it meanwhile
             query = select(func.length(_WORLD.c.snapshot)).where(_WORLD.c.id == name)
-            size += int(book.connection.execute(query).scalar_one())
-            for owner in book.connection.execute(
+            size += int(tx.connection.execute(query).scalar_one())
+            for owner in tx.connection.execute(
                 select(_AVATAR.c.agent_id).where(_AVATAR.c.world_id == name).distinct().order_by(_AVATAR.c.agent_id)
             ).scalars():
-                lose_world(book, owner, name)
-            book.end_world(name)
+                lose_world(tx, owner, name)
+            tx.end_world(name)
         count += 1
     return count, size
 

@@ -48,7 +48,7 @@ class ResolvedTransfer:
     """Where that is now: `escrow`, with the agent; `world`; or `lost`, where that world is no more."""
 
 
-def unresolved_transfers(book: Transaction, agent_id: str | None = None) -> list[UnresolvedTransfer]:
+def unresolved_transfers(tx: Transaction, agent_id: str | None = None) -> list[UnresolvedTransfer]:
     """Return the unresolved transfers, oldest first; all, or one agent's."""
     return [
         UnresolvedTransfer(
@@ -56,18 +56,18 @@ def unresolved_transfers(book: Transaction, agent_id: str | None = None) -> list
             str(row.data.get("game", "")),
             str(row.created),
             str(row.data.get("why", "")),
-            _items(book, row),
+            _items(tx, row),
         )
-        for row in book.transfers("unknown")
+        for row in tx.transfers("unknown")
         if agent_id is None or row.agent_id == agent_id
     ]
 
 
-def settle(book: Transaction, agent_id: str, outcome: str, transfer: str | None = None) -> list[ResolvedTransfer]:
+def settle(tx: Transaction, agent_id: str, outcome: str, transfer: str | None = None) -> list[ResolvedTransfer]:
     """Decide about an agent's unresolved transfers, and return what was decided; each item is in one place afterwards.
 
     Args:
-        book: within a transaction.
+        tx: within a transaction.
         agent_id: whose moves.
         outcome: "returned": nothing arrived, and all is with the agent again. "arrived": it is in the world that it
             was brought to; where the nexus has no such world any more, it is lost, and never given out twice.
@@ -80,8 +80,8 @@ def settle(book: Transaction, agent_id: str, outcome: str, transfer: str | None 
     """
     if outcome not in get_args(Outcome):
         raise UsageError(f"What an agent carried has arrived or returned, not {outcome!r}.")
-    book.agent(agent_id)
-    rows = [row for row in book.transfers("unknown") if row.agent_id == agent_id]
+    tx.agent(agent_id)
+    rows = [row for row in tx.transfers("unknown") if row.agent_id == agent_id]
     if not rows:
         raise TransitError(f"No transfer of {agent_id!r} is unresolved; there is nothing to decide.")
     if transfer is not None:
@@ -89,14 +89,14 @@ def settle(book: Transaction, agent_id: str, outcome: str, transfer: str | None 
         rows = [row for row in rows if row.id == transfer]
         if not rows:
             raise UnknownNameError("unresolved transfer", transfer, known)
-    return [_settle(book, row, outcome) for row in rows]  # type: ignore[arg-type]  # looked up
+    return [_settle(tx, row, outcome) for row in rows]  # type: ignore[arg-type]  # looked up
 
 
-def _settle(book: Transaction, row: Row[Any], outcome: Outcome) -> ResolvedTransfer:
-    items = _items(book, row)
-    there = outcome == "arrived" and row.world_id is not None and book.has_world(row.world_id)
+def _settle(tx: Transaction, row: Row[Any], outcome: Outcome) -> ResolvedTransfer:
+    items = _items(tx, row)
+    there = outcome == "arrived" and row.world_id is not None and tx.has_world(row.world_id)
     place = "escrow" if outcome == "returned" else "world" if there else "lost"
-    book.move_items(
+    tx.move_items(
         row.agent_id,
         items,
         from_place="transfer",
@@ -106,13 +106,13 @@ def _settle(book: Transaction, row: Row[Any], outcome: Outcome) -> ResolvedTrans
         note=f"a person says that it {outcome}",
     )
     # Either way no session came of it.
-    book.settle(row.id, "cancelled", decided=outcome)
+    tx.settle(row.id, "cancelled", decided=outcome)
     game = str(row.data.get("game", ""))
-    book.note(
+    tx.note(
         TransferSettled(agent_id=row.agent_id, game=game, transfer=row.id, outcome=outcome, items=list(items), to=place)
     )
     return ResolvedTransfer(str(row.id), game, outcome, items, place)
 
 
-def _items(book: Transaction, row: Row[Any]) -> tuple[str, ...]:
-    return tuple(r.item.item_id for r in book.items(row.agent_id, place="transfer", place_id=str(row.id)))
+def _items(tx: Transaction, row: Row[Any]) -> tuple[str, ...]:
+    return tuple(r.item.item_id for r in tx.items(row.agent_id, place="transfer", place_id=str(row.id)))

@@ -80,7 +80,7 @@ class RemoteGames:
     """The games of a nexus that run in other processes.
 
     Args:
-        ledger: where they are kept, and transfers are settled.
+        nexus_store: where they are kept, and transfers are settled.
         clock: for waiting.
         allowed: hosts besides this machine.
         on_failure: told of each end of a game's process, once; None for nobody.
@@ -88,13 +88,13 @@ class RemoteGames:
 
     def __init__(
         self,
-        ledger: NexusStore,
+        nexus_store: NexusStore,
         clock: Clock,
         allowed: tuple[str, ...] = (),
         *,
         on_failure: FailureListener | None = None,
     ) -> None:
-        self._ledger = ledger
+        self._nexus_store = nexus_store
         self._on_failure = on_failure
         self._clock = clock
         self._allowed = allowed
@@ -105,8 +105,8 @@ class RemoteGames:
     def specs(self) -> Mapping[str, AdapterSpec]:
         """Return the games by name."""
         if self._specs is None:
-            with self._ledger.look() as book:
-                rows = book.connection.execute(select(_GAME.c.name, _GAME.c.data)).all()
+            with self._nexus_store.look() as tx:
+                rows = tx.connection.execute(select(_GAME.c.name, _GAME.c.data)).all()
             self._specs = dict(_kept_specs(rows))
         return self._specs
 
@@ -142,9 +142,9 @@ class RemoteGames:
             raise
         known = self.specs().get(spec.name)
         data = {"url": client.url, "token": token, "told": told}
-        with self._ledger.change() as book:
-            _keep(book, spec.name, data)
-            book.note(GameJoined(game=spec.name, url=client.url, before=_url(known)))
+        with self._nexus_store.change() as tx:
+            _keep(tx, spec.name, data)
+            tx.note(GameJoined(game=spec.name, url=client.url, before=_url(known)))
         if known is not None and isinstance(known.factory, GameClient):
             await known.factory.close()
         self._specs = {**self.specs(), spec.name: spec}
@@ -153,12 +153,12 @@ class RemoteGames:
 
     # --- unresolved transfers ---------------------------------------------------------------------
 
-    def doubt(self, book: Transaction, transfer_id: str, agent_id: str, game: str, why: str) -> bool:
+    def doubt(self, tx: Transaction, transfer_id: str, agent_id: str, game: str, why: str) -> bool:
         """Mark a prepared entry into a remote game as unresolved; return False if the game is not remote."""
         if game not in self.specs():
             return False
-        book.settle(transfer_id, "unknown", why=why)
-        book.note(TransferUnresolved(agent_id=agent_id, game=game, transfer=transfer_id, why=why))
+        tx.settle(transfer_id, "unknown", why=why)
+        tx.note(TransferUnresolved(agent_id=agent_id, game=game, transfer=transfer_id, why=why))
         self._wake.set()
         return True
 
@@ -180,8 +180,8 @@ class RemoteGames:
     async def settle(self) -> int:
         """Ask once about each unresolved transfer, settle what can be known, and return how many are left."""
         left = 0
-        with self._ledger.look() as book:
-            rows = [row for row in book.transfers("unknown") if row.kind == "enter"]
+        with self._nexus_store.look() as tx:
+            rows = [row for row in tx.transfers("unknown") if row.kind == "enter"]
         for row in rows:
             spec = self.specs().get(str(row.data.get("game")))
             if spec is None or not isinstance(spec.factory, GameClient):
@@ -206,8 +206,8 @@ class RemoteGames:
         """Have the game let go of a world that nobody arrived in; its id is given to no other."""
         if world_id is None:
             return
-        with self._ledger.look() as book:
-            if book.has_world(world_id):
+        with self._nexus_store.look() as tx:
+            if tx.has_world(world_id):
                 return
         with contextlib.suppress(WsapError):  # then it lies there until the game ends
             await client.ask("DELETE", f"/worlds/{world_id}")
@@ -230,38 +230,38 @@ class RemoteGames:
             raise WorldFailedError("The game did not say whether it knew the transfer.")
         package = told.get("package")
         if not told["known"] or package is None:
-            with self._ledger.change() as book:
-                if _is_in_doubt(book, row.id):
-                    cancel_entry(book, row.id, row.agent_id, "the game had let nothing in")
+            with self._nexus_store.change() as tx:
+                if _is_in_doubt(tx, row.id):
+                    cancel_entry(tx, row.id, row.agent_id, "the game had let nothing in")
             return
         back = _CODEC.decode(TransitPackage, package, where="withdrawn transfer")
         returned = {item.item_id for item in back.items}
-        with self._ledger.change() as book:
-            if not _is_in_doubt(book, row.id):
+        with self._nexus_store.change() as tx:
+            if not _is_in_doubt(tx, row.id):
                 return  # a person has decided while the game was asked
-            for record in book.items(row.agent_id, place="transfer", place_id=row.id):
+            for record in tx.items(row.agent_id, place="transfer", place_id=row.id):
                 item = record.item.item_id
                 why = back.lost.get(item)
                 gone = why is not None and item not in returned
-                book.move_item(
+                tx.move_item(
                     row.agent_id, item, from_place="transfer", from_id=row.id,
                     to_place="lost" if gone else "escrow", note=why or "the way there was withdrawn",
                 )  # fmt: skip
-            book.settle(row.id, "cancelled", withdrawn=encode(back))
-            book.note(TransferCancelled(agent_id=row.agent_id, transfer=row.id, why="withdrawn by the game"))
+            tx.settle(row.id, "cancelled", withdrawn=encode(back))
+            tx.note(TransferCancelled(agent_id=row.agent_id, transfer=row.id, why="withdrawn by the game"))
 
     def _still_unknown(self, row: Row[Any], error: WsapError) -> None:
         why = str(error)[:500]
         if row.data.get("why") != why:
-            with self._ledger.change() as book:
-                if not _is_in_doubt(book, row.id):
+            with self._nexus_store.change() as tx:
+                if not _is_in_doubt(tx, row.id):
                     return
                 values = {"data": {**row.data, "why": why}}
-                book.connection.execute(update(_TRANSFER).where(_TRANSFER.c.id == row.id).values(**values))
+                tx.connection.execute(update(_TRANSFER).where(_TRANSFER.c.id == row.id).values(**values))
 
 
-def _is_in_doubt(book: Transaction, transfer_id: str) -> bool:
-    state = book.connection.execute(select(_TRANSFER.c.state).where(_TRANSFER.c.id == transfer_id)).scalar()
+def _is_in_doubt(tx: Transaction, transfer_id: str) -> bool:
+    state = tx.connection.execute(select(_TRANSFER.c.state).where(_TRANSFER.c.id == transfer_id)).scalar()
     return bool(state == "unknown")
 
 
@@ -315,13 +315,13 @@ def _spec(game: Mapping[str, Any], version: str, client: GameClient) -> AdapterS
     )
 
 
-def _keep(book: Transaction, name: str, data: Mapping[str, Any]) -> None:
-    before = book.connection.execute(select(_GAME.c.data).where(_GAME.c.name == name)).scalar()
+def _keep(tx: Transaction, name: str, data: Mapping[str, Any]) -> None:
+    before = tx.connection.execute(select(_GAME.c.data).where(_GAME.c.name == name)).scalar()
     values: dict[str, Any] = {"status": "available", "reason": "", "data": {**(before or {}), _KEPT: data}}
     if before is None:
-        book.connection.execute(insert(_GAME).values(name=name, failures=0, **values))
+        tx.connection.execute(insert(_GAME).values(name=name, failures=0, **values))
     else:
-        book.connection.execute(update(_GAME).where(_GAME.c.name == name).values(**values))
+        tx.connection.execute(update(_GAME).where(_GAME.c.name == name).values(**values))
 
 
 def _kept_specs(rows: Any) -> Iterator[tuple[str, AdapterSpec]]:

@@ -71,9 +71,9 @@ class RunSessions(AgentMemories):
         past: Checkpoint | None,
         tell: Tell,
     ) -> None:
-        ledger = NexusStore(store.database)
+        nexus_store = NexusStore(store.database)
         super().__init__(
-            lambda agent: _saved(ledger, agent),
+            lambda agent: _saved(nexus_store, agent),
             plan.identities,
             past.memories if past is not None else None,
             recorder=recorder,
@@ -82,25 +82,25 @@ class RunSessions(AgentMemories):
         self.run: Run | None = None
         """The run, once it is made."""
         self._store = store
-        self._ledger = ledger
+        self._nexus_store = nexus_store
         self._spec = spec
         self._sessions: dict[str, SessionRecord] = {}
         self._stats = {seat: SessionStats() for seat in plan.identities}
         fresh: list[str] = []
-        with ledger.change() as book:
+        with nexus_store.change() as tx:
             for seat in plan.seats:
                 if seat.identity is None:
                     continue
-                if book.find_agent(seat.identity) is None:
+                if tx.find_agent(seat.identity) is None:
                     persona = str(seat.options.get("persona") or "")
-                    book.register(
+                    tx.register(
                         seat.identity,
                         persona="" if persona.startswith("@") else persona.strip(),
                         policies=policies_of(seat),
                     )
                     fresh.append(seat.identity)
-                self._sessions[seat.name] = _enter(book, seat, spec, run_id, plan.steps)
-            self._skills = {seat: book.skills(session.agent_id) for seat, session in self._sessions.items()}
+                self._sessions[seat.name] = _enter(tx, seat, spec, run_id, plan.steps)
+            self._skills = {seat: tx.skills(session.agent_id) for seat, session in self._sessions.items()}
         for name, session in self._sessions.items():
             recorder.session(name, session.agent_id, session.id)
         for agent in fresh:
@@ -124,9 +124,9 @@ class RunSessions(AgentMemories):
             # Taken once it is recorded, so that no other run has the number should this one be killed and resumed.
             self._store.writer.flush()
             owner, number = self.owners[plan.name], self.begun[plan.name].number
-            with self._ledger.change() as book:
-                saved = SavedMemories.from_bytes(book.memories(owner))
-                book.save_memories(owner, replace(saved, lives=max(saved.lives, number)).to_bytes())
+            with self._nexus_store.change() as tx:
+                saved = SavedMemories.from_bytes(tx.memories(owner))
+                tx.save_memories(owner, replace(saved, lives=max(saved.lives, number)).to_bytes())
 
     @override
     def first(self, plan: SeatPlan, memory: AgentMemory | None) -> MemorySnapshot | None:
@@ -150,8 +150,8 @@ class RunSessions(AgentMemories):
         if steps and seat in self.ready:
             memories = self._merged(seat, steps, lessons)
         seconds = 0.0 if self.run is None else self.run.own_seconds()
-        with self._ledger.change() as book:
-            _leave(book, session, self._spec, stats, self._reason(seat, error), seconds, memories)
+        with self._nexus_store.change() as tx:
+            _leave(tx, session, self._spec, stats, self._reason(seat, error), seconds, memories)
         del self._sessions[seat]
 
     def close(self) -> None:
@@ -190,24 +190,24 @@ class RunSessions(AgentMemories):
         return "finished" if port.done else "step_limit"
 
 
-def settle_runs(ledger: NexusStore, repository: Repository, host: PluginHost) -> list[SessionRecord]:
+def settle_runs(nexus_store: NexusStore, repository: Repository, host: PluginHost) -> list[SessionRecord]:
     """Close the sessions of runs outside the nexus whose process is gone, and return those still being played.
 
     What was done in them is taken from the log. Call it while nobody else leads the database.
     """
-    with ledger.look() as book:
-        sessions = book.run_sessions()
+    with nexus_store.look() as tx:
+        sessions = tx.run_sessions()
     played = []
     for session in sessions:
-        if is_played(ledger.database, session.run_id):
+        if is_played(nexus_store.database, session.run_id):
             played.append(session)
             continue
         try:
             spec = load_adapter_spec(repository.get_run(session.run_id).config["game"], host)
         except (WsapError, KeyError):
             spec = None  # it is not installed any more, so nobody knows what skills it trains
-        with ledger.change() as book:
-            _leave(book, session, spec, _logged(repository, session), INTERRUPTED, 0.0, None)
+        with nexus_store.change() as tx:
+            _leave(tx, session, spec, _logged(repository, session), INTERRUPTED, 0.0, None)
     return played
 
 
@@ -225,24 +225,24 @@ def refuse_played(sessions: Sequence[SessionRecord]) -> None:
         )
 
 
-def _enter(book: Transaction, seat: SeatPlan, spec: AdapterSpec, run_id: str, steps: int | None) -> SessionRecord:
+def _enter(tx: Transaction, seat: SeatPlan, spec: AdapterSpec, run_id: str, steps: int | None) -> SessionRecord:
     assert seat.identity is not None, "the caller looked"
     avatar = f"{seat.name}@{spec.name}"
-    session = book.open_session(seat.identity, spec.name, run_id, avatar, run_id, EntryRequest(steps=steps))
-    book.note(
+    session = tx.open_session(seat.identity, spec.name, run_id, avatar, run_id, EntryRequest(steps=steps))
+    tx.note(
         Entered(agent_id=seat.identity, game=spec.name, session_id=session.id, world=run_id, run=run_id, avatar=avatar)
     )
-    advance(book, seat.identity)
+    advance(tx, seat.identity)
     return session
 
 
 def _leave(
-    book: Transaction, session: SessionRecord, spec: AdapterSpec | None, stats: SessionStats, reason: str,
+    tx: Transaction, session: SessionRecord, spec: AdapterSpec | None, stats: SessionStats, reason: str,
     seconds: float, memories: bytes | None,
 ) -> None:  # fmt: skip
-    learn(book, session, (spec.skills if spec is not None else None) or {}, stats)
-    close(book, session, stats, reason, seconds, details={}, memories=memories)
-    book.note(
+    learn(tx, session, (spec.skills if spec is not None else None) or {}, stats)
+    close(tx, session, stats, reason, seconds, details={}, memories=memories)
+    tx.note(
         Left(
             agent_id=session.agent_id,
             game=session.game,
@@ -257,7 +257,7 @@ def _leave(
             avatar_state=AvatarState.DESTROYED.value,
         )
     )
-    advance(book, session.agent_id)
+    advance(tx, session.agent_id)
 
 
 def _logged(repository: Repository, session: SessionRecord) -> SessionStats:
@@ -272,6 +272,6 @@ def _logged(repository: Repository, session: SessionRecord) -> SessionStats:
     return stats
 
 
-def _saved(ledger: NexusStore, agent: str) -> SavedMemories:
-    with ledger.look() as book:
-        return SavedMemories.from_bytes(book.memories(agent))
+def _saved(nexus_store: NexusStore, agent: str) -> SavedMemories:
+    with nexus_store.look() as tx:
+        return SavedMemories.from_bytes(tx.memories(agent))

@@ -40,13 +40,13 @@ class Scheduler:
     """Starts the agents of a nexus: those in worlds first, the many others in groups.
 
     Args:
-        ledger: where they are.
+        nexus_store: where they are.
         start_agent: starts one's task, unless it runs.
         gate: closed while agents are being started, for some seconds at most.
     """
 
-    def __init__(self, ledger: NexusStore, start_agent: Callable[[AgentIdentity], None], gate: Gate) -> None:
-        self._ledger = ledger
+    def __init__(self, nexus_store: NexusStore, start_agent: Callable[[AgentIdentity], None], gate: Gate) -> None:
+        self._nexus_store = nexus_store
         self._start_agent = start_agent
         self._gate = gate
         self._task: asyncio.Task[None] | None = None
@@ -82,8 +82,8 @@ class Scheduler:
         for place in ("world", "nexus"):
             last = ""
             while True:
-                with self._ledger.look() as book:
-                    page = book.agents(state="active", place=place, after=last, limit=PAGE)
+                with self._nexus_store.look() as tx:
+                    page = tx.agents(state="active", place=place, after=last, limit=PAGE)
                 yield from page
                 if len(page) < PAGE:
                     break
@@ -152,8 +152,8 @@ class AgentTasks:
         """Go on with what was open, then visit, enter, play and come back, for as long as the nexus runs."""
         try:
             while not self._context.live.stopping:
-                with self._context.ledger.look() as book:
-                    agent = book.agent(agent_id)
+                with self._context.nexus_store.look() as tx:
+                    agent = tx.agent(agent_id)
                 if agent.state != "active":
                     break  # it was paused, by a person or because it failed, and lives again when it is resumed
                 if agent.session_id is not None:

@@ -38,9 +38,9 @@ class Seating:
     def run_plan(self, entries: Sequence[PreparedEntry], names: Sequence[str], spec: AdapterSpec) -> RunPlan:
         """Return what is played where agents arrive together: who sits in each seat, and how long."""
         seats = []
-        with self._context.ledger.look() as book:
+        with self._context.nexus_store.look() as tx:
             for number, name in enumerate(names):
-                agent = book.agent(entries[number].agent_id) if number < len(entries) else None
+                agent = tx.agent(entries[number].agent_id) if number < len(entries) else None
                 seats.append(seat_plan(name, agent, spec.name, spec.default_agent))
         seed = entry_seed(self._context.settings.seed, entries[0])
         return RunPlan(spec.name, tuple(seats), seed, entries[0].terms.steps, {}, self._context.settings.snapshot_every)

@@ -84,7 +84,7 @@ class SessionRunner:
             if kept is None:
                 await port.begin(record.seed)
             arrivals = [
-                await enter_world(self._context.ledger, port, record, prepared, seat_name=name, kept=kept)
+                await enter_world(self._context.nexus_store, port, record, prepared, seat_name=name, kept=kept)
                 for prepared, name in zip(entries, names, strict=False)
             ]
             world_state = await port.snapshot() if port.can_snapshot and len(names) == 1 else None
@@ -94,14 +94,14 @@ class SessionRunner:
             recorder.note("started")
             record_start(recorder, arrivals, world_state)
             self._context.store.writer.flush()
-            with self._context.ledger.change() as book:
-                sessions = {a.seat_name: commit_enter(book, a, record, run_id) for a in arrivals}
-                book.keep_world(record.id, run_id=run_id)
+            with self._context.nexus_store.change() as tx:
+                sessions = {a.seat_name: commit_enter(tx, a, record, run_id) for a in arrivals}
+                tx.keep_world(record.id, run_id=run_id)
         except DiedAsleepError as found:
             if port is not None:
                 await port.close()
-            with self._context.ledger.change() as book:
-                commit_death(book, entries[0], record, found)
+            with self._context.nexus_store.change() as tx:
+                commit_death(tx, entries[0], record, found)
             self._context.live.arriving.resolve(entries[0].agent_id, found)
             return None
         except Exception as error:
@@ -119,10 +119,10 @@ class SessionRunner:
 
     async def go_on(self, session_id: str) -> None:
         """Go on with a stay that was open when the nexus stopped, and with all who are in that world."""
-        with self._context.ledger.look() as book:
-            session = book.session(session_id)
-            record = book.world(session.world_id)
-            together = [s for s in book.sessions(world_id=record.id, only_open=True) if s.run_id == session.run_id]
+        with self._context.nexus_store.look() as tx:
+            session = tx.session(session_id)
+            record = tx.world(session.world_id)
+            together = [s for s in tx.sessions(world_id=record.id, only_open=True) if s.run_id == session.run_id]
         if session.run_id not in self.tasks:
             standing = self._context.breaker.of(session.game)
             if standing.status != "available":
@@ -170,9 +170,9 @@ class SessionRunner:
                 last[event.seat] = stats[event.seat].count_logged(event, codec)
         recorder = Recorder(self._context.store.writer, run_id)
         recorder.note("resumed")
-        with self._context.ledger.change() as book:
+        with self._context.nexus_store.change() as tx:
             for session in sessions:
-                book.note(SessionResumed(agent_id=session.agent_id, game=session.game, session_id=session.id))
+                tx.note(SessionResumed(agent_id=session.agent_id, game=session.game, session_id=session.id))
         venue = KeptVenue(self._context.make_world(spec, record), seed=record.seed, start=start.body)
         self._start_run(by_seat, spec, plan, recorder, venue, stats, past, last)
 
@@ -189,8 +189,8 @@ class SessionRunner:
     ) -> None:
         """Play what is open in one world, by seat, in a task of its own; `last` is what the last decisions led to."""
         stays: dict[str, LiveSession] = {}
-        with self._context.ledger.look() as book:
-            agents = {seat: book.agent(session.agent_id) for seat, session in sessions.items()}
+        with self._context.nexus_store.look() as tx:
+            agents = {seat: tx.agent(session.agent_id) for seat, session in sessions.items()}
         for seat, session in sessions.items():
             controls = self._context.new_controls(agents[seat])
             stay = LiveSession(
@@ -290,17 +290,17 @@ class SessionRunner:
     ) -> None:
         """Bring an agent back into the nexus with what it may carry; `others` says whether others play on."""
         session, port = stay.session, venue.port
-        with self._context.ledger.change() as book:
-            transfer_id = book.prepare_leave(session)
+        with self._context.nexus_store.change() as tx:
+            transfer_id = tx.prepare_leave(session)
         seat = venue.seat(stay.seat_name)
         world_exit = await exit_world(
             port, session, seat, transfer_id, reason, stay.stats, run.summary().seconds, others=others
         )
         self._context.store.writer.flush()
         world_exit = self._agent_context.with_memories(world_exit, session, stay.seat_name)
-        with self._context.ledger.change() as book:
-            commit_exit(book, session, spec, world_exit, transfer_id)
-            closed = book.session(session.id)
+        with self._context.nexus_store.change() as tx:
+            commit_exit(tx, session, spec, world_exit, transfer_id)
+            closed = tx.session(session.id)
         self._agent_context.came_back(closed)
         self._context.live.leaving.resolve(session.agent_id, closed)
 
@@ -334,32 +334,30 @@ class SessionRunner:
     def _world_for(self, entries: Sequence[PreparedEntry], spec: AdapterSpec) -> tuple[WorldRecord, bytes | None, bool]:
         """Return the world to go to, its kept state, and whether it is new."""
         prepared = entries[0]
-        with self._context.ledger.change() as book:
+        with self._context.nexus_store.change() as tx:
             if prepared.avatar is not None:
-                return book.world(prepared.avatar.world_id), book.world_snapshot(prepared.avatar.world_id), False
-            for row in book.open_transfers(prepared.agent_id):
-                if row.world_id is not None and not book.lived_in(row.world_id):
-                    book.drop_world(row.world_id)  # of an attempt on a full disk
+                return tx.world(prepared.avatar.world_id), tx.world_snapshot(prepared.avatar.world_id), False
+            for row in tx.open_transfers(prepared.agent_id):
+                if row.world_id is not None and not tx.lived_in(row.world_id):
+                    tx.drop_world(row.world_id)  # of an attempt on a full disk
             owner = prepared.agent_id if spec.seats[1] == 1 else None
-            record = book.add_world(spec.name, owner, entry_seed(self._context.settings.seed, prepared), {})
+            record = tx.add_world(spec.name, owner, entry_seed(self._context.settings.seed, prepared), {})
             for each in entries:
-                book.send_to(each.transfer_id, record.id)
+                tx.send_to(each.transfer_id, record.id)
             return record, None, True
 
     def _not_let_in(
         self, entries: Sequence[PreparedEntry], record: WorldRecord, *, new: bool, error: Exception
     ) -> None:
-        with self._context.ledger.change() as book:
+        with self._context.nexus_store.change() as tx:
             for prepared in entries:
                 if not self._context.remote_games.doubt(
-                    book, prepared.transfer_id, prepared.agent_id, prepared.game, str(error)
+                    tx, prepared.transfer_id, prepared.agent_id, prepared.game, str(error)
                 ):
-                    cancel_entry(book, prepared.transfer_id, prepared.agent_id, str(error))
-                book.note(
-                    EntryRefused(agent_id=prepared.agent_id, game=prepared.game, world=record.id, error=str(error))
-                )
+                    cancel_entry(tx, prepared.transfer_id, prepared.agent_id, str(error))
+                tx.note(EntryRefused(agent_id=prepared.agent_id, game=prepared.game, world=record.id, error=str(error)))
             if new:
-                book.drop_world(record.id)
+                tx.drop_world(record.id)
         counted = isinstance(error, WorldFailedError) and error.counted
         if not counted and (is_failure(error) or not isinstance(error, WsapError)):
             self._context.breaker.count(record.game, record.id, error)
@@ -370,26 +368,26 @@ class SessionRunner:
     def settle(self, agent_id: str | None = None) -> None:
         """Take back what was prepared and not committed when the nexus last ended, or when an agent could not write."""
         why = "the nexus ended in the middle of it" if agent_id is None else "the disk was full"
-        with self._context.ledger.look() as book:
-            if not self._unsettled(book, agent_id):
+        with self._context.nexus_store.look() as tx:
+            if not self._unsettled(tx, agent_id):
                 return
-        with self._context.ledger.change() as book:
-            for row in self._unsettled(book, agent_id):
+        with self._context.nexus_store.change() as tx:
+            for row in self._unsettled(tx, agent_id):
                 if row.kind == "enter":
-                    if not self._context.remote_games.doubt(book, row.id, row.agent_id, str(row.data.get("game")), why):
-                        cancel_entry(book, row.id, row.agent_id, why)
-                    if row.world_id is not None and not book.lived_in(row.world_id):
-                        book.drop_world(row.world_id)
+                    if not self._context.remote_games.doubt(tx, row.id, row.agent_id, str(row.data.get("game")), why):
+                        cancel_entry(tx, row.id, row.agent_id, why)
+                    if row.world_id is not None and not tx.lived_in(row.world_id):
+                        tx.drop_world(row.world_id)
                 else:
                     # The stay goes on, and ends with the same transfer.
-                    book.settle(row.id, "cancelled", why=why)
+                    tx.settle(row.id, "cancelled", why=why)
 
-    def _unsettled(self, book: Transaction, agent_id: str | None) -> list[Row[Any]]:
+    def _unsettled(self, tx: Transaction, agent_id: str | None) -> list[Row[Any]]:
         if agent_id is None:
-            return book.open_transfers()
+            return tx.open_transfers()
         # An entry that is still to be taken is not given up.
         coming = self._context.live.entries.get(agent_id)
-        return [row for row in book.open_transfers(agent_id) if coming is None or row.id != coming.transfer_id]
+        return [row for row in tx.open_transfers(agent_id) if coming is None or row.id != coming.transfer_id]
 
     def record_run(self, plan: RunPlan, game: str) -> str:
         """Write down a run that begins, and return its id."""

@@ -61,7 +61,7 @@ class StorageWatch:
 
     Args:
         store: the database and the log of runs.
-        ledger: the nexus' records.
+        nexus_store: the nexus' records.
         live: the agents that are held.
         limit: the size in bytes at which old records are deleted; None for no limit.
         now: seconds, going forward.
@@ -70,14 +70,14 @@ class StorageWatch:
     def __init__(
         self,
         store: Store,
-        ledger: NexusStore,
+        nexus_store: NexusStore,
         live: LiveState,
         limit: int | None,
         *,
         now: Callable[[], float] = time.monotonic,
     ) -> None:
         self._store = store
-        self._ledger = ledger
+        self._nexus_store = nexus_store
         self._live = live
         self._limit = limit
         self._now = now
@@ -141,8 +141,8 @@ class StorageWatch:
         self._room.set()
         for controls in self._live.controls.values():
             controls.release()
-        with suppress(WsapError), self._ledger.change() as book:
-            book.note(DiskFull(seconds=seconds))
+        with suppress(WsapError), self._nexus_store.change() as tx:
+            tx.note(DiskFull(seconds=seconds))
 
     async def _work(self) -> None:
         measured = -EVERY
@@ -167,7 +167,7 @@ class StorageWatch:
             grown = self._grown[-1][1] + max(0, used - self._used) if self._grown else 0
             self._grown.append((self._now(), grown))
             if self._limit is not None and used > self._limit:
-                prune(self._store.database, 0.0, limit=self._limit, now=self._ledger.wall_clock())
+                prune(self._store.database, 0.0, limit=self._limit, now=self._nexus_store.wall_clock())
                 used = used_bytes(self._store.database)
             self._used = used
         except WsapError as error:  # it is tried again in a minute

@@ -75,8 +75,8 @@ async def halt(nexus: Hub, agent_id: ManagedAgent) -> Response:
 @router.post("/settle", responses=replies(SettledMoves))
 async def settle(nexus: Hub, agent_id: AgentId, said: Decision, by: Admin) -> Response:
     """Settle an agent's unresolved transfers: its items arrived in the world, or returned to the agent."""
-    with nexus.ledger.change() as book:
-        settled = reconciliation.settle(book, agent_id, said.outcome, said.transfer)
+    with nexus.nexus_store.change() as tx:
+        settled = reconciliation.settle(tx, agent_id, said.outcome, said.transfer)
     return answer({"agent": agent_id, "settled": settled})
 
 
@@ -84,6 +84,6 @@ async def settle(nexus: Hub, agent_id: AgentId, said: Decision, by: Admin) -> Re
 async def remove(nexus: Hub, agent_id: ManagedAgent) -> Response:
     """Remove an agent for good; its history stays, and its id is not given out again."""
     await nexus.halt(agent_id)
-    with nexus.ledger.change() as book:
-        portable.remove(book, agent_id)
+    with nexus.nexus_store.change() as tx:
+        portable.remove(tx, agent_id)
     return answer({"agent": agent_id, "state": "removed"})

@@ -30,12 +30,12 @@ async def register(nexus: Hub, new: requests.NewAgent, by: Known, tokens: TokenS
         by.may_act_for(new.id)
         return answer({"agent": the_agent(nexus, new.id)})
     policies = {"*": EXTERNAL} if new.policies is None else read_policies(nexus, new.policies)
-    with nexus.ledger.look() as book:
-        known = book.find_agent(new.id)
+    with nexus.nexus_store.look() as tx:
+        known = tx.find_agent(new.id)
     if known is None:
         await check_models(policies.values(), nexus.host)
-    with nexus.ledger.change() as book:
-        agent, fresh = book.register(new.id, name=new.name, persona=new.persona, policies=policies)
+    with nexus.nexus_store.change() as tx:
+        agent, fresh = tx.register(new.id, name=new.name, persona=new.persona, policies=policies)
     body: dict[str, Any] = {"agent": agent}
     if fresh:
         body["token"] = tokens.issue(agent.id)
@@ -51,8 +51,8 @@ async def agents(
     limit: Annotated[int, Query(ge=1, le=1000)] = 100,
 ) -> Response:
     """List agents by id, a page at a time; of those that the token is not good for, only what is public."""
-    with nexus.ledger.look() as book:
-        found = book.agents(after=after, limit=limit + 1)
+    with nexus.nexus_store.look() as tx:
+        found = tx.agents(after=after, limit=limit + 1)
     page = found[:limit]
     shown = [record_json(each, private=sees(who, each.id)) for each in page]
     return answer({"agents": shown, "next": page[-1].id if len(found) > limit else None})
@@ -62,17 +62,17 @@ async def agents(
 async def agent(nexus: Hub, agent_id: AgentId, who: Reader) -> Response:
     """All that the nexus keeps about an agent; without its token only what is public."""
     private = sees(who, agent_id)
-    with nexus.ledger.look() as book:
+    with nexus.nexus_store.look() as tx:
         body: dict[str, Any] = {
-            "agent": record_json(book.agent(agent_id), private=private),
-            "sessions": [record_json(s, private=private) for s in book.sessions(agent_id=agent_id, limit=20)],
+            "agent": record_json(tx.agent(agent_id), private=private),
+            "sessions": [record_json(s, private=private) for s in tx.sessions(agent_id=agent_id, limit=20)],
         }
         if private:
             body |= {
-                "skills": book.skills(agent_id),
-                "items": book.items(agent_id),
-                "avatars": book.avatars(agent_id),
-                "achievements": [dict(row._mapping) for row in book.achievements(agent_id)],
+                "skills": tx.skills(agent_id),
+                "items": tx.items(agent_id),
+                "avatars": tx.avatars(agent_id),
+                "achievements": [dict(row._mapping) for row in tx.achievements(agent_id)],
             }
     return answer(body)
 
@@ -80,23 +80,23 @@ async def agent(nexus: Hub, agent_id: AgentId, who: Reader) -> Response:
 @router.patch("/{agent_id}", responses=replies(responses.Registered))
 async def change(nexus: Hub, agent_id: AgentId, patch: requests.AgentPatch, by: Admin) -> Response:
     """Change an agent's name, persona or policies, from its next session or visit on."""
-    with nexus.ledger.look() as book:
-        known = book.agent(agent_id).policies
+    with nexus.nexus_store.look() as tx:
+        known = tx.agent(agent_id).policies
     policies = {} if patch.policies is None else read_policies(nexus, patch.policies, known)
     await check_models((policy for game, policy in policies.items() if known.get(game) != policy), nexus.host)
-    with nexus.ledger.change() as book:
-        before = book.agent(agent_id)
+    with nexus.nexus_store.change() as tx:
+        before = tx.agent(agent_id)
         if patch.name is not None:
-            book.update_agent(agent_id, name=patch.name or agent_id)
-            book.note(AgentRenamed(agent_id=agent_id, name=patch.name or agent_id, before=before.name))
+            tx.update_agent(agent_id, name=patch.name or agent_id)
+            tx.note(AgentRenamed(agent_id=agent_id, name=patch.name or agent_id, before=before.name))
         if patch.persona is not None:
-            set_persona(book, agent_id, patch.persona)
+            set_persona(tx, agent_id, patch.persona)
         if patch.policies is not None:
             for game in sorted(before.policies.keys() - policies.keys()):
-                set_policy(book, agent_id, game, None, nexus.host)
+                set_policy(tx, agent_id, game, None, nexus.host)
             for game, policy in policies.items():
-                set_policy(book, agent_id, game, policy, nexus.host)
-        found = book.agent(agent_id)
+                set_policy(tx, agent_id, game, policy, nexus.host)
+        found = tx.agent(agent_id)
     return answer({"agent": found})
 
 
@@ -151,27 +151,27 @@ async def description(nexus: Hub, agent_id: OwnAgent, wait: Wait = 10.0) -> Resp
 @router.post("/{agent_id}/messages", responses=replies(responses.Sent, 201))
 async def send(nexus: Hub, agent_id: OwnAgent, message: requests.NewMessage) -> Response:
     """Send a message from an agent in the nexus: to everybody there, to one agent, or to its team."""
-    with nexus.ledger.change() as book:
-        check_not_removed(book, agent_id)
+    with nexus.nexus_store.change() as tx:
+        check_not_removed(tx, agent_id)
         kind = message.kind or ("broadcast" if message.to is None else "direct")
-        to = waiting.send(book, agent_id, kind, message.content, to=message.to)
+        to = waiting.send(tx, agent_id, kind, message.content, to=message.to)
     return answer({"recipients": to}, 201)
 
 
 @router.get("/{agent_id}/messages", responses=replies(responses.Messages))
 async def messages(nexus: Hub, agent_id: OwnAgent, limit: Annotated[int, Query(ge=1, le=500)] = 100) -> Response:
     """An agent's unread messages, oldest first; reading them here does not mark them as read."""
-    with nexus.ledger.look() as book:
-        check_not_removed(book, agent_id)
-        found = waiting.inbox(book, agent_id, limit=limit)
+    with nexus.nexus_store.look() as tx:
+        check_not_removed(tx, agent_id)
+        found = waiting.inbox(tx, agent_id, limit=limit)
     return answer({"messages": found})
 
 
 @router.post("/{agent_id}/messages/read", responses=replies(responses.Messages))
 async def read(nexus: Hub, agent_id: OwnAgent, wanted: requests.ReadRequest) -> Response:
     """Mark messages as read, and return those still unread."""
-    with nexus.ledger.change() as book:
-        check_not_removed(book, agent_id)
-        waiting.mark_read(book, agent_id, wanted.ids)
-        found = waiting.inbox(book, agent_id, limit=100)
+    with nexus.nexus_store.change() as tx:
+        check_not_removed(tx, agent_id)
+        waiting.mark_read(tx, agent_id, wanted.ids)
+        found = waiting.inbox(tx, agent_id, limit=100)
     return answer({"messages": found})

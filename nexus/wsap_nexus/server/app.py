@@ -49,7 +49,7 @@ def create_app(
     limits = limits or HttpLimits()
     state = app.state
     state.nexus, state.tokens, state.limits = nexus, tokens, limits
-    state.idempotency, state.feed = IdempotencyStore(nexus.ledger), Feed(nexus.ledger)
+    state.idempotency, state.feed = IdempotencyStore(nexus.nexus_store), Feed(nexus.nexus_store)
     state.streams = Streams(limits)
     errors.install(app)
     include_routes(app)

@@ -36,14 +36,14 @@ async def _own_agent(agent_id: AgentId, by: Known) -> str:
 
 
 async def _managed_agent(nexus: Hub, agent_id: AgentId, by: Admin) -> str:
-    with nexus.ledger.look() as book:
-        check_not_removed(book, agent_id)
+    with nexus.nexus_store.look() as tx:
+        check_not_removed(tx, agent_id)
     return agent_id
 
 
 async def _own_session(nexus: Hub, session_id: SessionId, by: Known) -> SessionRecord:
-    with nexus.ledger.look() as book:
-        record = book.session(session_id)
+    with nexus.nexus_store.look() as tx:
+        record = tx.session(session_id)
     by.may_act_for(record.agent_id)
     return record
 

@@ -67,9 +67,9 @@ async def health(nexus: Hub, request: Request) -> Response:
 
 
 def _count(nexus: Nexus) -> int:
-    with nexus.ledger.look() as book:
+    with nexus.nexus_store.look() as tx:
         query = select(func.count()).select_from(_AGENT).where(_AGENT.c.state != "removed")
-        return int(book.connection.execute(query).scalar_one())
+        return int(tx.connection.execute(query).scalar_one())
 
 
 @router.get(

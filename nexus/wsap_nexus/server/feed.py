@@ -47,15 +47,15 @@ class Feed:
     """The events of a nexus.
 
     Args:
-        ledger: the source of the events.
+        nexus_store: the source of the events.
     """
 
-    def __init__(self, ledger: NexusStore) -> None:
-        self._ledger = ledger
+    def __init__(self, nexus_store: NexusStore) -> None:
+        self._nexus_store = nexus_store
         self._lines: deque[Line] = deque(maxlen=KEPT)
         self._fresh = asyncio.Event()
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._stop: Callable[[], None] = ledger.listen(self._take)
+        self._stop: Callable[[], None] = nexus_store.listen(self._take)
 
     def close(self) -> None:
         """Listen no longer."""
@@ -65,8 +65,8 @@ class Feed:
         """Return the number of the newest event."""
         if self._lines:
             return self._lines[-1].seq
-        with self._ledger.look() as book:
-            return book.last_seq()
+        with self._nexus_store.look() as tx:
+            return tx.last_seq()
 
     def fresh(self) -> asyncio.Event:
         """Return an event that the next change sets; call this before `after`, to miss none."""
@@ -80,8 +80,8 @@ class Feed:
             at = bisect.bisect_right(lines, seq, key=lambda line: line.seq)
             found = [lines[i] for i in range(at, min(len(lines), at + PAGE))]
         else:
-            with self._ledger.look() as book:
-                found = [line_of(event) for event in book.events(after=seq, limit=PAGE)]
+            with self._nexus_store.look() as tx:
+                found = [line_of(event) for event in tx.events(after=seq, limit=PAGE)]
         return found, found[-1].seq if found else seq
 
     def _take(self, event: NexusEvent) -> None:

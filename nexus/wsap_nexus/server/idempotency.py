@@ -56,12 +56,12 @@ class IdempotencyStore:
     """The replies of a nexus, by caller and key.
 
     Args:
-        ledger: stores the replies.
+        nexus_store: stores the replies.
         keep: seconds to keep them.
     """
 
-    def __init__(self, ledger: NexusStore, keep: float = KEPT_SECONDS) -> None:
-        self._ledger = ledger
+    def __init__(self, nexus_store: NexusStore, keep: float = KEPT_SECONDS) -> None:
+        self._nexus_store = nexus_store
         self._keep = keep
         self._open: dict[tuple[str, str], tuple[str, asyncio.Task[Reply]]] = {}
         self._tasks: set[asyncio.Task[Reply]] = set()
@@ -117,9 +117,9 @@ class IdempotencyStore:
         return task
 
     def _stored(self, who: str, key: str) -> Row[Any] | None:
-        with self._ledger.look() as book:
-            query = select(_ANSWER).where(_where(who, key), _ANSWER.c.created >= book.now - self._keep)
-            return book.connection.execute(query).one_or_none()
+        with self._nexus_store.look() as tx:
+            query = select(_ANSWER).where(_where(who, key), _ANSWER.c.created >= tx.now - self._keep)
+            return tx.connection.execute(query).one_or_none()
 
     async def _do(self, who: str, key: str, request: IdempotentRequest) -> Reply:
         try:
@@ -144,23 +144,23 @@ class IdempotencyStore:
     def _begin(self, who: str, key: str, request: IdempotentRequest, *, fresh: bool) -> None:
         values = {"fingerprint": request.fingerprint, "status": _IN_PROGRESS, "body": dumps(request.intend())}
         self._count += 1
-        with self._ledger.change() as book:
+        with self._nexus_store.change() as tx:
             if fresh:
-                book.connection.execute(delete(_ANSWER).where(_where(who, key)))
-                book.connection.execute(insert(_ANSWER).values(scope=who, key=key, created=book.now, **values))
+                tx.connection.execute(delete(_ANSWER).where(_where(who, key)))
+                tx.connection.execute(insert(_ANSWER).values(scope=who, key=key, created=tx.now, **values))
             else:
-                book.connection.execute(update(_ANSWER).where(_where(who, key)).values(created=book.now, **values))
+                tx.connection.execute(update(_ANSWER).where(_where(who, key)).values(created=tx.now, **values))
             if self._count % _SWEEP_EVERY == 1:
-                book.connection.execute(delete(_ANSWER).where(_ANSWER.c.created < book.now - self._keep))
+                tx.connection.execute(delete(_ANSWER).where(_ANSWER.c.created < tx.now - self._keep))
 
     def _finish(self, who: str, key: str, reply: Reply) -> None:
-        with self._ledger.change() as book:
+        with self._nexus_store.change() as tx:
             values = {"status": reply.status, "body": reply.body}
-            book.connection.execute(update(_ANSWER).where(_where(who, key)).values(**values))
+            tx.connection.execute(update(_ANSWER).where(_where(who, key)).values(**values))
 
     def _forget(self, who: str, key: str) -> None:
-        with self._ledger.change() as book:
-            book.connection.execute(delete(_ANSWER).where(_where(who, key)))
+        with self._nexus_store.change() as tx:
+            tx.connection.execute(delete(_ANSWER).where(_where(who, key)))
 
 
 def _where(who: str, key: str) -> ColumnElement[bool]:

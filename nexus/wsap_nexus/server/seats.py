@@ -35,8 +35,8 @@ def the_agent(nexus: Nexus, agent_id: str) -> AgentIdentity:
     Raises:
         UnknownNameError: there is none of that id.
     """
-    with nexus.ledger.look() as book:
-        return book.agent(agent_id)
+    with nexus.nexus_store.look() as tx:
+        return tx.agent(agent_id)
 
 
 def place_of(nexus: Nexus, agent_id: str) -> tuple[str, str | None]:

@@ -113,7 +113,7 @@ def _app(nexus: Nexus, address: Address, token_file: Path, limits: HttpLimits | 
     # Where other machines can reach the nexus, reading needs the token, too.
     try:
         token = own_token(token_file)
-        tokens = Tokens(nexus.ledger, token)
+        tokens = Tokens(nexus.nexus_store, token)
         near = address.is_loopback
         return create_app(
             nexus, tokens, limits=limits, hosts=frozenset({address.host}) if near else None, guarded=not near

@@ -39,8 +39,8 @@ def _port(nexus: Nexus, live: LiveSession) -> WorldPort:
 @router.get("", responses=replies(responses.Session))
 async def session(nexus: Hub, session_id: SessionId, who: Reader) -> Response:
     """A session of an agent in a world, open or closed; without the agent's token only what is public."""
-    with nexus.ledger.look() as book:
-        found = book.session(session_id)
+    with nexus.nexus_store.look() as tx:
+        found = tx.session(session_id)
     return answer(record_json(found, private=sees(who, found.agent_id)))
 
 
@@ -176,8 +176,8 @@ async def reset(live: Live) -> Response:
 
 
 def _transfer(nexus: Nexus, transfer_id: str, session_id: str) -> dict[str, JsonValue]:
-    with nexus.ledger.look() as book:
-        row = book.connection.execute(select(_TRANSFER).where(_TRANSFER.c.id == transfer_id)).one_or_none()
+    with nexus.nexus_store.look() as tx:
+        row = tx.connection.execute(select(_TRANSFER).where(_TRANSFER.c.id == transfer_id)).one_or_none()
     if row is None or row.data.get("session") != session_id or row.state != "done":
         return {}
     return dict(row.data)

@@ -25,18 +25,18 @@ Limit = Annotated[int, Query(ge=1, le=200)]
 @router.get("/diary", responses=replies(responses.Diary))
 async def read_diary(nexus: Hub, agent_id: OwnAgent, before: Before = None, limit: Limit = 50) -> Response:
     """An agent's diary of its sessions in worlds, newest first, a page at a time."""
-    with nexus.ledger.look() as book:
-        book.agent(agent_id)
-        found = diary.entries(book, agent_id, before=before, limit=limit + 1)
+    with nexus.nexus_store.look() as tx:
+        tx.agent(agent_id)
+        found = diary.entries(tx, agent_id, before=before, limit=limit + 1)
     return answer(_page("entries", found, limit))
 
 
 @router.get("/talk", responses=replies(responses.Talk))
 async def read_talk(nexus: Hub, agent_id: OwnAgent, before: Before = None, limit: Limit = 50) -> Response:
     """What people said to an agent and what it answered, newest first, a page at a time."""
-    with nexus.ledger.look() as book:
-        book.agent(agent_id)
-        found = talk.exchanges(book, agent_id, before=before, limit=limit + 1)
+    with nexus.nexus_store.look() as tx:
+        tx.agent(agent_id)
+        found = talk.exchanges(tx, agent_id, before=before, limit=limit + 1)
     return answer(_page("exchanges", found, limit))
 
 
@@ -52,12 +52,12 @@ def _idempotent_talk(nexus: Nexus, agent_id: str, text: str) -> IdempotentReques
         return reply_of(encode(await nexus.talk(agent_id, text)))
 
     def intend() -> Intent:
-        with nexus.ledger.look() as book:
-            return {"last": book.last_seq()}
+        with nexus.nexus_store.look() as tx:
+            return {"last": tx.last_seq()}
 
     def recall(intent: Intent) -> Reply | None:
-        with nexus.ledger.look() as book:
-            since = talk.exchanges(book, agent_id, after=int(intent["last"]), limit=200)
+        with nexus.nexus_store.look() as tx:
+            since = talk.exchanges(tx, agent_id, after=int(intent["last"]), limit=200)
         found = next((exchange for exchange in reversed(since) if exchange.said == text), None)
         return None if found is None else reply_of(encode(talk.Answer(found.reply, found.how)))
 

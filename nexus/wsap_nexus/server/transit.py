@@ -107,8 +107,8 @@ def idempotent_exit(nexus: Nexus, wanted: requests.ExitRequest, base: str) -> Id
     def recall(intent: Intent) -> Reply | None:
         if intent["session"] is None:
             return None
-        with nexus.ledger.look() as book:
-            session = book.session(intent["session"])
+        with nexus.nexus_store.look() as tx:
+            session = tx.session(intent["session"])
         return None if session.closed is None else reply_of(departure(session))
 
     return IdempotentRequest(f"exit {dumps(wanted.model_dump())}", intend, do, recall)
@@ -124,8 +124,8 @@ async def _enter(nexus: Nexus, wanted: requests.EnterRequest, base: str) -> dict
 
 
 def _arrival(nexus: Nexus, session: SessionRecord, base: str) -> dict[str, Any]:
-    with nexus.ledger.look() as book:
-        bodies = [b.avatar for b in book.avatars(session.agent_id, session.game) if b.world_id == session.world_id]
+    with nexus.nexus_store.look() as tx:
+        bodies = [b.avatar for b in tx.avatars(session.agent_id, session.game) if b.world_id == session.world_id]
     return {
         "session": session,
         "bridge_url": f"{base.rstrip('/')}/nexus/sessions/{session.id}",
@@ -156,15 +156,15 @@ def _decides_outside(nexus: Nexus, agent_id: str, place: str) -> bool:
 
 
 def _newest(nexus: Nexus, agent_id: str) -> SessionRecord | None:
-    with nexus.ledger.look() as book:
-        found = book.sessions(agent_id=agent_id, limit=1)
+    with nexus.nexus_store.look() as tx:
+        found = tx.sessions(agent_id=agent_id, limit=1)
     return found[0] if found else None
 
 
 def receipts(nexus: Nexus, session_id: str, kind: str) -> dict[str, Any]:
     """Return what a completed transfer ("enter" or "leave") of a session recorded; empty if there is none."""
-    with nexus.ledger.look() as book:
-        session = book.session(session_id)
+    with nexus.nexus_store.look() as tx:
+        session = tx.session(session_id)
         where = (_TRANSFER.c.agent_id == session.agent_id) & (_TRANSFER.c.kind == kind) & (_TRANSFER.c.state == "done")
-        rows = book.connection.execute(select(_TRANSFER.c.data).where(where).order_by(_TRANSFER.c.id.desc())).all()
+        rows = tx.connection.execute(select(_TRANSFER.c.data).where(where).order_by(_TRANSFER.c.id.desc())).all()
     return next((dict(row.data) for row in rows if row.data.get("session") == session_id), {})

@@ -58,9 +58,9 @@ class NexusStore:
             if not self.database.is_sqlite:
                 # Event numbers must become visible in order, and what was checked must still hold when it is written.
                 connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _WRITE_LOCK})
-            book = Transaction(connection, self.wall_clock())
-            yield book
-        for event in book.noted:
+            tx = Transaction(connection, self.wall_clock())
+            yield tx
+        for event in tx.noted:
             for listener in list(self._listeners):
                 try:
                     listener(event)

@@ -59,15 +59,15 @@ class Journey:
     left: list[dict[str, Any]]
 
 
-def look_back(ledger: NexusStore) -> Journey:
-    with ledger.look() as book:
-        events = book.events(agent="ada", kinds=("entered", "left"), limit=100)
-        done = [row for row in book.transfers("done") if row.kind == "enter"]
+def look_back(nexus_store: NexusStore) -> Journey:
+    with nexus_store.look() as tx:
+        events = tx.events(agent="ada", kinds=("entered", "left"), limit=100)
+        done = [row for row in tx.transfers("done") if row.kind == "enter"]
         return Journey(
             [dict(e.body) for e in events if e.kind == "entered"],
             [row.data["receipt"] for row in done],
-            book.skills("ada"),
-            {r.item.item_id: (r.item, r.place, r.note) for r in book.items("ada")},
+            tx.skills("ada"),
+            {r.item.item_id: (r.item, r.place, r.note) for r in tx.items("ada")},
             [dict(e.body) for e in events if e.kind == "left"],
         )
 
@@ -78,8 +78,8 @@ async def travel(folder: Path) -> Journey:
     host.agents.add(Registration(AgentSpec("commuter", "Makes its trips.", lambda: commuter), "test", "test"))
     with open_store(str(folder / "wsap.db")) as store:
         nexus = Nexus(host, store, Settings(seed=5, games=("crafter", "minigrid")))
-        with nexus.ledger.change() as book:
-            book.register("ada", name="Ada", policies={"nexus": Policy("commuter")})
+        with nexus.nexus_store.change() as tx:
+            tx.register("ada", name="Ada", policies={"nexus": Policy("commuter")})
         await nexus.start()
         home = asyncio.Event()
         count = 0
@@ -90,10 +90,10 @@ async def travel(folder: Path) -> Journey:
             if count == len(TRIPS):
                 home.set()
 
-        nexus.ledger.listen(heard)
+        nexus.nexus_store.listen(heard)
         await asyncio.wait_for(home.wait(), 300)
         await nexus.stop()
-        return look_back(nexus.ledger)
+        return look_back(nexus.nexus_store)
 
 
 @pytest.fixture(scope="module")

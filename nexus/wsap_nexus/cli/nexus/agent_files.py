@@ -35,12 +35,12 @@ def export(*, name: str, file: Path, force: bool, as_json: bool, database: str |
 
     if file.exists() and not force:
         raise UsageError(f"The file {file} exists already; choose another, or overwrite it with --force.")
-    with reading(database) as ledger:
-        if ledger is None:
+    with reading(database) as nexus_store:
+        if nexus_store is None:
             raise UnknownNameError("agent", name, ())
-        with ledger.look() as book:
-            portable.check_not_removed(book, name)
-            package = portable.pack(book, name)
+        with nexus_store.look() as tx:
+            portable.check_not_removed(tx, name)
+            package = portable.pack(tx, name)
     write_package(file, package)
     left = package.left
     what = f"{name} is copied to {file}."
@@ -88,9 +88,9 @@ def import_agent(
     package = read_package(file)
     given = policies_of(model, memory, policies) if model or policies or memory else {}
     running = running_on(database)
-    with writing(database, lock=running is None) as ledger, ledger.change() as book:
+    with writing(database, lock=running is None) as nexus_store, nexus_store.change() as tx:
         imported = portable.import_agent(
-            book,
+            tx,
             package,
             agent_id=name,
             policies=given,

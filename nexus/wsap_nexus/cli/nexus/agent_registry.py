@@ -29,11 +29,11 @@ def list_agents(*, as_json: bool, database: str | None) -> None:
     from wsap_nexus.cli.nexus.report import agent_rows
     from wsap_nexus.cli.nexus.status import agent_lines
 
-    with reading(database) as ledger:
+    with reading(database) as nexus_store:
         rows = []
-        if ledger is not None:
-            with ledger.look() as book:
-                rows = agent_rows(book)
+        if nexus_store is not None:
+            with nexus_store.look() as tx:
+                rows = agent_rows(tx)
     if as_json:
         click.echo(json.dumps([asdict(row) for row in rows], indent=2))
         return
@@ -51,11 +51,11 @@ def show(*, name: str, as_json: bool, database: str | None) -> None:
     from wsap_core.errors import UnknownNameError
     from wsap_nexus.cli.nexus.agent_report import agent_report, report_lines
 
-    with reading(database) as ledger:
-        if ledger is None:
+    with reading(database) as nexus_store:
+        if nexus_store is None:
             raise UnknownNameError("agent", name, ())
-        with ledger.look() as book:
-            found = agent_report(book, name)
+        with nexus_store.look() as tx:
+            found = agent_report(tx, name)
     if as_json:
         print_json(found)
         return
@@ -107,10 +107,10 @@ def add(
         fresh, token = "token" in answer, answer.get("token")
     else:
         asyncio.run(check_models(given.values(), PluginHost.discovered()))
-        with locked(database) as ledger:
-            with ledger.change() as book:
-                _, fresh = book.register(name, name=title, persona=text, policies=given)
-            token = issue_token(ledger, name) if fresh and is_external(given) else None
+        with locked(database) as nexus_store:
+            with nexus_store.change() as tx:
+                _, fresh = tx.register(name, name=title, persona=text, policies=given)
+            token = issue_token(nexus_store, name) if fresh and is_external(given) else None
     if not fresh:
         raise UsageError(f"There is already an agent {name!r}; nothing was changed.")
     if as_json:
@@ -139,8 +139,8 @@ def remove(*, name: str, yes: bool, as_json: bool, database: str | None) -> None
     if running is not None:
         http_to(running).delete("nexus", "agents", name)
     else:
-        with locked(database) as ledger, ledger.change() as book:
-            portable.remove(book, name)
+        with locked(database) as nexus_store, nexus_store.change() as tx:
+            portable.remove(tx, name)
     said(as_json, f"{name} is removed.", agent=name, state="removed")
 
 
@@ -172,7 +172,7 @@ def _hold(name: str, state: str, database: str | None) -> None:
     if running is not None:
         http_to(running).post("nexus", "agents", name, "pause" if state == "paused" else "resume")
         return
-    with locked(database) as ledger, ledger.change() as book:
-        portable.check_not_removed(book, name)
-        book.update_agent(name, state=state)
-        book.note(AgentPaused(agent_id=name) if state == "paused" else AgentResumed(agent_id=name))
+    with locked(database) as nexus_store, nexus_store.change() as tx:
+        portable.check_not_removed(tx, name)
+        tx.update_agent(name, state=state)
+        tx.note(AgentPaused(agent_id=name) if state == "paused" else AgentResumed(agent_id=name))

@@ -17,28 +17,28 @@ from wsap_nexus.store.nexus_store import Transaction
 # Any, in this module: JSON-ready data.
 
 
-def agent_report(book: Transaction, name: str) -> dict[str, Any]:
+def agent_report(tx: Transaction, name: str) -> dict[str, Any]:
     """Return all that is stored about an agent, JSON-ready.
 
     Raises:
         UnknownNameError: there is no such agent.
     """
-    agent = book.agent(name)
+    agent = tx.agent(name)
     return {
-        **asdict(agent_row(book, agent, session_of(book, agent))),
+        **asdict(agent_row(tx, agent, session_of(tx, agent))),
         "created": agent.created,
         "persona": agent.persona,
         "policies": {g: {"agent": p.agent, "options": dict(p.options)} for g, p in sorted(agent.policies.items())},
         "playtime": agent.playtime,
-        "skills": book.skills(name),
-        "evidence": [dict(row._mapping) for row in book.evidence(name)],
-        "achievements": [dict(row._mapping) for row in book.achievements(name)],
+        "skills": tx.skills(name),
+        "evidence": [dict(row._mapping) for row in tx.evidence(name)],
+        "achievements": [dict(row._mapping) for row in tx.achievements(name)],
         "items": [
-            {"item": encode(r.item), "place": r.place, "place_id": r.place_id, "note": r.note} for r in book.items(name)
+            {"item": encode(r.item), "place": r.place, "place_id": r.place_id, "note": r.note} for r in tx.items(name)
         ],
-        "bodies": [{"world": b.world_id, "game": b.game, "avatar": encode(b.avatar)} for b in book.avatars(name)],
-        "in_doubt": [asdict(move) for move in unresolved_transfers(book, name)],
-        "sessions": [encode(session) for session in book.sessions(agent_id=name, limit=20)],
+        "bodies": [{"world": b.world_id, "game": b.game, "avatar": encode(b.avatar)} for b in tx.avatars(name)],
+        "in_doubt": [asdict(move) for move in unresolved_transfers(tx, name)],
+        "sessions": [encode(session) for session in tx.sessions(agent_id=name, limit=20)],
     }
 
 

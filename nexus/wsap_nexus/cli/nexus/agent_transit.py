@@ -131,8 +131,8 @@ def settle(*, name: str, outcome: str, transfer: str | None, as_json: bool, data
 
         from wsap_nexus.hub import reconciliation
 
-        with locked(database) as ledger, ledger.change() as book:
-            settled = [asdict(move) for move in reconciliation.settle(book, name, outcome, transfer)]
+        with locked(database) as nexus_store, nexus_store.change() as tx:
+            settled = [asdict(move) for move in reconciliation.settle(tx, name, outcome, transfer)]
     text = "\n".join(single_line(_decided(name, move)) for move in settled)
     said(as_json, text, agent=name, settled=settled)
 

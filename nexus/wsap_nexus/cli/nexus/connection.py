@@ -41,30 +41,30 @@ def writing(database: str | None, *, lock: bool) -> Iterator[NexusStore]:
         if lock:
             instance.acquire()
         try:
-            ledger = NexusStore(opened)
+            nexus_store = NexusStore(opened)
             if lock:
-                _settle(ledger)
-            yield ledger
+                _settle(nexus_store)
+            yield nexus_store
         finally:
             if lock:
                 instance.release()
 
 
-def _settle(ledger: NexusStore) -> None:
+def _settle(nexus_store: NexusStore) -> None:
     """Close the sessions of runs outside the nexus whose process was killed."""
-    with ledger.look() as book:
-        if not book.run_sessions():
+    with nexus_store.look() as tx:
+        if not tx.run_sessions():
             return
     from wsap_core.host import PluginHost
     from wsap_nexus.hub.run_sessions import settle_runs
     from wsap_nexus.store.repository import Repository
 
-    settle_runs(ledger, Repository(ledger.database), PluginHost.discovered())
+    settle_runs(nexus_store, Repository(nexus_store.database), PluginHost.discovered())
 
 
 def locked(database: str | None) -> Any:
     """Give the store of the nexus for writing; no nexus can be started meanwhile."""
-    # Any: a context manager over a ledger.
+    # Any: a context manager over a `NexusStore`.
     return writing(database, lock=True)
 
 

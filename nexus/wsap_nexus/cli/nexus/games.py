@@ -82,10 +82,10 @@ def _rows(database: str | None) -> list[dict[str, Any]]:
     if opened is None:
         return [{"game": name, "status": "available", "reason": "", "worlds": 0, "agents": 0} for name in sorted(names)]
     with opened:
-        ledger = NexusStore(opened)
-        standings = CircuitBreaker(ledger, 1, 1.0)
-        with ledger.look() as book:
-            worlds = {line.game: line for line in worlds_of(book.connection)}
+        nexus_store = NexusStore(opened)
+        standings = CircuitBreaker(nexus_store, 1, 1.0)
+        with nexus_store.look() as tx:
+            worlds = {line.game: line for line in worlds_of(tx.connection)}
         rows = []
         for name in sorted({*names, *worlds}):
             stands = standings.of(name)
@@ -109,6 +109,6 @@ def _put(game: str, status: str, reason: str, *, as_json: bool, database: str | 
         NexusHttp(running).put("nexus", "games", game, "status", body={"status": status, "reason": reason})
     else:
         PluginHost.discovered().games.get(game)
-        with writing(database, lock=True) as ledger:
-            CircuitBreaker(ledger, 1, 1.0).put(game, status, reason)
+        with writing(database, lock=True) as nexus_store:
+            CircuitBreaker(nexus_store, 1, 1.0).put(game, status, reason)
     click.echo(json.dumps({"game": game, "status": status, "reason": reason}) if as_json else f"{game} is {status}.")

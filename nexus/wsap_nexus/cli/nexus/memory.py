@@ -31,12 +31,12 @@ def memory(*, name: str, search: str, limit: int, as_json: bool, database: str |
     from wsap_core.host import PluginHost
     from wsap_nexus.agents.memory import SavedMemories, recollections
 
-    with reading(database) as ledger:
-        if ledger is None:
+    with reading(database) as nexus_store:
+        if nexus_store is None:
             raise UnknownNameError("agent", name, ())
-        with ledger.look() as book:
-            agent = book.agent(name)
-            saved = SavedMemories.from_bytes(book.memories(agent.id))
+        with nexus_store.look() as tx:
+            agent = tx.agent(name)
+            saved = SavedMemories.from_bytes(tx.memories(agent.id))
     found, missing = recollections(saved, PluginHost.discovered(), search=search, limit=limit)
     if as_json:
         memories = [{"kind": m.kind, "text": m.text, "world": m.world, "run": m.run, "step": m.step} for m in found]
@@ -69,16 +69,16 @@ def forget(*, name: str, yes: bool, as_json: bool, database: str | None) -> None
         click.confirm(f"Delete what {single_line(name)[:80]!r} remembers?", abort=True)
     running = running_on(database)
     if running is not None:
-        with reading(database) as ledger:
-            assert ledger is not None, "a nexus runs on it"
-            with ledger.look() as book:
-                active = book.agent(name).state == "active"
+        with reading(database) as nexus_store:
+            assert nexus_store is not None, "a nexus runs on it"
+            with nexus_store.look() as tx:
+                active = tx.agent(name).state == "active"
         http_to(running).post("nexus", "agents", name, "halt")
-    with writing(database, lock=running is None) as ledger, ledger.change() as book:
-        portable.check_not_removed(book, name)
-        if book.agent(name).session_id is not None:
+    with writing(database, lock=running is None) as nexus_store, nexus_store.change() as tx:
+        portable.check_not_removed(tx, name)
+        if tx.agent(name).session_id is not None:
             raise AlreadyInWorldError(f"{name!r} is in a world; bring it back first.")
-        book.update_agent(name, mind=None)
+        tx.update_agent(name, mind=None)
     if running is not None and active:
         http_to(running).post("nexus", "agents", name, "resume")
     click.echo(json.dumps({"agent": name, "forgotten": True}) if as_json else f"{name} remembers nothing now.")

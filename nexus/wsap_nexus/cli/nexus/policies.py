@@ -68,11 +68,11 @@ def is_external(policies: dict[str, Policy]) -> bool:
     return any(policy.external for policy in policies.values())
 
 
-def issue_token(ledger: NexusStore, name: str) -> str:
+def issue_token(nexus_store: NexusStore, name: str) -> str:
     """Return a new token of an agent."""
     from wsap_nexus.http.auth import Tokens
 
-    return Tokens(ledger, "").issue(name)
+    return Tokens(nexus_store, "").issue(name)
 
 
 def text_of(given: str) -> str:

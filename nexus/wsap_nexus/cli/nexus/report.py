@@ -116,34 +116,34 @@ def status_of(
     )
     if database is None:
         return found
-    with NexusStore(database).look() as book:
-        count = book.connection.execute(select(func.count()).select_from(_NEXUS_EVENT)).scalar_one()
-        sessions = book.connection.execute(select(func.count()).select_from(_SESSION)).scalar_one()
+    with NexusStore(database).look() as tx:
+        count = tx.connection.execute(select(func.count()).select_from(_NEXUS_EVENT)).scalar_one()
+        sessions = tx.connection.execute(select(func.count()).select_from(_SESSION)).scalar_one()
         return Status(
             **{
                 **{name: getattr(found, name) for name in found.__dataclass_fields__},
-                "agents": agent_rows(book),
-                "worlds": worlds_of(book.connection),
+                "agents": agent_rows(tx),
+                "worlds": worlds_of(tx.connection),
                 "events": int(count),
                 "sessions": int(sessions),
             }
         )
 
 
-def agent_rows(book: Transaction) -> list[AgentRow]:
+def agent_rows(tx: Transaction) -> list[AgentRow]:
     """Return all agents."""
     opened = {
         row.id: row
-        for row in book.connection.execute(
+        for row in tx.connection.execute(
             select(_SESSION.c.id, _SESSION.c.game, _SESSION.c.opened, _SESSION.c.run_id, _SESSION.c.agent_id).where(
                 _SESSION.c.closed.is_(None)
             )
         )
     }
-    return [agent_row(book, agent, opened.get(agent.session_id or "")) for agent in book.agents()]
+    return [agent_row(tx, agent, opened.get(agent.session_id or "")) for agent in tx.agents()]
 
 
-def agent_row(book: Transaction, agent: AgentIdentity, session: Any) -> AgentRow:
+def agent_row(tx: Transaction, agent: AgentIdentity, session: Any) -> AgentRow:
     """Return one agent. Any: a row, or a record, of its open session."""
     policy = agent.policies.get("*") or agent.policies.get(GAME)
     decides = "the game's default agent" if policy is None or policy.agent == "wanderer" else policy.agent
@@ -156,10 +156,10 @@ def agent_row(book: Transaction, agent: AgentIdentity, session: Any) -> AgentRow
         session.game if session is not None else GAME,
         session.id if session is not None else None,
         session.opened if session is not None else None,
-        last_step(book.connection, session.run_id) if session is not None else 0,
+        last_step(tx.connection, session.run_id) if session is not None else 0,
         agent.lifetime_steps,
         decides,
-        failure_of(book, agent.id) if agent.state == "paused" else "",
+        failure_of(tx, agent.id) if agent.state == "paused" else "",
     )
 
 
@@ -180,6 +180,6 @@ def worlds_of(connection: Connection) -> list[WorldLine]:
     return [WorldLine(game, *found[game]) for game in sorted(found)]
 
 
-def session_of(book: Transaction, agent: AgentIdentity) -> SessionRecord | None:
+def session_of(tx: Transaction, agent: AgentIdentity) -> SessionRecord | None:
     """Return an agent's open session."""
-    return book.session(agent.session_id) if agent.session_id is not None else None
+    return tx.session(agent.session_id) if agent.session_id is not None else None

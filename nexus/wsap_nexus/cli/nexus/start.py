@@ -218,19 +218,19 @@ def _hub(request: StartRequest, host: PluginHost, store: Store) -> Nexus:
     for name in request.games:
         load_adapter_spec(name, host)  # a name that is none is refused before anything is written
     hub = Nexus(host, store, settings_of(request))
-    with hub.ledger.change() as book:
-        if not book.agents(limit=1) and not book.last_seq():
-            _embed(book, request.model)
+    with hub.nexus_store.change() as tx:
+        if not tx.agents(limit=1) and not tx.last_seq():
+            _embed(tx, request.model)
     return hub
 
 
-def _embed(book: Transaction, model: str | None) -> None:
+def _embed(tx: Transaction, model: str | None) -> None:
     """Add the first agents of a new nexus."""
     from wsap_nexus.store.entities import Policy
 
     for agent_id, name in EMBEDDED:
         policies = {"nexus": Policy("wanderer")} if model is None else {"*": Policy("llm", {"model": model})}
-        book.register(agent_id, name=name, policies=policies)
+        tx.register(agent_id, name=name, policies=policies)
 
 
 async def _serve(request: StartRequest, hub: Nexus) -> None:
@@ -260,7 +260,7 @@ async def _serve(request: StartRequest, hub: Nexus) -> None:
         if request.keep is not None:
             from wsap_nexus.hub.prune import look_after
 
-            housekeeping.append(asyncio.create_task(look_after(hub.ledger, hub.clock, request.keep)))
+            housekeeping.append(asyncio.create_task(look_after(hub.nexus_store, hub.clock, request.keep)))
 
     with told_to_stop(lambda: _write(_STOPPING), lambda: _write(_INSISTED)) as told:
         try:

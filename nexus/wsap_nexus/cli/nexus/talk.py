@@ -52,7 +52,7 @@ def talk(*, name: str, text: str | None, limit: int, as_json: bool, database: st
 def _show_talk(name: str, limit: int, as_json: bool, database: str | None) -> None:
     from wsap_nexus.agents.talk import exchanges
 
-    found: list[Any] = _read(name, database, lambda book: exchanges(book, name, limit=limit))
+    found: list[Any] = _read(name, database, lambda tx: exchanges(tx, name, limit=limit))
     if as_json:
         _as_json(name, "exchanges", found)
         return
@@ -72,7 +72,7 @@ def diary(*, name: str, limit: int, as_json: bool, database: str | None) -> None
     """
     from wsap_nexus.agents.diary import entries
 
-    found: list[Any] = _read(name, database, lambda book: entries(book, name, limit=limit))
+    found: list[Any] = _read(name, database, lambda tx: entries(tx, name, limit=limit))
     if as_json:
         _as_json(name, "entries", found)
         return
@@ -88,12 +88,12 @@ def _read(name: str, database: str | None, read: Any) -> list[Any]:
     """
     from wsap_core.errors import UnknownNameError
 
-    with reading(database) as ledger:
-        if ledger is None:
+    with reading(database) as nexus_store:
+        if nexus_store is None:
             raise UnknownNameError("agent", name, ())
-        with ledger.look() as book:
-            book.agent(name)
-            return list(read(book))
+        with nexus_store.look() as tx:
+            tx.agent(name)
+            return list(read(tx))
 
 
 def _as_json(name: str, what: str, found: Sequence[Any]) -> None:

@@ -58,8 +58,8 @@ def watch(*, agent: str | None, as_json: bool, lines: bool, database: str | None
         raise StorageError("There is no nexus yet; start one with: wsap nexus start")
     with opened:
         if agent is not None:
-            with NexusStore(opened).look() as book:
-                book.agent(agent)  # one that there is not is refused
+            with NexusStore(opened).look() as tx:
+                tx.agent(agent)  # one that there is not is refused
         client = WatchClient(opened, state_file(database_location(database, os.environ), os.environ))
         host = PluginHost.discovered()
         with contextlib.suppress(KeyboardInterrupt):

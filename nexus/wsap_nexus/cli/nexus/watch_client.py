@@ -70,7 +70,7 @@ class WatchClient:
     def __init__(self, database: Database, path: Any) -> None:
         self.database = database
         """The database."""
-        self._ledger = NexusStore(database)
+        self._nexus_store = NexusStore(database)
         self._path = path
         self._events: deque[NexusEvent] = deque(maxlen=KEPT)
         self._seq = -1
@@ -80,11 +80,11 @@ class WatchClient:
     def look(self, *, recent: int = KEPT) -> tuple[Sight, list[NexusEvent]]:
         """Return the present state, and the events since the last call; at the first call, the last `recent` ones."""
         running = state.read(self._path)
-        with self._ledger.look() as book:
+        with self._nexus_store.look() as tx:
             if self._seq < 0:
-                self._seq = max(0, book.last_seq() - recent)
-            new = _events(book, self._seq)
-            rows, worlds = agent_rows(book), worlds_of(book.connection)
+                self._seq = max(0, tx.last_seq() - recent)
+            new = _events(tx, self._seq)
+            rows, worlds = agent_rows(tx), worlds_of(tx.connection)
         if new:
             self._seq = new[-1].seq
         self._events.extend(new)
@@ -105,12 +105,12 @@ class WatchClient:
 
     def run_of(self, agent_id: str) -> str | None:
         """Return the recording that an agent is in now: of its session in a game, or in the nexus."""
-        with self._ledger.look() as book:
-            agent = book.agent(agent_id)
+        with self._nexus_store.look() as tx:
+            agent = tx.agent(agent_id)
             if agent.session_id is not None:
-                return book.session(agent.session_id).run_id
+                return tx.session(agent.session_id).run_id
             query = select(_RUN.c.id, _RUN.c.config).where(_RUN.c.game == GAME)
-            for name, config in book.connection.execute(query.order_by(_RUN.c.created.desc()).limit(200)):
+            for name, config in tx.connection.execute(query.order_by(_RUN.c.created.desc()).limit(200)):
                 seats = config.get("seats") or [{}]
                 if seats[0].get("name") == agent_id:
                     return str(name)
@@ -128,9 +128,9 @@ class WatchClient:
         return names[0]
 
 
-def _events(book: Transaction, after: int) -> list[NexusEvent]:
+def _events(tx: Transaction, after: int) -> list[NexusEvent]:
     found: list[NexusEvent] = []
-    while batch := book.events(after=after):
+    while batch := tx.events(after=after):
         found += batch
         after = batch[-1].seq
     return found
