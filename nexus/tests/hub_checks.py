@@ -175,9 +175,7 @@ def _kept(game: str, snapshot: bytes) -> set[str] | None:
         from wsap_crafter.snapshot import MAGIC
 
         items: Any = unpack(MAGIC, state, "crafter")["ledger"] or {"kept": [], "lost": {}}
-        return {item["item_id"] for _, item in items["kept"]} | {
-            i for gone in items["lost"].values() for i in gone
-        }
+        return {item["item_id"] for _, item in items["kept"]} | {i for gone in items["lost"].values() for i in gone}
     return None
 
 
