@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 import time
+import uuid
 from pathlib import Path
 
 import pytest
@@ -63,7 +64,14 @@ server = a_server
 
 @pytest.fixture(params=["sqlite", "postgresql"])
 def location(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    return str(tmp_path / "wsap.db") if request.param == "sqlite" else str(request.getfixturevalue("server"))
+    """A database that nothing else uses."""
+    if request.param == "sqlite":
+        return str(tmp_path / "wsap.db")
+    server = str(request.getfixturevalue("server"))
+    name = f"own_{uuid.uuid4().hex}"
+    with Database.open(server) as database, database.engine.connect() as connection:
+        connection.execution_options(isolation_level="AUTOCOMMIT").execute(text(f"CREATE DATABASE {name}"))
+    return server.replace("/postgres?", f"/{name}?")
 
 
 def other(location: str) -> str:
