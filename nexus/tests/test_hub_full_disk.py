@@ -77,8 +77,7 @@ def test_agents_are_held_and_go_on_by_themselves(tmp_path: Path, caplog: pytest.
             await until_room(place)
             assert {name for name, task in tasks.items() if not task.done()} == {"ada", "bob", "eve"}
             await place.until(lambda: steps(place) > before + 100)
-            (told,) = place.events("disk_full")
-            assert told.body["seconds"] > 0
+            assert len(place.events("disk_full")) == 1
             assert place.events("agent_failed", "world_crashed", "session_force_closed") == []
         said = [record.message for record in caplog.records if record.name == storage.__name__]
         assert "There is no room left for the database" in said[0]
