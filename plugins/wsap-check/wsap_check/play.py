@@ -24,7 +24,7 @@ T = TypeVar("T")
 
 _SHARED = frozenset({*AVATAR_ACTIONS.names, *MESSAGE_ACTIONS.names})
 _OVERTIME = 200
-"""Steps beyond those wanted in which a seat may still be told what came of its action; in turns one always waits."""
+"""Steps beyond those wanted, after which a game in turns is left while a seat waits for its result; one always does."""
 _SPINS = 20
 """Turns of the event loop after which all that can go on by itself has."""
 
@@ -81,6 +81,7 @@ class _Run:
     each: Callable[[Step], None] | None
     trace: list[Step]
     start: int
+    in_turns: bool
     doing: dict[str, str] = field(default_factory=dict)
 
     @property
@@ -93,7 +94,7 @@ class _Run:
 
     @property
     def stopping(self) -> bool:
-        overdue = len(self.trace) - self.start >= self.quota + _OVERTIME
+        overdue = self.in_turns and len(self.trace) - self.start >= self.quota + _OVERTIME
         return self.enough and (overdue or not self.acting)
 
 
@@ -190,7 +191,8 @@ class Table:
         trace: list[Step] = []
         while len(trace) < steps:
             before = len(trace)
-            await self._stretch(_Run(choose, steps - before, each, trace, before))
+            in_turns = self.subject.spec.timing == "alternating"
+            await self._stretch(_Run(choose, steps - before, each, trace, before, in_turns))
             if not (episodes and self.over) or len(trace) == before:
                 break
             await self.next_episode()
