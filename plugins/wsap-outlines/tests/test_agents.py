@@ -136,7 +136,8 @@ def test_in_tags_every_turn_is_well_formed_and_goes_on_after_a_tool_with_what_wa
             looked += names[0][1] in lookups
             used += names[0][1] not in lookups
     assert used > 0
-    assert len(calls) == len(taken) + used + looked, "each turn ends in exactly one action"
+    # A lookup is recorded as a step, unless it repeats one of the same turn.
+    assert len(taken) + used <= len(calls) <= len(taken) + used + looked, "each turn ends in exactly one action"
     ways = [s["decision"]["resumption"] for s in taken]
     assert set(ways) <= {None, "resume"}
     assert ways.count("resume") > 0
