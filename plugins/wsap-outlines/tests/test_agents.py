@@ -120,7 +120,8 @@ def test_in_tags_every_turn_is_well_formed_and_goes_on_after_a_tool_with_what_wa
     calls, taken = played_on(host, tmp_path, game, 24, style="tags", tools="calculator,notes")
     lookups = {"look", "inspect_self"}  # of the game, answered in the same turn
     tools = {"calculator", "notes", *lookups}
-    used = looked = 0
+    used = looked = repeated = 0
+    this_turn: set[str] = set()
     for call in calls:
         text = call["reply"]["text"]
         assert call["reply"]["finish"]["reason"] == "stop"
@@ -130,14 +131,19 @@ def test_in_tags_every_turn_is_well_formed_and_goes_on_after_a_tool_with_what_wa
         assert "<" not in TAG.sub("", text)
         if names[0] == ("/", "thinking"):
             assert len(names) == 1, "after the thinking there is one action and nothing else"
+            this_turn = set()
         else:
             assert [name for _, name in names] == [names[0][1]] * 2
             assert [slash for slash, _ in names] == ["", "/"]
-            looked += names[0][1] in lookups
-            used += names[0][1] not in lookups
+            name = names[0][1]
+            looked += name in lookups
+            used += name not in lookups
+            lookup = text[text.index(f"<{name}>") :]
+            repeated += name in lookups and lookup in this_turn
+            this_turn.add(lookup)
     assert used > 0
     # A lookup is recorded as a step, unless it repeats one of the same turn.
-    assert len(taken) + used <= len(calls) <= len(taken) + used + looked, "each turn ends in exactly one action"
+    assert len(calls) == len(taken) + used + repeated, "each turn ends in exactly one action"
     ways = [s["decision"]["resumption"] for s in taken]
     assert set(ways) <= {None, "resume"}
     assert ways.count("resume") > 0
