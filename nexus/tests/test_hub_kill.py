@@ -39,8 +39,11 @@ def test_a_nexus_and_games_in_other_processes_killed_in_the_middle_of_moves_have
     found = json.loads(done.stdout)
     assert found["problems"] == []
     assert done.returncode == 0
-    # Both kinds of processes were killed, at calls to the games too, and every world came back.
+    # Both kinds of processes were killed, at calls to the games too, and worlds came back. Only one that alone was
+    # at work in its game's process when that was killed twice in a row is held to blame, and given up.
     assert found["nexus"] > 0
     assert found["games"] > 0
-    assert found["failed"] == {}
+    given_up = {f"The game '{name}' failed: its process ended." for name in ("far-quarry", "deep-quarry")}
+    assert found["failed"].keys() <= given_up
+    assert sum(found["failed"].values()) <= found["games"] // 2
     assert found["compared"] > 0
