@@ -28,6 +28,9 @@ WINDOW = 360
 _SOON, _LONGEST_PAUSE = 5.0, 30.0
 # Where the disk is full again within the first, in seconds, looks for room become rarer, up to the second.
 
+_FULL = "There is no room left on the disk of the database; what was committed is kept."
+# What anybody may read; the log says where the database is.
+
 _LOG = logging.getLogger(__name__)
 
 
@@ -124,7 +127,7 @@ class StorageWatch:
     def _hold(self, why: str) -> None:
         if self._live.full or self._live.stopping:
             return
-        self._live.full = why
+        self._live.full = _FULL
         self._since = self._now()
         # What is too large for the little room that there was is not tried every second.
         self._pause = min(2 * self._pause, _LONGEST_PAUSE) if self._since - self._until < _SOON else TRY_AGAIN

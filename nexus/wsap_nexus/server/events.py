@@ -52,8 +52,9 @@ async def health(nexus: Hub, request: Request) -> Response:
     agents, storage, reason = 0, None, nexus.live.full
     try:
         agents, storage = _count(nexus), nexus.storage.report()
-    except StorageError as error:
-        reason = str(error)
+    except StorageError:
+        _LOG.exception("The database can't be read.")
+        reason = "The database can't be read; the log of the nexus says why."
     body = {
         "status": "degraded" if reason else "ok",
         "reason": reason or None,
