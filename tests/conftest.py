@@ -123,6 +123,7 @@ def every_message() -> dict[str, st.SearchStrategy[Any]]:
         "Observation": observation, "ParamDef": parameter, "PlaceGraphBlock": places, "Possible": possible,
         "RespawnOption": option,
         "TableBlock": table, "Terrain": terrain, "TextBlock": text,
+        "Tick": b(m.Tick, WHOLES, OBJECTS, TEXTS, st.booleans()),
         "Tool": b(m.Tool, TEXTS, TEXTS, some(parameter)),
         "View": b(m.View, some(image | grid | places | chat | table | text), TEXTS),
     }  # fmt: skip

@@ -146,6 +146,8 @@ def _abilities_of_game(face: Any) -> tuple[Ability, ...]:
         "multi-seat": _has(face, "seat"),
         "transit": _has(face, "admit", "release"),
         "messages": hasattr(face, "mailbox") or bool(getattr(face, "talks", False)),
+        "lives": inspect.iscoroutinefunction(getattr(face, "advance", None)),
+        "influence": _has(face, "influence"),
     }
     return tuple(ability for ability, there in seen.items() if there)
 

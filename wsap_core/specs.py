@@ -16,7 +16,7 @@ from wsap_core.protocol import Achievement, Action, TransferRule
 from wsap_core.untrusted import single_line
 from wsap_core.version import PROTOCOL_VERSION
 
-Ability = Literal["seed", "snapshot", "render", "avatars", "multi-seat", "transit", "messages"]
+Ability = Literal["seed", "snapshot", "render", "avatars", "multi-seat", "transit", "messages", "lives", "influence"]
 """What a game or agent can do beyond the required members."""
 
 Timing = Literal["free", "alternating", "simultaneous", "phased"]
@@ -82,7 +82,7 @@ class AdapterSpec:
     """The game's name for people; the name when empty."""
     abilities: tuple[Ability, ...] = ()
     seats: tuple[int, int] = (1, 1)
-    """Fewest and most seats."""
+    """Fewest and most seats; the fewest are 0 only with the ability `lives`."""
     seat_names: tuple[str, ...] = ()
     """Names of the seats, in order; `seat-1`, `seat-2`, ... when empty."""
     seats_of: Reference | None = None

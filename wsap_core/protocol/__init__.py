@@ -26,6 +26,7 @@ from wsap_core.protocol.goals import Achievement, Goal
 from wsap_core.protocol.memory import AgentMessage, HistoryEntry, Memory, Tool
 from wsap_core.protocol.observation import Effect, Event, Observation
 from wsap_core.protocol.spatial import Entity, Location, Terrain
+from wsap_core.protocol.ticks import Tick
 from wsap_core.protocol.transit import (
     BONUS_KINDS,
     ITEM_CATEGORIES,
@@ -97,6 +98,7 @@ __all__ = [
     "TableBlock",
     "Terrain",
     "TextBlock",
+    "Tick",
     "Tool",
     "TransferRule",
     "TransitPackage",

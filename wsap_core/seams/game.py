@@ -8,7 +8,7 @@ its spec, and the conformance suite holds it to that.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Mapping
 from typing import Protocol, runtime_checkable
 
 from wsap_core.protocol import (
@@ -24,9 +24,11 @@ from wsap_core.protocol import (
     Observation,
     Receipt,
     RespawnOption,
+    Tick,
     TransitPackage,
     View,
 )
+from wsap_core.protocol.values import JsonValue
 
 
 class GameAdapter(Protocol):
@@ -170,3 +172,31 @@ class HasTeams(Protocol):
 
     def team_of(self, agent_id: str) -> str | None:
         """Return the name of the agent's team, or None."""
+
+
+@runtime_checkable
+class Lives(Protocol):
+    """Ability `lives`: the world goes on by itself, tick after tick, also while nobody is in it.
+
+    Whoever runs the world calls `advance` again and again, one call at a time. What a tick changes is applied at its
+    end, at once: a call that is cancelled has changed nothing. The same state, and the same replies of models and
+    acts of seats, give the same tick, whichever of them comes first.
+    """
+
+    async def advance(self) -> Tick:
+        """Carry out the next tick and return what it did, waiting inside for the seats that decide in it.
+
+        An act that comes in the meantime either is waited for, or counts from the next tick on.
+        """
+
+
+@runtime_checkable
+class Influenced(Protocol):
+    """Ability `influence`, of a world that lives: somebody outside it may interfere between two ticks."""
+
+    def influence(self, body: Mapping[str, JsonValue]) -> str:
+        """Take an influence, before the next tick, and return one sentence that says what was done.
+
+        Raises:
+            UsageError: it can't be taken; nothing has changed.
+        """

@@ -13,9 +13,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from wsap_core.errors import MissingServiceError
-from wsap_core.protocol import Observation, View
+from wsap_core.protocol import Observation, Tick, View
+from wsap_core.protocol.values import JsonValue
 
 if TYPE_CHECKING:
+    from wsap_core.seams.game import GameAdapter
     from wsap_core.seams.model import Backend, Price, SpendingLimit
 
 T = TypeVar("T")
@@ -47,14 +49,59 @@ class Runner(Protocol):
         options: Mapping[str, Any] | None = None,
         run: str | None = None,
         begun: Callable[[str], None] | None = None,
+        steps: int | None = None,
+        on_tick: Callable[[Tick], bool | None] | None = None,
+        pace: float | None = None,
+        snapshot_every: int | None = None,
     ) -> Mapping[str, Any]:
         """Play one episode to its end and return its summary, as `wsap play --json` prints it.
 
-        `run` is a run of the same that was begun before, to go on with; one that is finished is not played again.
-        `begun` is told the run's id before it begins.
+        `run` is the id of a run of the same that was begun before, to go on with; one that is finished is not played
+        again. Where there is none of that id, one is begun with it. `begun` is told the run's id before it begins.
+
+        Of a world that lives, `steps` is how many ticks are played now (0 only begins the run), after which it can
+        be gone on with; `on_tick` is told each new one, and returns False to stop there; `pace` is at most so many a
+        second; `snapshot_every` is the number of ticks between two snapshots of a new run. Who cancels this stops
+        at once, in the middle of a tick, which is then carried out from its beginning.
 
         Raises:
             WsapError: whatever ended the run; it can be gone on with.
+        """
+
+    def influence(self, run: str, body: Mapping[str, JsonValue]) -> None:
+        """Let whoever plays a run of a world that lives, now or later, interfere in it before its next tick.
+
+        Raises:
+            UnknownNameError: there is no such run.
+            UsageError: it takes no influence, or is over.
+        """
+
+    async def rewind(self, run: str, step: int) -> None:
+        """Let a run of a world that lives go on from an earlier tick; nothing that is recorded is lost.
+
+        Raises:
+            UsageError: it has no such tick.
+            StorageLockedError: another process plays it.
+        """
+
+    async def branch(self, run: str, step: int, name: str) -> None:
+        """Begin a run of the id `name` with the state that another, of a world that lives, had after a tick.
+
+        Raises:
+            UsageError: the run has no such tick, or the name is taken.
+        """
+
+
+class WorldLog(Protocol):
+    """Where a world adds to the record of its run."""
+
+    def note(self, kind: str, body: Mapping[str, JsonValue]) -> None:
+        """Record something that nothing depends on, such as the story of a tick; it may come after the tick.
+
+        A note that is recorded already, because a tick is carried out again, is not recorded twice.
+
+        Raises:
+            UsageError: the kind is one that the run itself records.
         """
 
 
@@ -73,6 +120,14 @@ class RunReader(Protocol):
 
     def runs(self) -> Sequence[str]:
         """Return the ids of all runs, newest first."""
+
+    async def restored(self, run: str, step: int | None = None) -> GameAdapter:
+        """Return a world that lives as it was after a tick of a run, the last by default; no model is asked.
+
+        Raises:
+            UnknownNameError: there is no such run.
+            UsageError: it has no such tick.
+        """
 
 
 class Models(Protocol):
@@ -126,6 +181,7 @@ class Services:
     models: Models | None = None
     parts: Parts | None = None
     journal: Journal | None = None
+    log: WorldLog | None = None
     progress: Callable[[str], None] | None = None
     """Tells a waiting person what is going on."""
 

@@ -20,11 +20,22 @@ from wsap_core.protocol import (
     EmbodiedObservation,
     JackOutResult,
     Observation,
+    Tick,
     View,
 )
 from wsap_core.protocol.avatars import LEAVING
+from wsap_core.protocol.values import JsonValue
 from wsap_core.seams.context import Context
-from wsap_core.seams.game import AvatarGameAdapter, GameAdapter, HasSeats, Leavable, Renders, Snapshots
+from wsap_core.seams.game import (
+    AvatarGameAdapter,
+    GameAdapter,
+    HasSeats,
+    Influenced,
+    Leavable,
+    Lives,
+    Renders,
+    Snapshots,
+)
 from wsap_core.specs import AdapterSpec
 from wsap_core.worlds.mailbox import Mailbox
 from wsap_core.worlds.seat import Seat
@@ -151,6 +162,46 @@ class World:
         if "render" not in self.spec.abilities or not isinstance(self.adapter, Renders):
             return None
         return self.adapter.render()
+
+    @property
+    def lives(self) -> bool:
+        """Whether the world goes on by itself."""
+        return "lives" in self.spec.abilities
+
+    async def advance(self) -> Tick:
+        """Carry out the next tick of a world that lives, and return what it did.
+
+        Raises:
+            WorldError: the game fails, or gives no tick.
+        """
+        try:
+            tick = await cast(Lives, self.adapter).advance()
+        except WsapError:
+            raise
+        except Exception as error:
+            raise self._failed("in a tick", error) from error
+        if not isinstance(tick, Tick):
+            raise WorldError(f"A tick of the game {self.spec.name!r} gave a {type(tick).__name__}, not a Tick.")
+        return tick
+
+    def influence(self, body: Mapping[str, JsonValue]) -> str:
+        """Let somebody outside interfere before the next tick, and return one sentence that says what was done.
+
+        Raises:
+            UsageError: it can't be done.
+            WorldError: the game fails.
+        """
+        if "influence" not in self.spec.abilities:
+            raise UsageError(f"The game {self.spec.name!r} takes no influence from outside.")
+        try:
+            return cast(Influenced, self.adapter).influence(body)
+        except WsapError:
+            raise
+        except Exception as error:
+            raise self._failed("at an influence", error) from error
+
+    def _failed(self, where: str, error: Exception) -> WorldError:
+        return WorldError(f"The game {self.spec.name!r} failed {where}: {type(error).__name__}: {error}")
 
     @property
     def can_snapshot(self) -> bool:
