@@ -9,7 +9,8 @@ once each agent has made as many decisions as in an hour at the default pace, 4 
 decide as quickly as the machine allows.
 
 Told are the level after ten simulated minutes (median of the samples of the two minutes after them), the level at the
-end (median of the last tenth), their ratio, and the slope of the line through all samples between. The exit status is
+end (median of the last tenth), their ratio, and the slope of the line through all samples between; and the growth of
+the database in the second half of the time, beside what `wsap nexus status` foretold at half-time. The exit status is
 1 if the ratio of the sum is more than 1.1.
 """
 
@@ -55,6 +56,10 @@ class Sample:
     """Private memory of its worker processes together."""
     disk_mib: float
     """The database with its journal."""
+    content: int
+    """Bytes that the content of the database takes, as the nexus says."""
+    growth: float
+    """Bytes a day that the nexus foretells; 0 while it does not."""
 
     @property
     def total_mib(self) -> float:
@@ -106,7 +111,7 @@ def children(pid: int) -> list[int]:
     return found
 
 
-def sample(pid: int, folder: Path, seconds: float, decisions: int, agents: int) -> Sample:
+def sample(pid: int, folder: Path, seconds: float, decisions: int, agents: int, storage: dict[str, Any]) -> Sample:
     """Measure once."""
     workers = 0.0
     for child in children(pid):
@@ -115,8 +120,9 @@ def sample(pid: int, folder: Path, seconds: float, decisions: int, agents: int) 
     disk = sum(file.stat().st_size for file in folder.glob("nexus.db*")) / 2**20
     hours = decisions / agents / PACE / 3600
     return Sample(
-        round(seconds, 1), decisions, round(hours, 4), round(private(pid), 1), round(workers, 1), round(disk, 1)
-    )
+        round(seconds, 1), decisions, round(hours, 4), round(private(pid), 1), round(workers, 1), round(disk, 1),
+        storage["bytes"], storage["growth"] or 0.0,
+    )  # fmt: skip
 
 
 def main() -> int:
@@ -148,7 +154,8 @@ def main() -> int:
             if process.poll() is not None:
                 raise SystemExit("the nexus ended")
             seconds = time.monotonic() - began
-            samples.append(sample(process.pid, folder, seconds, decisions.count(), options.agents))
+            storage = ask(url, "/nexus/health", token)["storage"]
+            samples.append(sample(process.pid, folder, seconds, decisions.count(), options.agents, storage))
             table.writerow(asdict(samples[-1]))
             out.flush()
     return report(samples)
@@ -187,6 +194,14 @@ def report(samples: list[Sample]) -> int:
             f"slope {slope:+.1f} MiB per simulated hour"
         )
     last_one = samples[-1]
+    half = next(s for s in samples if s.seconds >= last_one.seconds / 2)
+    days = (last_one.seconds - half.seconds) / 86_400
+    if half.growth and days:
+        came = (last_one.content - half.content) / days
+        print(
+            f"growth       foretold at half-time {half.growth / 2**30:.2f} GiB a day, came {came / 2**30:.2f}, "
+            f"ratio {half.growth / came:.3f}"
+        )
     print(
         f"{last_one.hours:.2f} simulated hours, {last_one.decisions:,} decisions in {last_one.seconds:,.0f} s, "
         f"database {last_one.disk_mib:,.0f} MiB"
