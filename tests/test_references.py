@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -21,9 +22,10 @@ from wsap_core import (
 )
 from wsap_core.builtin.echo import EchoWorld
 from wsap_core.errors import ConfigError, PluginError, UnknownNameError, UsageError
-from wsap_core.host import BUILTIN
-from wsap_core.loading import load_object, portable_reference
+from wsap_core.host import BUILTIN, Registration
+from wsap_core.loading import load_object, names_file, portable_reference
 from wsap_core.references import load_adapter_spec, load_agent_spec
+from wsap_core.seams.options import Options, check_used
 
 GAME = '''
 """A game in a file."""
@@ -239,3 +241,80 @@ def test_a_class_that_inherits_from_a_protocol_and_has_no_init_of_its_own_can_be
 
     world = World.create(load_adapter_spec(Plain), Context())
     assert isinstance(world.adapter, Plain)
+
+
+FAMILY = AdapterSpec(
+    "tale", "A tale.", "tests.nowhere:Tale", family="template", members=lambda: ["village", "old-mill"],
+    variant=lambda spec, options: replace(spec, title=str(options.get("template", "any")).title()),
+)  # fmt: skip
+
+
+@pytest.fixture
+def tales(host: PluginHost) -> PluginHost:
+    host.games.add(Registration(FAMILY, "tale", "wsap-tale"))
+    return host
+
+
+def test_a_family_answers_to_the_names_of_its_members(tales: PluginHost) -> None:
+    spec = load_adapter_spec("tale:village", tales)
+    assert (spec.name, spec.family) == ("tale:village", "")
+    assert spec.with_options({}).title == "Village"
+    assert load_adapter_spec("tale", tales) is FAMILY
+
+
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        ("tale:vilage", r"There is no game of the family 'tale' called 'vilage'. Did you mean 'village'\?"),
+        ("tale:nine lives", "There are: village, old-mill."),
+        ("tale:", "no game of the family 'tale' called ''. There are: village, old-mill."),
+        ("tael:village", r"no game called 'tael'. Did you mean 'tale'\?"),
+        ("echo:village", r"no game called 'echo:village'. Did you mean 'echo'\?"),
+    ],
+)
+def test_an_unknown_member_is_told_with_those_there_are(tales: PluginHost, name: str, why: str) -> None:
+    with pytest.raises(UnknownNameError, match=why):
+        load_adapter_spec(name, tales)
+
+
+def test_a_family_without_a_list_of_names_leaves_it_to_the_game(host: PluginHost) -> None:
+    host.games.add(Registration(replace(FAMILY, members=None), "tale", "wsap-tale"))
+    assert load_adapter_spec("tale:CartPole-v1", host).preset == {"template": "CartPole-v1"}
+
+
+def test_the_member_reaches_the_game_as_an_option_that_nobody_can_change() -> None:
+    options = Options({"size": 4, "template": "mill"})
+    spec = replace(AdapterSpec("lamp", "A lamp.", Recorded, family="template").member("village"), max_avatars=2)
+    world = World.create(spec, Context.create(9, config=options))
+    assert world.adapter.config == {"size": 4, "template": "village"}  # type: ignore[attr-defined]
+    with pytest.raises(ConfigError, match="has no option 'template'"):
+        check_used("The game 'lamp:village'", options)
+
+
+class Recorded(EchoWorld):
+    """Keeps its options."""
+
+    def __init__(self, context: Context) -> None:
+        super().__init__(Context())
+        self.config = {name: context.config.get(name) for name in ("size", "template")}
+
+
+@pytest.mark.parametrize(
+    ("text", "file"),
+    [
+        ("./game.py:Game", True),
+        ("../game.py:Game", True),
+        ("/a/game.py:Game", True),
+        ("~/game.py:Game", True),
+        ("C:\\games\\game.py:Game", True),
+        ("game.py:Game", True),
+        ("game.py", True),
+        ("sandbox:village", False),
+        ("gymnasium:CartPole-v1", False),
+        ("gymnasium:ALE/Pong-v5", False),
+        ("my_games.lamps:Lamp", False),
+        ("crafter", False),
+    ],
+)
+def test_a_file_is_what_begins_like_a_path_or_ends_in_a_class_of_one(text: str, file: bool) -> None:
+    assert names_file(text) is file

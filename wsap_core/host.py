@@ -7,7 +7,7 @@ import inspect
 import os
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import ModuleType
 from typing import Any, Generic, TypeVar, cast
 
@@ -29,7 +29,8 @@ DISABLE_VARIABLE = "WSAP_DISABLE_PLUGINS"
 BUILTIN = FoundPlugin("core", "wsap_core.builtin.plugin", "wsap-core", wsap_core.__version__)
 """The kernel's own parts, which register through the same hooks as everyone's."""
 
-_NAME = re.compile(r"[a-z0-9][a-z0-9-]*")
+NAME = re.compile(r"[a-z0-9][a-z0-9-]*")
+"""What plugins call what they offer."""
 
 
 @dataclass(frozen=True)
@@ -77,7 +78,7 @@ class Registry(Generic[S]):
         self._entries.setdefault(cast(Spec, entry.spec).name, []).append(entry)
 
     def get(self, name: str) -> S:
-        """Return the spec of that name.
+        """Return the spec of that name; `family:NAME` is a member of a family of games.
 
         Raises:
             UnknownNameError: there is none; it suggests similar names.
@@ -87,6 +88,7 @@ class Registry(Generic[S]):
 
     def entry(self, name: str) -> Registration[S]:
         """Return the spec of that name with its origin; raises like `get`."""
+        name, colon, member = name.partition(":")
         entries = self._entries.get(name)
         if not entries:
             listed = self.kind in ("game", "agent")
@@ -97,6 +99,8 @@ class Registry(Generic[S]):
                 f"The {self.kind} {name!r} is claimed by {_origins(entries)}; "
                 f"block one by its plugin name, for instance {DISABLE_VARIABLE}={entries[-1].plugin}."
             )
+        if colon and isinstance(spec := entries[0].spec, AdapterSpec):
+            return replace(entries[0], spec=cast(S, spec.member(member)))
         return entries[0]
 
     def _known(self) -> str:
@@ -263,7 +267,7 @@ class PluginHost:
                 row.add_problem(f"{hook} gave a {type(spec).__name__} where a {expected.__name__} belongs.")
                 continue
             name = cast(Spec, spec).name
-            if not isinstance(cast(Any, name), str) or not _NAME.fullmatch(name):
+            if not isinstance(cast(Any, name), str) or not NAME.fullmatch(name):
                 row.add_problem(f"{hook} gave the name {name!r}; names are lower case, digits and dashes.")
                 continue
             if row.module != BUILTIN.module and registry.is_builtin(name):

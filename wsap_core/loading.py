@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import os
+import re
 import sys
 import types
 import zlib
@@ -16,9 +17,18 @@ from wsap_core.errors import PluginError, UnknownNameError, UsageError
 # Any, in this module: a reference may name anything; whoever asked looks at what it got.
 
 
+_FILE = re.compile(r"~|[A-Za-z]:[/\\]|[^:]*[/\\]|[^:]*\.py(:[\w.]*)?$")
+_MODULE = re.compile(r"[^\W\d][\w.]*:[^\W\d][\w.]*")
+
+
+def names_file(text: str) -> bool:
+    """Return whether a text is a path: what begins like one (`./`, `/`, `~`, a drive) or ends in `.py:Name`."""
+    return _FILE.match(text) is not None
+
+
 def names_object(text: str) -> bool:
-    """Return whether a text names something in a file or module rather than something registered."""
-    return ":" in text or text.endswith(".py")
+    """Return whether a text can name something in a file or module rather than something registered."""
+    return names_file(text) or _MODULE.fullmatch(text) is not None
 
 
 def load_object(reference: str) -> Any:
@@ -28,13 +38,15 @@ def load_object(reference: str) -> Any:
     is added to the end of `sys.path`, so that it can import what lies beside it.
 
     Raises:
-        UsageError: there is no such file, or no name is given.
+        UsageError: there is no such file, no name is given, or it is a path without a `.py` file.
         UnknownNameError: it holds nothing of that name; it suggests similar ones.
         PluginError: it can't be imported.
     """
     place, _, attribute = reference.rpartition(":")
     if not place or attribute.endswith(".py"):
         place, attribute = reference, ""
+    if names_file(reference) and not place.endswith(".py"):
+        raise UsageError(f"{reference!r} names nothing; something in a file is written as ./file.py:Name.")
     module = _import_file(place) if place.endswith(".py") else _import_module(place)
     if not attribute:
         raise UsageError(f"Say what in {place} is meant: {place}:Name, for instance {_example(place, module)}.")
@@ -134,9 +146,3 @@ def _public_names(module: types.ModuleType) -> list[str]:
 def _example(place: str, module: types.ModuleType) -> str:
     own = [n for n in _public_names(module) if getattr(getattr(module, n), "__module__", "") == module.__name__]
     return f"{place}:{own[-1] if own else 'Game'}"
-
-
-def hint_at_file(text: str, kind: str) -> None:
-    """Say how something in a file is written, with a UsageError, where that is what a name looks like."""
-    if "/" in text or "\\" in text:
-        raise UsageError(f"{text!r} names no {kind}; something in a file is written as ./file.py:Name.")

@@ -10,6 +10,7 @@ wrongly, in an attribute `wsap_spec`, a mapping of the spec's fields:
 
 from __future__ import annotations
 
+import importlib.util
 import inspect
 import re
 import sys
@@ -19,8 +20,8 @@ from typing import Any, TypeVar, cast, get_args, get_type_hints
 
 from wsap_core.errors import ConfigError, UnknownNameError, UsageError
 from wsap_core.factories import build
-from wsap_core.host import PluginHost
-from wsap_core.loading import hint_at_file, load_object, names_object
+from wsap_core.host import NAME, PluginHost
+from wsap_core.loading import load_object, names_file, names_object
 from wsap_core.protocol import Part
 from wsap_core.protocol.base import wire_type
 from wsap_core.seams.context import Context
@@ -50,8 +51,8 @@ def load_adapter_spec(reference: object, host: PluginHost | None = None) -> Adap
     """Return the spec of a game.
 
     Args:
-        reference: a registered name; `file.py:Class` or `module:Class`; a class, a factory or an
-            adapter; or a spec, which is returned as it is.
+        reference: a registered name, with `:NAME` for a member of a family; `./file.py:Class` or
+            `module:Class`; a class, a factory or an adapter; or a spec, which is returned as it is.
         host: where registered names are looked up; everything installed when None.
 
     Raises:
@@ -61,9 +62,12 @@ def load_adapter_spec(reference: object, host: PluginHost | None = None) -> Adap
         PluginError: the file or module can't be imported.
         ConfigError: its `wsap_spec` is wrong.
     """
-    if isinstance(reference, str) and not names_object(reference):
-        hint_at_file(reference, "game")
-        return (host or PluginHost.discovered()).games.get(reference)
+    if isinstance(reference, str) and not _in_file_or_package(reference):
+        host = host or PluginHost.discovered()
+        stem = reference.partition(":")[0]
+        family = stem in host.games.names() and host.games.get(stem).family
+        if family or not names_object(reference) or importlib.util.find_spec(stem) is None:
+            return host.games.get(reference)
     target, name = _target(reference)
     if isinstance(target, AdapterSpec):
         return target
@@ -86,7 +90,6 @@ def load_adapter_spec(reference: object, host: PluginHost | None = None) -> Adap
 def load_agent_spec(reference: object, host: PluginHost | None = None) -> AgentSpec:
     """Return the spec of an agent; takes and raises what `load_adapter_spec` does."""
     if isinstance(reference, str) and not names_object(reference):
-        hint_at_file(reference, "agent")
         return (host or PluginHost.discovered()).agents.get(reference)
     target, name = _target(reference)
     if isinstance(target, AgentSpec):
@@ -97,6 +100,11 @@ def load_agent_spec(reference: object, host: PluginHost | None = None) -> AgentS
 
 
 # --- looking at what was named ------------------------------------------------------------
+
+
+def _in_file_or_package(text: str) -> bool:
+    """Return whether a text names an object, and no game can have such a name."""
+    return names_file(text) or (names_object(text) and not NAME.fullmatch(text.partition(":")[0]))
 
 
 def _target(reference: object) -> tuple[Any, str]:

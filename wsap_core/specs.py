@@ -6,11 +6,12 @@ callable (`wsap_core.factories`); it takes a `Context`, or nothing.
 
 from __future__ import annotations
 
+from collections import ChainMap
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Literal
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, cast
 
-from wsap_core.errors import UsageError, WsapError
+from wsap_core.errors import UnknownNameError, UsageError, WsapError
 from wsap_core.factories import Reference, load
 from wsap_core.protocol import Achievement, Action, TransferRule
 from wsap_core.untrusted import single_line
@@ -85,9 +86,16 @@ class AdapterSpec:
     """Fewest and most seats; the fewest are 0 only with the ability `lives`."""
     seat_names: tuple[str, ...] = ()
     """Names of the seats, in order; `seat-1`, `seat-2`, ... when empty."""
-    seats_of: Reference | None = None
-    """`(options: Mapping[str, Any]) -> int`: how many seats there are with these options, within `seats`; a
-    `WsapError` says what is wrong with the options. None where any number within `seats` will do."""
+    variant: Reference | None = None
+    """`(spec: AdapterSpec, options: Mapping[str, Any]) -> AdapterSpec`: the spec as it is with these options, such as
+    other abilities, seats (within `seats`), seat names, or a title of its own; a `WsapError` says what is wrong with
+    the options. None where nothing depends on them."""
+    family: str = ""
+    """The option, such as "template", that is NAME where somebody plays `game:NAME`; empty for a game that is one."""
+    members: Reference | None = None
+    """`() -> Iterable[str]`: every NAME of a family; None where the game alone can say what is one."""
+    preset: Mapping[str, Any] = field(default_factory=dict)
+    """Options that are decided already, as the name of a family's member decides one."""
     timing: Timing = "free"
     deadline: float | None = None
     """Seconds a seat has for a decision before its default action is taken; None for as long as it likes."""
@@ -141,18 +149,22 @@ class AdapterSpec:
         named = self.seat_names[:count]
         return named + tuple(f"seat-{i + 1}" for i in range(len(named), count))
 
-    def seats_with(self, options: Mapping[str, Any]) -> tuple[int, int]:
-        """Return the fewest and most seats that the game has with these options.
+    def options_with(self, options: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return the options that a world is made with: the given ones, below those that are preset."""
+        return ChainMap(dict(self.preset), cast(Any, options)) if self.preset else options
+
+    def with_options(self, options: Mapping[str, Any]) -> AdapterSpec:
+        """Return the spec as it is for a world with these options; it has no `variant` any more.
 
         Raises:
             UsageError: the game can't say, because of the options or a fault of its own.
         """
-        if self.seats_of is None:
-            return self.seats
-        low, high = self.seats
-        about = f"How many seats {self.name!r} has with these options is not known"
+        if self.variant is None:
+            return self
+        about = f"What {self.name!r} is like with these options is not known"
         try:
-            count = load(self.seats_of)(options)
+            found: AdapterSpec = load(self.variant)(self, self.options_with(options))
+            low, high = found.seats
         except UsageError:
             raise
         except WsapError as error:
@@ -160,10 +172,30 @@ class AdapterSpec:
         except Exception as error:
             detail = f"{type(error).__name__}: {single_line(error)[:300]}".rstrip(". ")
             raise UsageError(f"{about}: {detail}. Look at the game's own options, or tell its author.") from error
-        if not isinstance(count, int) or isinstance(count, bool) or not low <= count <= high:
-            found = single_line(repr(count))[:60]
-            raise UsageError(f"{about}: it says {found}, and declares {low} to {high} seats. Tell its author.")
-        return count, count
+        least, most = self.seats
+        if {type(low), type(high)} != {int} or not least <= low <= high <= most:
+            says = single_line(f"{low!r}" if low == high else f"{low!r} to {high!r}")[:60]
+            raise UsageError(f"{about}: it says {says}, and declares {least} to {most} seats. Tell its author.")
+        return replace(found, name=self.name, factory=self.factory, variant=None)
+
+    def member(self, name: str) -> AdapterSpec:
+        """Return the game `family:NAME` of a family.
+
+        Raises:
+            UnknownNameError: it is no family, or has none of that name.
+            PluginError: its names can't be loaded.
+        """
+        known, wanted = self.member_names(), f"{self.name}:{name}"
+        if not self.family:
+            raise UnknownNameError("game", wanted, [self.name])
+        if not name or (self.members is not None and name not in known):
+            shown = f"There are: {', '.join(known[:30])}{', ...' if len(known) > 30 else ''}."
+            raise UnknownNameError(f"game of the family {self.name!r}", name, known, hint=shown if known else "")
+        return replace(self, name=wanted, preset={**self.preset, self.family: name}, family="", members=None)
+
+    def member_names(self) -> list[str]:
+        """Return every NAME of a family; none where the game alone can say what is one."""
+        return [] if self.members is None else [str(name) for name in load(self.members)()]
 
 
 @dataclass(frozen=True)

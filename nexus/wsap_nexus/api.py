@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -16,6 +17,7 @@ from wsap_core.references import load_adapter_spec, load_agent_spec
 from wsap_core.seams.services import Services
 from wsap_core.specs import AdapterSpec, AgentSpec
 from wsap_llm.middleware import BudgetLimits, Budgets
+from wsap_llm.secrets import with_secrets
 from wsap_nexus.hub.play_as import resume_as, seat_agents, start_as
 from wsap_nexus.models.spending import limited_models
 from wsap_nexus.runs.loop import Observer
@@ -115,6 +117,7 @@ def play(
         episodes=episodes,
         options=dict(options or {}),
     )
+    spec = spec.with_options(with_secrets(plan.options, os.environ))
     if not record:
         if as_ is not None:
             raise UsageError(
@@ -204,7 +207,7 @@ def _name(given: object, fallback: str) -> str:
 
 def _steps(repository: Repository, record: RunRecord, host: PluginHost) -> Iterator[RecordedStep]:
     codec = Codec()
-    if record.game in host.games.names():
+    if record.game.partition(":")[0] in host.games.names():
         codec = Codec([load(reference) for reference in host.games.get(record.game).wire_types])
     for event in in_order_made(repository.read_events(record.id, kinds=IN_ORDER)):
         step = read_step(event.seq, event.episode, event.step or 0, event.body, codec)

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from wsap_core.cli.rows import AgentRow, CommandRow, GameRow, PluginRow
     from wsap_core.host import PluginHost
 
-_FORMAT = 2
+_FORMAT = 3
 _FILES = 20
 """How many files are kept: one for each Python environment (and folder that a module was run from)."""
 _KINDS = ("plugins", "games", "agents", "commands")

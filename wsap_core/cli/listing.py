@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -77,8 +78,8 @@ def games(state: State, name: str | None, *, as_json: bool, refresh: bool) -> No
     """
     rows = state.catalogue(refresh=refresh).games
     if name is not None:
-        row = _named("game", name, rows)
-        return print_json(row) if as_json else _print_game(row)
+        row, members = _game(name, rows)
+        return print_json(row) if as_json else _print_game(row, members)
     if as_json:
         return print_json(rows)
     lines = [(row["name"], _seats(row["seats"]), row["distribution"], _summary(row)) for row in rows]
@@ -103,6 +104,19 @@ def agents(state: State, name: str | None, *, as_json: bool, refresh: bool) -> N
     return print_table(("AGENT", "GAMES", "PACKAGE", "SUMMARY"), lines)
 
 
+def _game(name: str, rows: Sequence[GameRow]) -> tuple[GameRow, list[str]]:
+    """Return the row of a game, also of `family:NAME`, and the names that a family answers to."""
+    row = _named("game", name.partition(":")[0], rows)
+    if not row["family"] and name == row["name"]:
+        return row, []
+    from wsap_core.cli.rows import game  # deferred for weight, both: only families need their plugins here
+    from wsap_core.host import PluginHost
+
+    host = PluginHost.discovered()
+    entry = host.games.entry(name)
+    return game(host, replace(entry, spec=entry.spec.with_options({}))), entry.spec.member_names()
+
+
 def _seats(seats: list[int]) -> str:
     low, high = seats
     return str(low) if low == high else f"{low}-{high}"
@@ -112,8 +126,9 @@ def _summary(row: GameRow | AgentRow) -> str:
     return row["summary"] if row["usable"] else f"(two plugins claim this name) {row['summary']}"
 
 
-def _print_game(row: GameRow) -> None:
+def _print_game(row: GameRow, members: Sequence[str]) -> None:
     facts = {
+        "names": ", ".join(f"{row['name']}:{member}" for member in members),
         "seats": f"{_seats(row['seats'])}, {row['timing']}",
         "default agent": row["default_agent"],
         "scores": ", ".join(row["scores"]),
@@ -122,7 +137,9 @@ def _print_game(row: GameRow) -> None:
         "package": row["distribution"],
     }
     _print_about(f"{row['title']}: {_summary(row)}", facts, row["options"])
-    click.echo(f"\nPlay it: wsap play {row['name']}{_example('--option', row['options'])}")
+    name = f"{row['name']}:{members[0]}" if members else row["name"]
+    options = [option for option in row["options"] if not members or option["name"] != row["family"]]
+    click.echo(f"\nPlay it: wsap play {name}{_example('--option', options)}")
 
 
 def _print_agent(row: AgentRow) -> None:

@@ -7,7 +7,7 @@ from dataclasses import asdict
 from typing import Any, TypedDict, cast
 
 from wsap_core.host import PluginHost, Registration, Registry
-from wsap_core.specs import OptionDef
+from wsap_core.specs import AdapterSpec, OptionDef
 
 
 class PluginRow(TypedDict):
@@ -68,6 +68,8 @@ class GameRow(OfferRow):
     genre: str
     dimensions: str
     persistent: bool
+    family: str
+    """The option that is NAME in `game:NAME`; empty for a game that is one."""
     options: list[OptionRow]
 
 
@@ -96,23 +98,26 @@ def plugins(host: PluginHost) -> list[PluginRow]:
 
 def games(host: PluginHost) -> list[GameRow]:
     """Return a row for each game, sorted by name."""
-    return [
-        {
-            **_offer(host.games, entry),
-            "title": entry.spec.display_title,
-            "seats": list(entry.spec.seats),
-            "timing": entry.spec.timing,
-            "abilities": list(entry.spec.abilities),
-            "default_agent": entry.spec.default_agent,
-            "scores": [metric.name for metric in entry.spec.score_metrics],
-            "achievements": len(entry.spec.achievements),
-            "genre": entry.spec.genre,
-            "dimensions": entry.spec.dimensions,
-            "persistent": entry.spec.persistent,
-            "options": _options(entry.spec.options),
-        }
-        for entry in host.games.all()
-    ]
+    return [game(host, entry) for entry in host.games.all()]
+
+
+def game(host: PluginHost, entry: Registration[AdapterSpec]) -> GameRow:
+    """Return the row of one game."""
+    return {
+        **_offer(host.games, entry),
+        "title": entry.spec.display_title,
+        "seats": list(entry.spec.seats),
+        "timing": entry.spec.timing,
+        "abilities": list(entry.spec.abilities),
+        "default_agent": entry.spec.default_agent,
+        "scores": [metric.name for metric in entry.spec.score_metrics],
+        "achievements": len(entry.spec.achievements),
+        "genre": entry.spec.genre,
+        "dimensions": entry.spec.dimensions,
+        "persistent": entry.spec.persistent,
+        "family": entry.spec.family,
+        "options": _options(entry.spec.options),
+    }
 
 
 def agents(host: PluginHost) -> list[AgentRow]:
@@ -147,5 +152,5 @@ def _offer(registry: Registry[Any], entry: Registration[Any]) -> OfferRow:
         "summary": entry.spec.summary,
         "plugin": entry.plugin,
         "distribution": entry.distribution,
-        "usable": entry.spec.name in registry.names(),
+        "usable": entry.spec.name.partition(":")[0] in registry.names(),
     }

@@ -70,12 +70,15 @@ class World:
 
     @classmethod
     def create(cls, spec: AdapterSpec, context: Context) -> World:
-        """Return a new world of a game.
+        """Return a new world of a game, with the options in the context.
 
         Raises:
             PluginError: the game can't be loaded or created.
+            UsageError: the game can't be with these options.
         """
-        return cls(spec, cast(GameAdapter, build(spec.factory, context)))
+        spec = spec.with_options(context.config)
+        own = replace(context, config=spec.options_with(context.config))
+        return cls(spec, cast(GameAdapter, build(spec.factory, own)))
 
     async def reset(self, seed: int | None = None) -> None:
         """Begin a new episode for all seats.

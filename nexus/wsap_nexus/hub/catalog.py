@@ -163,11 +163,12 @@ class Catalog:
         self._remote_games = remote_games
         self._breaker = breaker
 
-    def spec(self, game: str) -> AdapterSpec:
-        """Return a game.
+    def spec(self, game: str, options: Mapping[str, Any] | None = None) -> AdapterSpec:
+        """Return a game, as it is with these options.
 
         Raises:
             UnknownNameError: there is none of that name.
+            UsageError: it can't be with these options.
             PluginError: it can't be loaded.
         """
         if game in self._remote_games.specs():
@@ -179,7 +180,7 @@ class Catalog:
                 self.known[reference] = self.known[spec.name] = spec
         if game not in self.known:
             self.known[game] = load_adapter_spec(game, self._host)
-        return self.known[game]
+        return self.known[game].with_options(options or {})
 
     def infos(self, active: Mapping[str, int], busy: Callable[[AdapterSpec], bool]) -> list[GameInfo]:
         """Return what is known of every game that can be entered.

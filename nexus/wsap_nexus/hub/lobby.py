@@ -46,7 +46,7 @@ class Capacity:
         with self._context.nexus_store.look() as tx:
             prepared = [row for row in tx.transfers("prepared") if row.kind == "enter"]
         waiting = sum(row.data.get("game") == spec.name and row.id not in going for row in prepared)
-        wanted = math.ceil((waiting + 1) / spec.seats_with({})[1])
+        wanted = math.ceil((waiting + 1) / spec.seats[1])
         return bool(self._taken(spec) + wanted > spec.max_worlds)
 
     def check(self, spec: AdapterSpec) -> None:
@@ -121,7 +121,7 @@ class Lobby:
 
     def __init__(self, spec: AdapterSpec, seconds: float, clock: Clock, enter_together: EnterTogether) -> None:
         self._spec = spec
-        self._most = spec.seats_with({})[1]  # worlds of the nexus have no options of their own
+        self._most = spec.seats[1]
         self._seconds = seconds
         self._clock = clock
         self._enter_together = enter_together

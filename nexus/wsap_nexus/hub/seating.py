@@ -74,7 +74,7 @@ def seat_names(entries: Sequence[PreparedEntry], spec: AdapterSpec) -> list[str]
     """Return the seats of a world for those who come: in a world of one seat, the agent's id is its name there."""
     if spec.seats[1] == 1:
         return [entries[0].agent_id]
-    return list(spec.names_of_seats(max(len(entries), spec.seats_with({})[0])))
+    return list(spec.names_of_seats(max(len(entries), spec.seats[0])))
 
 
 START = "start"

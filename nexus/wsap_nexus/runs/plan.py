@@ -173,17 +173,18 @@ def plan_seats(
 
     Raises:
         UsageError: a seat that the game does not have, more seats than it has, or options with which it
-            can't say how many it has.
+            can't say what it is like.
     """
-    low, high = spec.seats if spec.seats_of is None else spec.seats_with(with_secrets(game_options or {}, os.environ))
+    with_these = spec.with_options(with_secrets(game_options or {}, os.environ))
+    low, high = with_these.seats
     named = dict(seats or {})
     wanted = min(max(low, len(named)), high)
-    names = list(spec.names_of_seats(high))
-    with_these = " with these options" if high < spec.seats[1] else ""
+    names = list(with_these.names_of_seats(high))
+    such = "" if with_these.seats == spec.seats else " with these options"
     for name in named:
         if name not in names:
             raise UsageError(
-                f"{spec.name!r} has no seat {name!r}{with_these}; its seats are: {', '.join(names[:20])}"
+                f"{spec.name!r} has no seat {name!r}{such}; its seats are: {', '.join(names[:20])}"
                 f"{', ...' if len(names) > 20 else ''}."
             )
     chosen = [n for n in names if n in named]
@@ -192,6 +193,6 @@ def plan_seats(
             break
         if name not in chosen:
             chosen.append(name)
-    other = fill or agent or spec.default_agent
+    other = fill or agent or with_these.default_agent
     ordered = [n for n in names if n in chosen]
     return tuple(SeatPlan(n, named.get(n, other), dict(options or {})) for n in ordered)

@@ -17,7 +17,7 @@ from wsap_core.seams.model_errors import PAUSES
 from wsap_core.seams.services import Services
 from wsap_core.specs import AdapterSpec, AgentSpec, MemorySpec, ToolSpec
 from wsap_llm.backends.pool import ModelPool
-from wsap_llm.secrets import clean, secrets_of
+from wsap_llm.secrets import clean, secrets_of, with_secrets
 from wsap_nexus.runs.checkpoint import Checkpoint
 from wsap_nexus.runs.controls import Controls
 from wsap_nexus.runs.loop import Observer
@@ -121,14 +121,16 @@ class RunHandle:
 
 
 def resolve_specs(plan: RunPlan, host: PluginHost) -> ResolvedSpecs:
-    """Return the game and the agent of each seat.
+    """Return the game, as it is with its options, and the agent of each seat.
 
     Raises:
         UnknownNameError: there is no such game or agent.
+        UsageError: the game can't be with these options.
         PluginError: one can't be loaded.
     """
     agents = {seat.name: load_agent_spec(seat.agent, host) for seat in plan.seats}
-    return ResolvedSpecs(load_adapter_spec(plan.game, host), agents)
+    game = load_adapter_spec(plan.game, host).with_options(with_secrets(plan.options, os.environ))
+    return ResolvedSpecs(game, agents)
 
 
 def unrecorded(
@@ -335,7 +337,7 @@ def _checked(plan: RunPlan, parts: ResolvedSpecs) -> ResolvedSpecs:
     load(parts.game.factory)
     for seat in plan.seats:
         games = parts.agents[seat.name].games
-        if games and parts.game.name not in games:
+        if games and not {parts.game.name, parts.game.name.partition(":")[0]} & {*games}:
             raise UsageError(f"The agent {seat.agent!r} plays {', '.join(games)}, not {parts.game.name!r}.")
         load(parts.agents[seat.name].factory)
     return parts

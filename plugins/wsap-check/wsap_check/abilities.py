@@ -12,7 +12,7 @@ from wsap_check.play import RandomPlayer, Table, must_not_disturb, walk
 from wsap_check.raised import describe
 from wsap_check.steps import Step
 from wsap_check.subject import Notes, NothingToCheck, Subject, check
-from wsap_core.errors import UsageError, WireError
+from wsap_core.errors import WireError
 from wsap_core.protocol import GridMapBlock, ImageBlock, TableBlock, View
 from wsap_core.protocol.transit import BONUS_KINDS, SKILL_DOMAINS
 from wsap_core.protocol.views import Block
@@ -81,11 +81,6 @@ async def spec(notes: Notes, subject: Subject) -> None:
         notes.error(f"The game speaks protocol {said.protocol_version}, this is {PROTOCOL_VERSION}.")
     if not said.summary.strip():
         notes.warn("There is no summary; lists of games show one line about each.")
-    try:
-        said.seats_with(subject.config)
-    except UsageError as error:
-        notes.error(str(error))
-        return
     actions = {name for seat in Table(subject).seats for name in seat.action_space.names}
     _look_at_catalogue(notes, said)
     _look_at_skills(notes, said, actions)

@@ -122,7 +122,7 @@ class Table:
         self.seed = subject.seed if seed is None else seed
         self.episode = 0
         self.world = world or subject.world(self.seed)
-        names = subject.spec.names_of_seats(seats or max(1, subject.spec.seats_with(subject.config)[0]))
+        names = subject.spec.names_of_seats(seats or max(1, subject.spec.seats[0]))
         self.seats = [self.world.open_seat(name) for name in names]
         self._backwards = backwards
         self._numbers: dict[str, int] = {}

@@ -61,6 +61,9 @@ class Subject:
     patience: float = 5.0
     """Seconds that a world may take over one step before it counts as stuck."""
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "spec", self.spec.with_options(self.config))
+
     def can(self, ability: str) -> bool:
         """Return whether the game declares an ability."""
         return ability in self.spec.abilities

@@ -67,8 +67,7 @@ class Request:
         except (TypeError, ValueError):
             raise NothingToCheck("the options can't be handed to another process as JSON") from None
         path = tuple(str(Path.cwd() / folder) for folder in sys.path)
-        said = {name: getattr(spec, name) for name in ("name", "abilities", "seat_names", "timing")}
-        said["seats"] = spec.seats_with(subject.config)  # what they depend on may not be had there
+        said = {name: getattr(spec, name) for name in ("name", "abilities", "seats", "seat_names", "timing", "preset")}
         return cls(factory, said, subject.seed, subject.steps, dict(subject.config), path)
 
     def subject(self) -> Subject:

@@ -30,9 +30,12 @@ from wsap_tossim.forced_choices import forced_choices_of
 from wsap_tossim.fork import BY_HAND, Start, forked, parted, rounds_of
 from wsap_tossim.history import History
 from wsap_tossim.observation import TownObservation
-from wsap_tossim.options import TownOptions, seats_of
+from wsap_tossim.options import TownOptions
+from wsap_tossim.plugin import wsap_adapters
 from wsap_tossim.replay import Record, load_record, save_record
 from wsap_tossim.world import Town
+
+(TOWN,) = wsap_adapters()
 
 
 def played(seed: int, mode: str = "five", rules: str = "quick") -> Game:
@@ -299,7 +302,7 @@ def test_the_past_of_a_run_is_text_that_gives_it_back() -> None:
     )
     options = TownOptions.read({"past": history.to_option(), "watch": "all"})
     assert (options.setup, options.rules, options.names) == (game.setup, game.rules, history.names)
-    assert seats_of({"past": history.to_option()}) == 5
+    assert TOWN.with_options({"past": history.to_option()}).seats == (5, 5)
     assert options.begin(99).to_json() == history.game.to_json(), "whatever the seed"
 
 

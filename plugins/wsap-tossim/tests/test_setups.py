@@ -15,7 +15,10 @@ from wsap_tossim.engine.roles import ROLES
 from wsap_tossim.engine.rules import RULE_SETS, RuleSet, rule_set
 from wsap_tossim.engine.setups import MODES, deal, setup
 from wsap_tossim.names import checked_names
-from wsap_tossim.options import TownOptions, seats_of
+from wsap_tossim.options import TownOptions
+from wsap_tossim.plugin import wsap_adapters
+
+(TOWN,) = wsap_adapters()
 
 
 def test_there_are_modes_from_five_to_fifteen_players() -> None:
@@ -96,8 +99,8 @@ def test_an_unknown_mode_is_refused(mode: str) -> None:
 def test_numbered_modes() -> None:
     assert setup("any:9").slots == ("Any",) * 9
     assert Counter(setup("lesson:7:2").slots) == {"Citizen": 5, "Mafioso": 2}
-    assert seats_of({"mode": "any:9"}) == 9
-    assert seats_of({"roles": "Sheriff, Doctor, Mafioso, Citizen, Citizen"}) == 5
+    assert TOWN.with_options({"mode": "any:9"}).seats == (9, 9)
+    assert TOWN.with_options({"roles": "Sheriff, Doctor, Mafioso, Citizen, Citizen"}).seats == (5, 5)
 
 
 def test_switches_are_checked() -> None:

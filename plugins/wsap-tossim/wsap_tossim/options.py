@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from wsap_core.errors import ConfigError
 from wsap_core.protocol.values import JsonValue
+from wsap_core.specs import AdapterSpec
 from wsap_core.untrusted import sanitize
 from wsap_tossim.engine.game import Game
 from wsap_tossim.engine.model import Choice
@@ -17,7 +18,7 @@ from wsap_tossim.engine.setups import Setup, setup
 from wsap_tossim.history import History
 from wsap_tossim.names import checked_names, default_names
 
-__all__ = ["TownOptions", "seat_name", "seats_of"]
+__all__ = ["TownOptions", "seat_name", "variant"]
 
 _SWITCHES = {f.name: isinstance(f.default, bool) for f in fields(RuleSet) if f.name not in ("name", "version")}
 """Switch of the rule set -> whether it is yes or no."""
@@ -127,16 +128,18 @@ def seat_name(number: int) -> str:
     return f"player-{number + 1}"
 
 
-def seats_of(options: Mapping[str, Any]) -> int:
-    """Return how many players a game with these options has.
+def variant(spec: AdapterSpec, options: Mapping[str, Any]) -> AdapterSpec:
+    """Return the town with as many seats as a game with these options has players.
 
     Raises:
         ConfigError: the options can't be.
     """
     history = _history(options)
     if history is not None:
-        return len(history.names)
-    return len(setup(str(options.get("mode", "classic")), _words(options.get("roles"))).slots)
+        players = len(history.names)
+    else:
+        players = len(setup(str(options.get("mode", "classic")), _words(options.get("roles"))).slots)
+    return replace(spec, seats=(players, players), seat_names=spec.seat_names[:players])
 
 
 def _as_flag(value: JsonValue) -> JsonValue:

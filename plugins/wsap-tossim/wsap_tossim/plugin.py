@@ -59,7 +59,7 @@ def wsap_adapters() -> Iterable[AdapterSpec]:
             abilities=("seed", "snapshot", "render", "multi-seat"),
             seats=(5, 15),
             seat_names=tuple(f"player-{i + 1}" for i in range(15)),
-            seats_of="wsap_tossim.options:seats_of",
+            variant="wsap_tossim.options:variant",
             timing="phased",
             deadline=300.0,
             default_action=Action("wait"),

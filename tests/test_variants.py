@@ -1,8 +1,9 @@
-"""How many seats a game has, where that depends on its options."""
+"""What a game is like, where that depends on its options."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -14,11 +15,13 @@ from wsap_core.protocol import Action, ActionDef, ActionResult, ActionSpace, Obs
 from wsap_core.seams.context import Context
 
 
-def players(options: Mapping[str, Any]) -> Any:
+def players(spec: AdapterSpec, options: Mapping[str, Any]) -> Any:
     given = options.get("players", 3)
     if given == "many":
         raise ConfigError("The option players of parlour must be a whole number, not 'many'.")
-    return given if given != "broken" else 1 // 0
+    if given == "nothing":
+        return None
+    return replace(spec, seats=(given, given if given != "broken" else 1 // 0), seat_names=("host",))
 
 
 class Chair:
@@ -68,33 +71,36 @@ class Parlour(Chair):
         return Observation()
 
 
-SPEC = AdapterSpec("parlour", "Nod.", Parlour, abilities=("multi-seat",), seats=(2, 6), seats_of=players)
+SPEC = AdapterSpec("parlour", "Nod.", Parlour, abilities=("multi-seat",), seats=(2, 6), variant=players)
 
 
-def test_without_a_word_of_the_game_any_number_in_its_range_will_do() -> None:
-    assert AdapterSpec("a", "", Parlour, seats=(2, 6)).seats_with({"players": 4}) == (2, 6)
+def test_without_a_variant_nothing_depends_on_the_options() -> None:
+    assert AdapterSpec("a", "", Parlour, seats=(2, 6)).with_options({"players": 4}).seats == (2, 6)
 
 
 @pytest.mark.parametrize(("options", "count"), [({}, 3), ({"players": 2}, 2), ({"players": 6}, 6)])
-def test_the_game_says_how_many(options: dict[str, Any], count: int) -> None:
-    assert SPEC.seats_with(options) == (count, count)
+def test_the_game_says_what_it_is_like(options: dict[str, Any], count: int) -> None:
+    spec = SPEC.with_options(options)
+    assert (spec.seats, spec.seat_names) == ((count, count), ("host",))
+    assert spec.with_options({"players": "many"}) is spec
 
 
 @pytest.mark.parametrize(
     ("given", "why"),
     [
         ("many", "The option players of parlour must be a whole number, not 'many'"),
-        ("broken", "'parlour' has with these options is not known: ZeroDivisionError"),
+        ("broken", "What 'parlour' is like with these options is not known: ZeroDivisionError"),
         (1, "it says 1, and declares 2 to 6 seats"),
         (7, "it says 7, and declares 2 to 6 seats"),
         (True, "it says True"),
         (3.0, "it says 3.0"),
         ([3], r"it says \[3\]"),
+        ("nothing", "is not known: AttributeError"),
     ],
 )
 def test_what_it_can_not_say_is_told_in_a_sentence(given: Any, why: str) -> None:
     with pytest.raises(UsageError, match=why):
-        SPEC.seats_with({"players": given})
+        SPEC.with_options({"players": given})
 
 
 def test_the_checks_take_as_many_seats_as_the_options_say() -> None:
@@ -104,7 +110,6 @@ def test_the_checks_take_as_many_seats_as_the_options_say() -> None:
 
 
 def test_the_checks_tell_where_the_game_can_not_say_it() -> None:
-    wrong = AdapterSpec("parlour", "Nod.", Parlour, abilities=("multi-seat",), seats=(2, 6), seats_of=lambda o: 9)
-    report = run_checks(wrong, steps=10, only=["spec"])
-    assert "it says 9, and declares 2 to 6 seats" in report.to_text()
-    assert not report.ok
+    wrong = AdapterSpec("parlour", "Nod.", Parlour, abilities=("multi-seat",), seats=(2, 6), variant=players)
+    with pytest.raises(UsageError, match="it says 9, and declares 2 to 6 seats"):
+        run_checks(wrong, steps=10, config={"players": 9}, only=["spec"])

@@ -5,30 +5,34 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
 import pytest
 
 from wsap_core.cli import main
-from wsap_core.errors import UsageError
+from wsap_core.discovery import FoundPlugin, find_plugins
 from wsap_core.seams.clock import SystemClock
 from wsap_core.specs import AdapterSpec
+from wsap_nexus.api import read_run
 from wsap_nexus.hub.entering import PreparedEntry
 from wsap_nexus.hub.lobby import Lobby
 from wsap_nexus.hub.seating import seat_names
 from wsap_nexus.runs.plan import RunPlan, SeatPlan, plan_seats
 
 GAME = """
+from dataclasses import replace
+
 from wsap_core.errors import ConfigError, UsageError
 from wsap_core.protocol import Action, ActionDef, ActionResult, ActionSpace, Observation
 
 
-def players(options):
+def players(spec, options):
     given = options.get("players", 3)
     if given == 13:
         raise ConfigError("Thirteen at a table bring bad luck.")
-    return given
+    return replace(spec, seats=(given, given))
 
 
 class Chair:
@@ -51,7 +55,7 @@ class Chair:
 
 
 class Parlour(Chair):
-    wsap_spec = {"seats": (2, 15), "seats_of": players}
+    wsap_spec = {"seats": (2, 15), "variant": players}
 
     def __init__(self, context):
         super().__init__()
@@ -108,8 +112,12 @@ def test_seats_that_can_not_be_are_told_in_a_sentence(
     assert "Traceback" not in err
 
 
-def spec_of(count: object) -> AdapterSpec:
-    return AdapterSpec("parlour", "", object, abilities=("multi-seat",), seats=(2, 15), seats_of=lambda options: count)
+def spec_of(count: int) -> AdapterSpec:
+    spec = AdapterSpec(
+        "parlour", "", object, abilities=("multi-seat",), seats=(2, 15),
+        variant=lambda spec, options: replace(spec, seats=(count, count)),
+    )  # fmt: skip
+    return spec.with_options({})
 
 
 def test_a_game_that_does_not_say_is_filled_to_its_fewest_seats_as_before() -> None:
@@ -132,8 +140,6 @@ def test_the_nexus_waits_for_so_many_and_fills_the_others() -> None:
     assert asyncio.run(meet()) == ["run"] * 3
     assert seated == [entries]
     assert seat_names(entries[:1], spec_of(3)) == ["seat-1", "seat-2", "seat-3"]
-    with pytest.raises(UsageError, match="it says 99"):
-        Lobby(spec_of(99), 1.0, SystemClock(), sit_down)
 
 
 def test_who_plays_is_told_in_what_there_is_room_for() -> None:
@@ -147,3 +153,78 @@ def test_who_plays_is_told_in_what_there_is_room_for() -> None:
     long = label(*(f"{'x' * 30}{n}" for n in range(15)))
     assert len(long) == 200
     assert long.endswith("...")
+
+
+FAMILY = """
+from dataclasses import replace
+
+from parlour import Chair
+from wsap_core import AdapterSpec, AgentSpec, hookimpl
+
+GUESTS = {"village": ("anna", "boris"), "inn": ("clara",)}
+
+
+class Tale(Chair):
+    def __init__(self, context):
+        super().__init__()
+        self.place = context.config["template"]
+        self.guests = {}
+
+    def seat(self, agent_id):
+        return self.guests.setdefault(agent_id, Chair())
+
+
+def variant(spec, options):
+    names = GUESTS[options.get("template", "village")]
+    several = ("multi-seat",) if len(names) > 1 else ()
+    return replace(spec, abilities=several, seats=(len(names), len(names)), seat_names=names)
+
+
+@hookimpl
+def wsap_adapters():
+    return [AdapterSpec("tale", "A tale.", "tale:Tale", title="Tale", family="template", members="tale:GUESTS.keys",
+                        variant="tale:variant", seats=(1, 2))]
+
+
+@hookimpl
+def wsap_agents():
+    return [AgentSpec("listener", "Nods.", "wsap_core.builtin.random_agents:create_random", games=("tale",))]
+"""
+
+
+@pytest.fixture
+def tales(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (place / "tale.py").write_text(FAMILY, encoding="utf-8")
+    monkeypatch.syspath_prepend(str(place))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(place / "cache"))
+    found = [*find_plugins(), FoundPlugin("tale", "tale", "wsap-tale", "1.0")]
+    monkeypatch.setattr("wsap_core.host.find_plugins", lambda: found)
+
+
+@pytest.mark.usefixtures("tales")
+def test_a_member_of_a_family_is_listed_played_checked_and_read_back(capsys: pytest.CaptureFixture[str]) -> None:
+    def said(*words: str) -> str:
+        assert main(list(words)) == 0
+        return capsys.readouterr().out
+
+    listed = said("games", "tale")
+    assert "names:         tale:village, tale:inn" in listed
+    assert "Play it: wsap play tale:village\n" in listed
+    one = json.loads(said("games", "tale:inn", "--json"))
+    assert (one["name"], one["seats"], one["abilities"], one["usable"]) == ("tale:inn", [1, 1], [], True)
+
+    played = json.loads(said("play", "tale:village", "--agent", "listener", "--json"))
+    assert [(seat["seat"], seat["agent"]) for seat in played["seats"]] == [("anna", "listener"), ("boris", "listener")]
+    assert read_run().record.game == "tale:village"
+    assert len(read_run().steps) == 4
+    assert json.loads(said("check", "tale:inn", "--only", "spec", "--json"))["ok"]
+
+
+@pytest.mark.usefixtures("tales")
+@pytest.mark.parametrize("command", ["play", "games", "check"])
+def test_a_member_that_is_none_is_refused_in_a_sentence(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([command, "tale:castle"]) == 2
+    err = capsys.readouterr().err
+    assert "There is no game of the family 'tale' called 'castle'. There are: village, inn." in err
+    assert main([command, "tael:inn"]) == 2
+    assert "There is no game called 'tael'. Did you mean 'tale'?" in capsys.readouterr().err
