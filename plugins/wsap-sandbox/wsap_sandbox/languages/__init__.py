@@ -1,0 +1,3 @@
+"""Everything that a world says in its language: prompts, fallbacks, words."""
+
+from __future__ import annotations

@@ -1,0 +1,392 @@
+"""The world as data: places, characters with their memories, objects, and the record of a tick.
+
+Everything is frozen. A world and a tick's record have one JSON form each (`dump`, `load`), with a version,
+and give the same bytes again after a round trip.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, Protocol, TypeVar
+
+from wsap_core.errors import SnapshotError
+from wsap_core.protocol.values import JsonValue
+
+VERSION = 1
+"""The version of the JSON form."""
+
+T = TypeVar("T", "World", "TickRecord")
+
+Outcome = Literal["success", "partial", "failure"]
+EventKind = Literal["act", "move", "happening", "change", "influence"]
+"""What an event of the ledger is: a resolved intention, a change of place by a character, something without an
+actor, a changed description, or an influence from outside."""
+InfluenceKind = Literal["whisper", "event", "object", "edit", "move", "take_over"]
+
+
+@dataclass(frozen=True, slots=True)
+class WorldObject:
+    """Something that lies in a place or is carried; who has it, `Place.objects` and `Character.inventory` say."""
+
+    id: str
+    name: str
+    description: str = ""
+    """What it is; stays as it is."""
+    condition: str = ""
+    """What has become of it, as the last scene left it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A place of the world."""
+
+    id: str
+    name: str
+    description: str
+    """What it is; changed only by an event with a cause."""
+    moment: str = ""
+    """What is passing there now: weather, light, smells; every scene writes it anew."""
+    exits: tuple[str, ...] = ()
+    """Ids of the places that one can go to from here."""
+    objects: tuple[str, ...] = ()
+    """Ids of the objects that lie here."""
+    past: tuple[str, ...] = ()
+    """What happened here in the last scene, as the ledger has it; for the game master."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """What a character remembers of one tick, in its own words."""
+
+    tick: int
+    tried: str
+    came_of_it: str
+    interpretation: str
+    events: tuple[str, ...] = ()
+    """Ids of the events of the ledger that it witnessed."""
+
+    @property
+    def text(self) -> str:
+        """The three parts, one after another."""
+        return " ".join(part for part in (self.tried, self.came_of_it, self.interpretation) if part)
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """What a character remembers; subjective, and private."""
+
+    cells: tuple[Cell, ...] = ()
+    """The newest first, `World.cells` at most."""
+    summary: str = ""
+    """All that was before, in the character's own words."""
+    overflow: tuple[Cell, ...] = ()
+    """Cells that have fallen out and are in no summary yet, because one failed; the oldest first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Character:
+    """Somebody who lives in the world."""
+
+    id: str
+    name: str
+    appearance: str
+    """What everybody sees of it."""
+    description: str
+    """Its nature; the game master and itself alone know it."""
+    place: str
+    """The id of the place where it is."""
+    triggers: tuple[str, ...] = ()
+    """What it always reacts to, and how; the game master and itself alone know them."""
+    secret: str = ""
+    """What nobody but itself knows, not even the game master."""
+    internal_state: str = ""
+    external_intent: str = ""
+    inventory: tuple[str, ...] = ()
+    """Ids of the objects that it carries."""
+    memory: Memory = field(default_factory=Memory)
+    came_from: str = ""
+    """The id of the place that it left in the last tick; empty if it stayed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Influence:
+    """What somebody outside did and the next tick takes up."""
+
+    kind: InfluenceKind
+    text: str
+    """What happened, in the world's language; of a whisper what is whispered, of `take_over` the intention."""
+    place: str = ""
+    """Where it can be noticed; empty where nobody can."""
+    character: str = ""
+    """Whom it concerns: who hears the whisper, whose intention it is."""
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """Everything that what happens next depends on."""
+
+    title: str
+    language: str
+    """The code of its language, such as `en`."""
+    places: tuple[Place, ...]
+    characters: tuple[Character, ...] = ()
+    objects: tuple[WorldObject, ...] = ()
+    premise: str = ""
+    """What everybody in the world knows of it, and what is at stake."""
+    cells: int = 5
+    """How many cells a memory has, 1 to 10."""
+    tick: int = 0
+    """The number of the last tick."""
+    seed: int = 0
+    era: int = 0
+    """How often the world was set back to an earlier tick."""
+    influences: tuple[Influence, ...] = ()
+    """What the next tick takes up."""
+
+    def place(self, place_id: str) -> Place:
+        """Return a place by its id; KeyError if there is none."""
+        return _found(self.places, place_id)
+
+    def character(self, character_id: str) -> Character:
+        """Return a character by its id; KeyError if there is none."""
+        return _found(self.characters, character_id)
+
+    def object(self, object_id: str) -> WorldObject:
+        """Return an object by its id; KeyError if there is none."""
+        return _found(self.objects, object_id)
+
+    def present(self, place_id: str) -> tuple[Character, ...]:
+        """Return the characters who are in a place, in the world's order."""
+        return tuple(one for one in self.characters if one.place == place_id)
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerEvent:
+    """One thing that happened, as it was."""
+
+    id: str
+    """`TICK.PLACE.ORDER`."""
+    tick: int
+    order: int
+    """When in its scene, from 1."""
+    place: str
+    kind: EventKind
+    text: str
+    actor: str = ""
+    """The id of the character who did it; empty if nobody did."""
+    outcome: Outcome = "success"
+    triggers: tuple[str, ...] = ()
+    """The actor's triggers that fired."""
+    witnesses: tuple[str, ...] = ()
+    """Ids of the characters who noticed it."""
+
+
+@dataclass(frozen=True, slots=True)
+class CharacterChange:
+    """What a tick made of a character; all of its changeable part."""
+
+    id: str
+    place: str
+    came_from: str
+    internal_state: str
+    external_intent: str
+    inventory: tuple[str, ...]
+    intention: str
+    """What it meant to do."""
+    decided_by: Literal["model", "seat", "outside", "fallback"]
+    cell: Cell
+    """The new cell of its memory."""
+    summary: str | None = None
+    """The new summary; None if it stays."""
+    summed_up: int = 0
+    """How many cells, from the oldest, went into the new summary."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlaceChange:
+    """What a tick made of a place."""
+
+    id: str
+    moment: str
+    objects: tuple[str, ...]
+    past: tuple[str, ...]
+    description: str | None = None
+    """The new description; None if it stays."""
+    cause: str = ""
+    """The id of the event that changed the description."""
+
+
+@dataclass(frozen=True, slots=True)
+class Degraded:
+    """A part of a model's result that could not be used, and was replaced by what changes least."""
+
+    phase: Literal["intent", "scene", "story", "memory"]
+    subject: str
+    """The id of the character or place that it concerns."""
+    kind: str
+    """One of `DEGRADATIONS`."""
+    detail: str = ""
+
+
+DEGRADATIONS: Mapping[str, str] = {
+    "unreadable": "The reply is not the JSON object asked for.",
+    "missing": "A character of the scene is left out.",
+    "doubled": "A character or an object is given twice.",
+    "unknown_id": "An id does not exist, or is not part of the scene.",
+    "impossible_place": "No exit leads there.",
+    "uncaused": "A description is changed and no event explains it.",
+    "withheld": "A text gives away what its readers can't know.",
+    "language": "A text is in another language.",
+    "empty": "A text is missing.",
+}
+"""Kinds of degraded results and what each means."""
+
+
+@dataclass(frozen=True, slots=True)
+class TickRecord:
+    """Everything that happened and changed in one tick; `after` makes the next world of it."""
+
+    tick: int
+    events: tuple[LedgerEvent, ...]
+    """The ledger, place by place, in order."""
+    characters: tuple[CharacterChange, ...]
+    places: tuple[PlaceChange, ...]
+    conditions: tuple[tuple[str, str], ...] = ()
+    """Ids of objects whose condition changed, and what it is now."""
+    degraded: tuple[Degraded, ...] = ()
+    calls: int = 0
+    """Calls to models, without those asked again."""
+    reasked: int = 0
+    """Calls that were asked again because the first reply could not be used."""
+
+
+def after(world: World, record: TickRecord) -> World:
+    """Return the world as a tick leaves it."""
+    changed = {change.id: change for change in record.characters}
+    conditions = dict(record.conditions)
+    return replace(
+        world,
+        tick=record.tick,
+        influences=(),
+        places=tuple(map(_place_after, world.places, record.places)),
+        characters=tuple(_character_after(one, changed[one.id], world.cells) for one in world.characters),
+        objects=tuple(
+            replace(one, condition=conditions[one.id]) if one.id in conditions else one for one in world.objects
+        )
+        if conditions
+        else world.objects,
+    )
+
+
+def _place_after(place: Place, change: PlaceChange) -> Place:
+    description = place.description if change.description is None else change.description
+    return replace(place, description=description, moment=change.moment, objects=change.objects, past=change.past)
+
+
+def _character_after(one: Character, change: CharacterChange, size: int) -> Character:
+    waiting = (*one.memory.overflow, *reversed(one.memory.cells[size - 1 :]))[change.summed_up :]
+    memory = Memory(
+        (change.cell, *one.memory.cells[: size - 1]),
+        one.memory.summary if change.summary is None else change.summary,
+        waiting,
+    )
+    return replace(
+        one,
+        place=change.place,
+        came_from=change.came_from,
+        internal_state=change.internal_state,
+        external_intent=change.external_intent,
+        inventory=change.inventory,
+        memory=memory,
+    )
+
+
+def falling(world: World, one: Character) -> tuple[Cell, ...]:
+    """Return the cells that wait for a summary when the next tick begins, the oldest first."""
+    return (*one.memory.overflow, *reversed(one.memory.cells[world.cells - 1 :]))
+
+
+# --- JSON ----------------------------------------------------------------------------------------
+
+
+def dump(value: World | TickRecord) -> dict[str, JsonValue]:
+    """Return a world or a tick's record as JSON-ready data."""
+    return {"version": VERSION, **adapter_of(type(value)).dump_python(value, mode="json")}
+
+
+def load(data: Mapping[str, JsonValue], kind: type[T]) -> T:
+    """Return the world or the record that `dump` gave the data of.
+
+    Raises:
+        SnapshotError: the data is of another version, is damaged, or describes a world that can't be.
+    """
+    from pydantic import ValidationError  # deferred for weight
+
+    if data.get("version") != VERSION:
+        raise SnapshotError(
+            f"This is version {data.get('version')!r} of the sandbox's data, and only {VERSION} can be read."
+        )
+    try:
+        value: T = adapter_of(kind).validate_python({key: data[key] for key in data if key != "version"})
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        where = ".".join(map(str, first["loc"]))
+        raise SnapshotError(f"The sandbox's data is damaged at {where}: {first['msg']}.") from error
+    wrong = next(faults(value), None) if isinstance(value, World) else None
+    if wrong:
+        raise SnapshotError(f"This world can't be: {wrong}")
+    return value
+
+
+def faults(world: World) -> Iterator[str]:
+    """Give each reason why a world can't be, as a sentence; none for a sound one."""
+    for what, parts in (("place", world.places), ("character", world.characters), ("object", world.objects)):
+        yield from (f"two {what}s have the id {one!r}." for one in _doubled([part.id for part in parts]))
+    places = {place.id for place in world.places}
+    for place in world.places:
+        yield from (
+            f"an exit of {place.id} leads to {to!r}, which is no place." for to in place.exits if to not in places
+        )
+    for one in world.characters:
+        if one.place not in places:
+            yield f"{one.id} is in {one.place!r}, which is no place."
+    held = [thing for holder in world.places for thing in holder.objects]
+    held += [thing for one in world.characters for thing in one.inventory]
+    known = {thing.id for thing in world.objects}
+    yield from (f"the object {thing!r} is in two places." for thing in _doubled(held))
+    yield from (f"the object {thing!r} is nowhere." for thing in sorted(known - set(held)))
+    yield from (f"there is no object {thing!r}." for thing in sorted(set(held) - known))
+    if not 1 <= world.cells <= 10:
+        yield f"a memory of {world.cells} cells is not possible; 1 to 10 are."
+
+
+def adapter_of(kind: type) -> Any:  # a TypeAdapter of whichever class
+    """Return what writes and reads a dataclass as JSON-ready data; made once for each."""
+    from pydantic import TypeAdapter  # deferred for weight: the command line loads this module
+
+    if kind not in _ADAPTERS:
+        _ADAPTERS[kind] = TypeAdapter(kind)
+    return _ADAPTERS[kind]
+
+
+_ADAPTERS: dict[type, Any] = {}
+
+
+class _HasId(Protocol):
+    @property
+    def id(self) -> str: ...
+
+
+P = TypeVar("P", bound=_HasId)
+
+
+def _found(parts: tuple[P, ...], wanted: str) -> P:
+    for part in parts:
+        if part.id == wanted:
+            return part
+    raise KeyError(wanted)
+
+
+def _doubled(ids: list[str]) -> list[str]:
+    return sorted({one for one in ids if ids.count(one) > 1})

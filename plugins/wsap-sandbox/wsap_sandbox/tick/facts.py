@@ -1,0 +1,236 @@
+"""What each phase's asker may know, and nothing else: prompts and the storyteller are given these facts alone.
+
+A character knows itself, what it remembers, and what everybody sees. The game master knows the nature, triggers and
+states of those present, but no secret and no memory. The narrator knows what is public.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from wsap_core.protocol.values import JsonValue
+from wsap_sandbox.model import Cell, Character, LedgerEvent, Place, World, WorldObject, adapter_of
+
+
+@dataclass(frozen=True, slots=True)
+class Exit:
+    """A way to another place."""
+
+    id: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class PlaceFacts:
+    """A place as everybody in it perceives it."""
+
+    id: str
+    name: str
+    description: str
+    moment: str
+    exits: tuple[Exit, ...]
+    objects: tuple[WorldObject, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Person:
+    """Somebody as everybody sees them."""
+
+    id: str
+    name: str
+    appearance: str
+    came_from: str = ""
+    """The name of the place where they just came from; empty if they were here before."""
+
+
+@dataclass(frozen=True, slots=True)
+class IntentFacts:
+    """What a character knows when it forms its intention; also what a visitor in its place perceives."""
+
+    language: str
+    tick: int
+    premise: str
+    me: Person
+    description: str
+    triggers: tuple[str, ...]
+    secret: str
+    internal_state: str
+    external_intent: str
+    inventory: tuple[WorldObject, ...]
+    place: PlaceFacts
+    present: tuple[Person, ...]
+    """The others who are here."""
+    cells: tuple[Cell, ...]
+    """Its memories, the newest first."""
+    summary: str
+    whispers: tuple[str, ...]
+    """What a voice that nobody else hears says to it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Actor:
+    """A character as the game master knows it."""
+
+    person: Person
+    description: str
+    triggers: tuple[str, ...]
+    internal_state: str
+    external_intent: str
+    inventory: tuple[WorldObject, ...]
+    intention: str
+
+
+@dataclass(frozen=True, slots=True)
+class SceneFacts:
+    """What the game master knows when it resolves the scene of one place."""
+
+    language: str
+    tick: int
+    premise: str
+    place: PlaceFacts
+    actors: tuple[Actor, ...]
+    """Everybody who is here, in the world's order; nobody in an empty place."""
+    past: tuple[str, ...]
+    """What happened here in the last tick."""
+    influences: tuple[str, ...]
+    """What happens here now by an influence from outside, before anybody acts."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoryEvent:
+    """An event as it is told."""
+
+    actor: str
+    """The actor's name; empty if nobody did it."""
+    text: str
+    outcome: str
+
+
+@dataclass(frozen=True, slots=True)
+class StoryFacts:
+    """What the narrator knows: the scene as it came out, without anybody's inner life."""
+
+    language: str
+    tick: int
+    premise: str
+    place: PlaceFacts
+    """As the scene left it."""
+    people: tuple[Person, ...]
+    events: tuple[StoryEvent, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryFacts:
+    """What a character knows when it sums up what is about to fall out of its memory."""
+
+    language: str
+    tick: int
+    me: Person
+    description: str
+    summary: str
+    """The old summary; empty the first time."""
+    cells: tuple[Cell, ...]
+    """The cells that fall out, the oldest first; nearly always one."""
+
+
+Facts = IntentFacts | SceneFacts | StoryFacts | MemoryFacts
+
+PHASES: Mapping[type, str] = {IntentFacts: "intent", SceneFacts: "scene", StoryFacts: "story", MemoryFacts: "memory"}
+"""The name of the phase that facts belong to, as in keys of calls: `TICK/PHASE/SUBJECT/ATTEMPT`."""
+
+
+def intent_facts(world: World, one: Character) -> IntentFacts:
+    """Return what a character knows when the next tick begins."""
+    return IntentFacts(
+        language=world.language,
+        tick=world.tick + 1,
+        premise=world.premise,
+        me=person(world, one),
+        description=one.description,
+        triggers=one.triggers,
+        secret=one.secret,
+        internal_state=one.internal_state,
+        external_intent=one.external_intent,
+        inventory=_objects(world, one.inventory),
+        place=place_facts(world, world.place(one.place)),
+        present=tuple(person(world, other) for other in world.present(one.place) if other.id != one.id),
+        cells=one.memory.cells,
+        summary=one.memory.summary,
+        whispers=tuple(i.text for i in world.influences if i.kind == "whisper" and i.character == one.id),
+    )
+
+
+def scene_facts(world: World, place: Place, intentions: Mapping[str, str]) -> SceneFacts:
+    """Return what the game master knows of a place's scene, given the intentions of those present by their ids."""
+    return SceneFacts(
+        language=world.language,
+        tick=world.tick + 1,
+        premise=world.premise,
+        place=place_facts(world, place),
+        actors=tuple(
+            Actor(
+                person=person(world, one),
+                description=one.description,
+                triggers=one.triggers,
+                internal_state=one.internal_state,
+                external_intent=one.external_intent,
+                inventory=_objects(world, one.inventory),
+                intention=intentions[one.id],
+            )
+            for one in world.present(place.id)
+        ),
+        past=place.past,
+        influences=tuple(i.text for i in world.influences if i.place == place.id),
+    )
+
+
+def story_facts(world: World, place: Place, events: Sequence[LedgerEvent]) -> StoryFacts:
+    """Return what the narrator knows of a scene.
+
+    Args:
+        world: the world when the tick began.
+        place: the place as the scene left it.
+        events: the scene's events, in order.
+    """
+    names = {one.id: one.name for one in world.characters}
+    return StoryFacts(
+        language=world.language,
+        tick=world.tick + 1,
+        premise=world.premise,
+        place=place_facts(world, place),
+        people=tuple(person(world, one) for one in world.present(place.id)),
+        events=tuple(StoryEvent(names.get(event.actor, ""), event.text, event.outcome) for event in events),
+    )
+
+
+def memory_facts(world: World, one: Character, cells: tuple[Cell, ...]) -> MemoryFacts:
+    """Return what a character knows when it sums up the cells that fall out of its memory."""
+    return MemoryFacts(
+        language=world.language,
+        tick=world.tick + 1,
+        me=person(world, one),
+        description=one.description,
+        summary=one.memory.summary,
+        cells=cells,
+    )
+
+
+def place_facts(world: World, place: Place) -> PlaceFacts:
+    """Return a place as everybody in it perceives it."""
+    exits = tuple(Exit(to, world.place(to).name) for to in place.exits)
+    return PlaceFacts(place.id, place.name, place.description, place.moment, exits, _objects(world, place.objects))
+
+
+def person(world: World, one: Character) -> Person:
+    """Return a character as everybody sees it."""
+    return Person(one.id, one.name, one.appearance, world.place(one.came_from).name if one.came_from else "")
+
+
+def facts_data(facts: Facts) -> dict[str, JsonValue]:
+    """Return facts as JSON-ready data, with the `phase` that they belong to: what the storyteller is given."""
+    return {"phase": PHASES[type(facts)], **adapter_of(type(facts)).dump_python(facts, mode="json")}
+
+
+def _objects(world: World, ids: tuple[str, ...]) -> tuple[WorldObject, ...]:
+    return tuple(map(world.object, ids))
