@@ -44,6 +44,8 @@ class Log:
 
     events: list[EventRecord] = field(default_factory=list)
 
+    def flush(self) -> None: ...
+
     def append(
         self, run_id: str, kind: str, body: str | bytes, *, seat: str | None, episode: int, step: int | None
     ) -> int:

@@ -119,6 +119,9 @@ class Request:
     """Provider options by backend name: `{"ollama": {"num_ctx": 4096}}`."""
     purpose: str = field(default="", compare=False)
     """What it is for, in the log: "decide", "plan", "reflect"; nothing that the reply depends on."""
+    key: str = field(default="", compare=False)
+    """Where a world's call stands in its run: tick, phase, subject and attempt, as in `12/intent/anna/0`. The reply is
+    kept and found again under it, so that equal requests that are in flight together can't take each other's."""
 
 
 @dataclass(frozen=True)

@@ -44,6 +44,12 @@ class Options(Mapping[str, Any]):
         return frozenset(self._asked | set(self._values)) if self._all else frozenset(self._asked)
 
 
+def with_prefix(options: Mapping[str, Any], prefix: str) -> dict[str, Any]:
+    """Return the options whose names begin so; of `Options`, only these count as looked up."""
+    names = options.given if isinstance(options, Options) else options
+    return {name: options[name] for name in sorted(names) if name.startswith(prefix)}
+
+
 def check_used(owner: str, *options: Options) -> None:
     """Refuse options that nobody asked for; call it once their owners, named `owner` in the message, are made.
 

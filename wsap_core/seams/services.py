@@ -137,17 +137,26 @@ class Models(Protocol):
         """Return the backend of that name."""
 
 
-class CommandModels(Models, Protocol):
-    """The models of one command: all its games and whatever else it asks share them, their limits and their prices."""
+class WorldModels(Protocol):
+    """The language models of a game: the service `models` in its context.
+
+    Each call is part of the run: it is kept under its `Request.key`, and the reply is committed before the game has it,
+    so that nothing that was answered is asked again when the run is resumed or replayed. It counts against the run's
+    limits.
+    """
 
     async def open(self, name: str, options: Mapping[str, Any] | None = None) -> Backend:
         """Return the backend of an address once it knows what its model can do.
 
-        Of an agent's `options`, those that begin with `model.` are the backend's.
+        Of the game's or agent's `options`, those that begin with `model.` are the backend's.
 
         Raises:
             WsapError: there is no such backend, it can't be asked, or it is used with other options.
         """
+
+
+class CommandModels(Models, WorldModels, Protocol):
+    """The models of one command: all its games and whatever else it asks share them, their limits and their prices."""
 
     async def aclose(self) -> None:
         """Close all of them, in the event loop that used them."""
@@ -178,7 +187,7 @@ class Services:
     runner: Runner | None = None
     views: ViewSink | None = None
     runs: RunReader | None = None
-    models: Models | None = None
+    models: Models | WorldModels | None = None
     parts: Parts | None = None
     journal: Journal | None = None
     log: WorldLog | None = None

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from wsap_core.seams.agent import NO_USAGE, Usage
 from wsap_core.seams.clock import Clock
 from wsap_nexus.runs.memory import MemorySnapshot
 from wsap_nexus.runs.recorded_agent import Decided
@@ -14,6 +15,7 @@ from wsap_nexus.runs.recorder import Logged, LoggedChoice, LoggedLeave, LoggedSt
 from wsap_nexus.runs.replay_order import LogPosition, OpenChoices, ReplayOrder
 from wsap_nexus.runs.tally import SeatTally
 from wsap_nexus.runs.totals import Totals
+from wsap_nexus.store.records import EventRecord
 
 
 @dataclass
@@ -47,6 +49,10 @@ class Checkpoint:
     """Time spent before."""
     calls: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
     """Recorded calls to models that may be made again, by seat."""
+    world_calls: Iterable[EventRecord] = ()
+    """Recorded events from which the world's own calls to models are had again."""
+    world_usage: Usage = NO_USAGE
+    """What those took before."""
     offline: bool = False
     """Whether no model may be asked: a recorded run is played again."""
     script: Mapping[str, Sequence[Decided]] = field(default_factory=dict)

@@ -127,7 +127,7 @@ class SeatJournal:
             if "refused" in event:
                 self._refusals[event["key"]] = event["refused"]
                 return
-            self._replies.setdefault(event["key"], []).append(_reply(event["reply"]))
+            self._replies.setdefault(event["key"], []).append(read_reply(event["reply"]))
             self._failures.setdefault(event["key"], []).append(None)
             if not self._offline:  # a run that is played again is recorded whole, in a log of its own
                 self._pictures.note(event.get("messages", ()))
@@ -146,12 +146,13 @@ def read_calls(bodies: Iterable[bytes]) -> Iterable[tuple[list[dict[str, Any]], 
         try:
             data = json.loads(body)
             conversation = [*conversation[: data["shared"]], *data["messages"]]
-            yield list(conversation), _reply(data["reply"])
+            yield list(conversation), read_reply(data["reply"])
         except (ValueError, KeyError, TypeError) as error:
             raise WireError(f"A recorded call to a model is damaged: {error}.") from error
 
 
-def _reply(data: Mapping[str, Any]) -> Reply:
+def read_reply(data: Mapping[str, Any]) -> Reply:
+    """Return a recorded reply; KeyError or TypeError if it is damaged."""
     finish = data["finish"]
     return Reply(
         data["text"], data["thinking"], Finish(finish["reason"], finish["stop_sequence"], Usage(**finish["usage"]))

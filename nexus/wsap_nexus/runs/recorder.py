@@ -10,6 +10,7 @@ was asked of language models, and what they would not do or could not be asked),
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import json
 from collections.abc import Mapping, Sequence
@@ -32,6 +33,10 @@ class Log(Protocol):
         """Add an event and return its number."""
         ...
 
+    def flush(self) -> None:
+        """Return when everything appended so far is committed."""
+        ...
+
 
 class Recorder:
     """Writes a run's events; with no log it writes nothing."""
@@ -44,6 +49,8 @@ class Recorder:
         """Of the seats in a run of several."""
         self.latest = -1
         """The number of the last event; -1 before the first."""
+        self._uncommitted: list[asyncio.Future[None]] = []
+        self._committing: asyncio.Task[None] | None = None
 
     def episode(self, episode: int, seed: int) -> None:
         """Record that an episode begins for all seats."""
@@ -141,15 +148,42 @@ class Recorder:
         self._write("totals", dumps(body), step=steps)
         return self.latest
 
-    def call(self, seat: str, body: Mapping[str, Any]) -> None:
-        """Record a call to a language model."""
+    async def committed(self) -> None:
+        """Return when everything recorded so far is committed; those who wait at the same time share a commit.
+
+        Raises:
+            StorageError: it can't be committed.
+        """
+        if self._log is None:
+            return
+        committed = asyncio.get_running_loop().create_future()
+        self._uncommitted.append(committed)
+        if self._committing is None:
+            self._committing = asyncio.create_task(self._commit(self._log))
+        await committed
+
+    async def _commit(self, log: Log) -> None:
+        while self._uncommitted:
+            waiting, self._uncommitted = self._uncommitted, []
+            error: Exception | None = None
+            try:
+                await asyncio.to_thread(log.flush)
+            except Exception as failed:
+                error = failed
+            for each in waiting:
+                if not each.done():
+                    each.set_result(None) if error is None else each.set_exception(error)
+        self._committing = None
+
+    def call(self, seat: str | None, body: Mapping[str, Any]) -> None:
+        """Record a call to a language model; by the world itself for no seat."""
         self._write("call", dumps(dict(body)), seat=seat)
 
     def picture(self, body: Mapping[str, Any]) -> None:
         """Record a picture that a model is shown."""
         self._write("picture", dumps(dict(body)))
 
-    def model(self, seat: str, body: Mapping[str, Any]) -> None:
+    def model(self, seat: str | None, body: Mapping[str, Any]) -> None:
         """Record which model a seat asks, and what it can do."""
         self._write("model", dumps(dict(body)), seat=seat)
 
@@ -157,7 +191,7 @@ class Recorder:
         """Record that a backend refused a constraint."""
         self._write("refusal", dumps(dict(body)), seat=seat)
 
-    def failure(self, seat: str, body: Mapping[str, Any]) -> None:
+    def failure(self, seat: str | None, body: Mapping[str, Any]) -> None:
         """Record that a model could not be asked, and that the caller continued without it."""
         self._write("failure", dumps(dict(body)), seat=seat)
 

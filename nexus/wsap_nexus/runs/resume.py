@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -25,6 +26,7 @@ from wsap_nexus.runs.recorder import (
 )
 from wsap_nexus.runs.replay_order import position_of_event
 from wsap_nexus.runs.totals import TOTALS, Totals, read_totals
+from wsap_nexus.runs.world_calls import WORLD_CALLS
 from wsap_nexus.store.records import EventRecord
 from wsap_nexus.store.repository import Repository
 
@@ -72,6 +74,7 @@ def read_past(
     past.lessons = read_lessons(repository, run_id)
     past.memories = read_memories(repository, run_id)
     past.calls = read_call_events(repository, run_id, from_seq=0 if snapshot is None else snapshot.seq)
+    past.world_calls = read_world_calls(repository, run_id, snapshot=snapshot)
     if snapshot is not None:
         past.world, past.agents = read_snapshot(snapshot.body)
         past.seats = read_seats(snapshot.body)
@@ -86,8 +89,25 @@ def read_call_events(repository: Repository, run_id: str, *, from_seq: int = 0) 
     for event in repository.read_events(run_id, to_seq=from_seq, kinds=("tools",)):
         calls.setdefault(event.seat or "", []).append(event.data)
     for event in repository.read_events(run_id, from_seq=from_seq, kinds=ASKED):
-        calls.setdefault(event.seat or "", []).append(event.data)
+        if event.seat is not None:
+            calls.setdefault(event.seat, []).append(event.data)
     return calls
+
+
+def read_world_calls(
+    repository: Repository, run_id: str, *, snapshot: EventRecord | None = None
+) -> Iterator[EventRecord]:
+    """Give the events from which a world's calls to models are had again, oldest first; read when they are needed.
+
+    What has a key is had from the tick before the snapshot's, too: something may still have been on its way then.
+    """
+    since = first = 0 if snapshot is None else snapshot.seq
+    if snapshot is not None and (tick := repository.last_event(run_id, "tick", before=since)) is not None:
+        before = repository.last_event(run_id, "tick", before=tick.seq)
+        first = 0 if before is None else before.seq
+    for event in repository.read_events(run_id, from_seq=first, kinds=WORLD_CALLS):
+        if event.seq >= since or event.kind not in ("call", "failure") or event.data["key"]:
+            yield event
 
 
 def read_lessons(repository: Repository, run_id: str) -> dict[str, dict[int, tuple[str, ...]]]:

@@ -36,6 +36,7 @@ from wsap_nexus.runs.replay_order import ReplayOrder
 from wsap_nexus.runs.tally import RunSummary, SeatTally, cut_off, score
 from wsap_nexus.runs.totals import TotalsWriter
 from wsap_nexus.runs.venue import OwnVenue, Venue
+from wsap_nexus.runs.world_calls import WorldJournal, journalled
 from wsap_nexus.worlds.seats import SeatPort
 
 OVERTIME = 1000
@@ -103,9 +104,12 @@ class Run:
         self._departed = departed
         self._gone: set[str] = set()
         self._memories = memories or RunMemories()
-        self._venue = venue or OwnVenue(
-            spec, plan.seed, plan.options, self._clock, self.services, skills=self._memories.skills
-        )
+        known, offline, skills = self._past.world_calls, self._past.offline, self._memories.skills
+        self.world_journal = WorldJournal(self._recorder, known, offline=offline, usage=self._past.world_usage)
+        """The calls of its world to models."""
+        around = journalled(self.services, self.world_journal)
+        own = OwnVenue(spec, plan.seed, plan.options, self._clock, around, skills=skills, offline=offline)
+        self._venue = venue or own
         self._loops: list[SeatLoop] = []
         self._order: ReplayOrder | None = None
         self._episode = self._past.first_episode
@@ -125,8 +129,9 @@ class Run:
         speed = None if (meter := self.meter) is None else meter.tokens_per_second
         left = any(loop.seat.left is not None and not loop.let_go for loop in self._loops)
         unplayed = cut_off(tallies, plan.asked_episodes, "left" if left else "steps" if self._used_up() else "stopped")
+        own = self.world_journal.usage
         return RunSummary(
-            self.run_id, self.spec.name, plan.agent_label, plan.seed, tallies, metrics, seconds, speed, unplayed
+            self.run_id, self.spec.name, plan.agent_label, plan.seed, tallies, metrics, seconds, speed, unplayed, own
         )
 
     @property

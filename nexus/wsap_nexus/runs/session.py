@@ -26,7 +26,7 @@ from wsap_nexus.runs.plan import RunPlan
 from wsap_nexus.runs.reading import silent
 from wsap_nexus.runs.recorded_agent import read_decided
 from wsap_nexus.runs.recorder import Recorder
-from wsap_nexus.runs.resume import read_call_events, read_memories, read_past
+from wsap_nexus.runs.resume import read_call_events, read_memories, read_past, read_world_calls
 from wsap_nexus.runs.run import Run
 from wsap_nexus.runs.store import Store, hold_run
 from wsap_nexus.runs.tally import RunSummary
@@ -271,7 +271,9 @@ def replies_of(name: str, store: Store) -> tuple[RunPlan, Checkpoint]:
     calls = read_call_events(store.repository, record.id)
     memories = read_memories(store.repository, record.id)
     script = read_decided(store.repository, record.id, calls)
-    return RunPlan.from_config(record.config), Checkpoint(calls=calls, memories=memories, offline=True, script=script)
+    world = read_world_calls(store.repository, record.id)
+    past = Checkpoint(calls=calls, memories=memories, world_calls=world, offline=True, script=script)
+    return RunPlan.from_config(record.config), past
 
 
 @dataclass(frozen=True)

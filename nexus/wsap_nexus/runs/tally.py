@@ -245,6 +245,8 @@ class RunSummary:
     """Tokens of the models' replies for each second of a call, in this part of the run; None where none was made."""
     cut_off: CutOff | None = None
     """What was left unplayed; None if every episode that was asked for is whole."""
+    world: Usage = NO_USAGE
+    """What the world itself asked of models."""
 
     @property
     def steps(self) -> int:
@@ -281,6 +283,9 @@ class RunSummary:
             "seconds": round(self.seconds, 3),
         }
         speed = self.tokens_per_second
+        if self.world.calls:
+            data["world"] = {"usage": asdict(self.world)}
+            data["usage"] = asdict(Usage(**data["usage"]) + self.world)
         data["usage"]["tokens_per_second"] = None if speed is None else round(speed, 2)
         if len(self.seats) > 1:
             data["seats"] = [

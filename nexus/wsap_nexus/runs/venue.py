@@ -64,6 +64,7 @@ class OwnVenue:
         services: handed to the game.
         skills: gives the skills of the agent in a seat, domain -> level; a game with transit is told of them
             at the start of each episode.
+        offline: nobody outside is asked, so that no variable with a key in it is needed.
     """
 
     def __init__(
@@ -75,6 +76,7 @@ class OwnVenue:
         services: Services,
         *,
         skills: Callable[[str], Mapping[str, float]] | None = None,
+        offline: bool = False,
     ) -> None:
         self.world: World | None = None
         """The world, once it is open."""
@@ -84,6 +86,7 @@ class OwnVenue:
         self._clock = clock
         self._services = services
         self._skills = skills or (lambda seat: {})
+        self._offline = offline
 
     @property
     def can_snapshot(self) -> bool:
@@ -97,7 +100,7 @@ class OwnVenue:
 
     async def open(self, seats: Sequence[str], seed: int) -> Mapping[str, SeatPort]:
         """Make the world, begin an episode, and open the seats."""
-        options = Options(with_secrets(self._options, os.environ))
+        options = Options(self._options if self._offline else with_secrets(self._options, os.environ))
         context = Context.create(self._seed, config=options, clock=self._clock, services=self._services)
         world = World.create(self._spec, context)
         check_used(f"The game {self._spec.name!r}", options)

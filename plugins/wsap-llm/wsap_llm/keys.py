@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import replace
+from dataclasses import fields
 
 from wsap_core.protocol.wire import dumps
 from wsap_core.seams.model import ImagePart, Message, Request
 
 _CACHE = "_digest"
+_REST = tuple(each.name for each in fields(Request) if each.compare and each.name != "messages")
 
 
 def request_key(model: str, request: Request) -> str:
@@ -18,7 +19,8 @@ def request_key(model: str, request: Request) -> str:
     of each message's own hash, one a line: a conversation only grows, so that most of its messages
     have been hashed before. A picture is in it by its own hash.
     """
-    rest = dumps(replace(request, messages=(), purpose=""))
+    # The two empty ones are in the keys of runs that are recorded.
+    rest = dumps({"messages": (), "purpose": ""} | {name: getattr(request, name) for name in _REST})
     lines = [model, rest, *(_digest(message) for message in request.messages)]
     return hashlib.sha256("\n".join(lines).encode()).hexdigest()
 

@@ -17,7 +17,7 @@ from wsap_core.seams.clock import Clock, SystemClock
 from wsap_core.seams.context import Context
 from wsap_core.seams.listing import Listing
 from wsap_core.seams.model import Backend, Price, SpendingLimit
-from wsap_core.seams.options import Options, check_used
+from wsap_core.seams.options import Options, check_used, with_prefix
 from wsap_core.seams.services import Services
 from wsap_core.specs import BackendSpec
 from wsap_core.untrusted import single_line
@@ -212,13 +212,13 @@ class ModelPool:
         return model
 
     async def open(self, name: str, options: Mapping[str, Any] | None = None) -> Model:
-        """Return the model of an address once its backend knows what it can do; for commands.
+        """Return the model of an address once its backend knows what it can do; for commands and games.
 
-        Of an agent's `options`, those that begin with `model.` are the backend's. Raises ConfigError if an option names
-        an environment variable that is not set, and WsapError if there is no such backend, it can't be asked, or it is
-        used with other options.
+        Of an agent's or a game's `options`, those that begin with `model.` are the backend's. Raises ConfigError if an
+        option names an environment variable that is not set, and WsapError if there is no such backend, it can't be
+        asked, or it is used with other options.
         """
-        own = {key: value for key, value in (options or {}).items() if key.startswith("model.")}
+        own = with_prefix(options or {}, "model.")
         self.configure(name, {key[6:]: value for key, value in with_secrets(own, os.environ).items()})
         return await self.ready(name)
 

@@ -162,7 +162,7 @@ class KeepFailures:
             kind, words = failure
             if self._journal.offline:
                 self._journal.fail(key, kind, words)
-            raise _CLASSES.get(kind, BackendError)(words)
+            raise failure_of(kind, words)
         try:
             async with aclosing(ask(request)) as chunks:
                 async for chunk in chunks:
@@ -170,6 +170,11 @@ class KeepFailures:
         except BackendError as error:
             self._journal.fail(key, type(error).__name__, str(error))
             raise
+
+
+def failure_of(kind: str, words: str) -> BackendError:
+    """Return a recorded failure as an error again."""
+    return _CLASSES.get(kind, BackendError)(words)
 
 
 def chunks_of(reply: Reply) -> list[Chunk]:

@@ -1,0 +1,89 @@
+"""A world's calls to its models are part of its run: recorded, counted, and never bought twice."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+from asking_world import A_TICK, Teller, village_host, village_plan
+
+from wsap_core.errors import RecordMismatchError
+from wsap_nexus.api import resume_run
+from wsap_nexus.runs.controls import Controls
+from wsap_nexus.runs.plan import RunPlan
+from wsap_nexus.runs.session import replies_of, start
+from wsap_nexus.runs.store import open_store
+from wsap_nexus.runs.tally import RunSummary
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> str:
+    return str(tmp_path / "runs.db")
+
+
+def recorded(
+    plan: RunPlan, teller: Teller, database: str, *, stop: int | None = None, saved: bool = True
+) -> RunSummary:
+    """Play a recorded run, and stop it after so many ticks."""
+    controls, taken = Controls(), []
+
+    def observe(step: Any) -> None:
+        taken.append(step)
+        if len(taken) == stop:
+            controls.stop()
+
+    with (
+        open_store(database) as store,
+        start(plan, village_host(teller, saved=saved), store, controls=controls, observers=[observe]) as session,
+    ):
+        return asyncio.run(session.play())
+
+
+def replayed(teller: Teller, database: str, run: str = "last", **changed: Any) -> RunSummary:
+    """Play a recorded run again."""
+    from dataclasses import replace
+
+    with open_store(database) as store:
+        plan, past = replies_of(run, store)
+        plan = replace(plan, options={**plan.options, **changed})
+        with start(plan, village_host(teller), store, past=past) as session:
+            return asyncio.run(session.play())
+
+
+def test_a_worlds_calls_are_recorded_and_counted(database: str) -> None:
+    teller = Teller()
+    summary = recorded(village_plan(5), teller, database)
+    assert len(teller.requests) == 5 * A_TICK
+    assert summary.world.calls == 5 * A_TICK
+    assert summary.to_json()["usage"]["calls"] == 5 * A_TICK
+    assert summary.to_json()["world"]["usage"]["cost"] == 10.0
+
+
+def test_a_replay_gives_each_its_own_reply_and_asks_nobody(database: str) -> None:
+    teller = Teller()
+    summary = recorded(village_plan(5), teller, database)
+    nobody = Teller()
+    again = replayed(nobody, database)
+    assert again.trajectory_hash == summary.trajectory_hash
+    assert again.world == summary.world
+    assert not nobody.requests and not nobody.opened
+    assert replayed(nobody, database).trajectory_hash == summary.trajectory_hash  # of a replay, too
+
+
+@pytest.mark.parametrize("saved", [True, False])
+def test_a_resumed_run_asks_only_what_was_not_answered(database: str, saved: bool) -> None:
+    whole = recorded(village_plan(9, every=4), Teller(), f"{database}.whole")
+    teller = Teller()
+    recorded(village_plan(9, every=4), teller, database, stop=6, saved=saved)
+    assert len(teller.requests) == 6 * A_TICK
+    resumed = resume_run(database=database, host=village_host(teller, saved=saved))
+    assert len(teller.requests) == 9 * A_TICK
+    assert resumed.trajectory_hash == whole.trajectory_hash
+
+
+def test_a_world_that_asks_something_else_is_told_apart_when_it_is_replayed(database: str) -> None:
+    recorded(village_plan(3), Teller(), database)
+    with pytest.raises(RecordMismatchError, match=r"something else at 1/intent/anna/0 than in the recorded run"):
+        replayed(Teller(), database, model="teller/it", keyed=True, words="Who are you?")

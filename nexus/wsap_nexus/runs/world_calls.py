@@ -1,0 +1,284 @@
+"""A world's calls to its models, recorded in the event log of its run and replayed from it."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, cast
+
+from wsap_core.errors import RecordMismatchError, WireError
+from wsap_core.protocol.wire import encode
+from wsap_core.seams.agent import NO_USAGE, Usage
+from wsap_core.seams.model import Abilities, Backend, Chunk, Reply, Request, collect
+from wsap_core.seams.model_errors import PAUSES, BackendError
+from wsap_core.seams.options import with_prefix
+from wsap_core.seams.services import Services, WorldModels
+from wsap_core.untrusted import single_line
+from wsap_llm.keys import request_key
+from wsap_llm.middleware.record import chunks_of, failure_of
+from wsap_nexus.runs.journal import read_reply
+from wsap_nexus.runs.recorder import Recorder
+from wsap_nexus.store.records import EventRecord
+
+WORLD_CALLS = ("call", "failure", "model", "step", "tick", "run", "rewound")
+"""Kinds of events from which a world's calls are had again."""
+
+Answer = Reply | BackendError
+"""What came of a call."""
+
+
+@dataclass(frozen=True)
+class _Kept:
+    request: str
+    """The request's hash."""
+    answer: Answer
+
+
+@dataclass
+class _Part:
+    """What is recorded of a world's calls up to its next tick, or a seat's next step."""
+
+    kept: list[tuple[str, _Kept]] = field(default_factory=list)
+    models: dict[str, Abilities] = field(default_factory=dict)
+    settled: bool = False
+    """Whether the tick or step that they were made for is recorded, too."""
+    rewound: bool = False
+    """Whether the run was rewound here; what was open then is not part of it."""
+
+
+class WorldJournal:
+    """Keeps the calls of a run's world: as events `call` while it is played, and from those that were recorded before.
+
+    An answer is found by the request's own key, and the request's hash is a check; a request without a key is found by
+    its hash. What is recorded is read as it is needed, up to the next rewinding.
+
+    Args:
+        recorder: where new calls are recorded.
+        past: recorded events of the kinds `WORLD_CALLS`, oldest first.
+        offline: nothing may be asked: a recorded run is played again.
+        usage: what the world's calls took before.
+    """
+
+    def __init__(
+        self,
+        recorder: Recorder,
+        past: Iterable[EventRecord] = (),
+        *,
+        offline: bool = False,
+        usage: Usage = NO_USAGE,
+    ) -> None:
+        self.offline = offline
+        """Whether a recorded run is played again."""
+        self.usage = usage
+        """What the world's calls took so far."""
+        self._recorder = recorder
+        self._parts = _read(past)
+        self._kept: dict[str, deque[_Kept]] = {}
+        self._settled: set[str] = set()
+        self._models: dict[str, Abilities] = {}
+        self._rewound = False
+
+    def find(self, key: str, request: str) -> Answer | None:
+        """Return the recorded answer to a request, or None if it has to be asked; each answer is given once.
+
+        Raises:
+            RecordMismatchError: something else was asked under this key, or offline nothing at all.
+        """
+        name = key or request
+        while True:
+            kept = self._kept.get(name, ())
+            at = next((at for at, each in enumerate(kept) if each.request == request), None)
+            if at is not None:
+                return self._take(name, at)
+            if not self._read_on():
+                break
+        if kept and (self.offline or name in self._settled):
+            raise RecordMismatchError(
+                f"The world asks its model something else at {single_line(name)[:80]} than in the recorded run; "
+                "is it another version of the game, or other options?"
+            )
+        if self.offline:
+            raise RecordMismatchError(
+                f"The recorded run has no reply to what the world asks its model at {single_line(name)[:80]}: it ends "
+                "before, or the game is another version."
+            )
+        return None
+
+    async def reply(self, key: str, request: str, model: str, purpose: str, reply: Reply) -> None:
+        """Record a reply, and return when it is committed."""
+        self.usage += reply.usage
+        body = {"key": key, "request": request, "model": model, "purpose": purpose, "reply": reply}
+        self._recorder.call(None, body)
+        if not self.offline:
+            await self._recorder.committed()
+
+    async def fail(self, key: str, request: str, model: str, error: BackendError) -> None:
+        """Record a failure, and return when it is committed."""
+        body = {"key": key, "request": request, "model": model, "failed": type(error).__name__, "words": str(error)}
+        self._recorder.failure(None, body)
+        if not self.offline:
+            await self._recorder.committed()
+
+    def note_model(self, address: str, abilities: Abilities) -> None:
+        """Record what a model can do: prompts may depend on it."""
+        if self.offline or self._models.get(address) != abilities:
+            self._models[address] = abilities
+            self._recorder.model(None, {"model": address, "abilities": encode(abilities)})
+
+    def abilities(self, address: str) -> Abilities:
+        """Return what the recorded model could do.
+
+        Raises:
+            RecordMismatchError: the recorded world did not ask it.
+        """
+        while address not in self._models:
+            if not self._read_on():
+                raise RecordMismatchError(
+                    f"The recorded world did not ask the model {single_line(address)[:80]}; "
+                    "is it another version of the game, or are its options others?"
+                )
+        return self._models[address]
+
+    def rewind(self) -> None:
+        """Forget what was recorded before the run was rewound: from here on, ticks have their numbers again."""
+        while self._read_on():
+            pass
+        self._rewound = False
+        self._kept.clear()
+        self._settled.clear()
+
+    def _take(self, name: str, at: int) -> Answer:
+        kept = self._kept[name]
+        for _ in range(at):
+            kept.popleft()
+        found = kept.popleft()
+        if not kept:
+            del self._kept[name]
+        return found.answer
+
+    def _read_on(self) -> bool:
+        """Read the next part of the record; return False at its end, and where it was rewound."""
+        if self._rewound or (part := next(self._parts, None)) is None:
+            return False
+        self._models |= part.models
+        self._rewound = part.rewound
+        for name, kept in part.kept:
+            self._kept.setdefault(name, deque()).append(kept)
+            if part.settled:
+                self._settled.add(name)
+        return not part.rewound
+
+
+def journalled(services: Services, journal: WorldJournal) -> Services:
+    """Return the services of a run's world: its calls to models are journalled."""
+    if services.models is None and not journal.offline:
+        return services
+    return replace(services, models=JournalledModels(cast(WorldModels, services.models), journal))
+
+
+class JournalledModels:
+    """The models of a run's world: the service `models` in its context.
+
+    Args:
+        models: asked for what is not recorded; by nobody where a recorded run is played again.
+        journal: where the calls are kept.
+    """
+
+    def __init__(self, models: WorldModels, journal: WorldJournal) -> None:
+        self._models = models
+        self._journal = journal
+
+    async def open(self, name: str, options: Mapping[str, Any] | None = None) -> Backend:
+        """Return the model of an address; see `wsap_core.seams.services.WorldModels`.
+
+        Raises:
+            RecordMismatchError: a recorded run is played again, in which this model was not opened.
+            WsapError: there is no such backend, it can't be asked, or it is used with other options.
+        """
+        name = name.strip()
+        backend = None
+        if self._journal.offline:
+            with_prefix(options or {}, "model.")  # looked up, as in the recorded run
+            abilities = self._journal.abilities(name)
+        else:
+            backend = await self._models.open(name, options)
+            abilities = backend.abilities
+        self._journal.note_model(name, abilities)
+        return _WorldModel(name, abilities, backend, self._journal)
+
+
+class _WorldModel:
+    """A model whose every call is journalled; the run closes it."""
+
+    def __init__(self, model: str, abilities: Abilities, backend: Backend | None, journal: WorldJournal) -> None:
+        self.model = model
+        self.abilities = abilities
+        self._backend = backend
+        self._journal = journal
+
+    async def stream(self, request: Request) -> AsyncGenerator[Chunk, None]:
+        """Give the recorded reply, or a new one as soon as it is committed."""
+        digest = request_key(self.model, request)
+        answer = self._journal.find(request.key, digest)
+        if answer is None or self._journal.offline:
+            answer = await self._answered(request, digest, answer)
+        if isinstance(answer, BackendError):
+            raise answer
+        for chunk in chunks_of(answer):
+            yield chunk
+
+    async def _answered(self, request: Request, digest: str, answer: Answer | None) -> Answer:
+        """Return a new answer, or the one of another run, once it is recorded in this one."""
+        if answer is None:
+            try:
+                answer = await collect(cast(Backend, self._backend), request)
+            except PAUSES:
+                raise
+            except BackendError as error:
+                answer = error
+        if isinstance(answer, BackendError):
+            await self._journal.fail(request.key, digest, self.model, answer)
+        else:
+            await self._journal.reply(request.key, digest, self.model, request.purpose, answer)
+        return answer
+
+    async def aclose(self) -> None:
+        """Do nothing: other parts of the run may ask the same model."""
+
+
+def _read(events: Iterable[EventRecord]) -> Iterator[_Part]:
+    """Give the recorded calls of a world, part by part.
+
+    Raises:
+        WireError: an event is damaged.
+    """
+    part = _Part()
+    for event in events:
+        if event.kind in ("step", "tick"):
+            part.settled = True
+            yield part
+            part = _Part()
+        elif event.kind == "rewound":
+            yield _Part(models=part.models, rewound=True)
+            part = _Part()
+        elif event.seat is None:
+            try:
+                _add(part, event.kind, event.data)
+            except (KeyError, TypeError) as error:
+                raise WireError(f"Event {event.seq} of the run, a world's call, is damaged: {error}.") from error
+    yield part
+
+
+def _add(part: _Part, kind: str, data: Mapping[str, Any]) -> None:
+    name = str(data.get("key") or data.get("request"))
+    match kind:
+        case "call":
+            part.kept.append((name, _Kept(data["request"], read_reply(data["reply"]))))
+        case "failure":
+            part.kept.append((name, _Kept(data["request"], failure_of(data["failed"], data["words"]))))
+        case "model":
+            part.models[data["model"]] = Abilities(**data["abilities"])
+        case "run" if "error" in data:
+            # The run ended with a failure: it is asked again. What was answered stays.
+            part.kept = [each for each in part.kept if isinstance(each[1].answer, Reply)]
