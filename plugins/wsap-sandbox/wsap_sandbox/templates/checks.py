@@ -1,0 +1,167 @@
+"""What a template can get wrong beyond the types of its keys; each fault is a sentence with what to do."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import combinations
+
+from wsap_sandbox.templates.shape import CharacterShape, ObjectShape, PlaceShape, TemplateShape
+
+RESERVED = ("stay", "here", "none", "happening")
+"""Words of replies, which no id may be."""
+
+_ID = re.compile(r"[a-z][a-z0-9_-]{0,39}")
+# Letters and digits that look like a Latin letter: Cyrillic ones, Greek ones, digits.
+_ALIKE = str.maketrans("аԁеһіїјкӏмноорсѕтухгαεικνορτυχ01|", "adehiijklmhoopcstyxraeiknoptyxoll")
+
+
+def first_fault(shape: TemplateShape, languages: Sequence[str]) -> str | None:
+    """Return the first thing that is wrong with a template, as a sentence, or None."""
+    return next(_faults(shape, languages), None)
+
+
+def skeleton(text: str) -> str:
+    """Return what a name looks like: two names that a reader can't tell apart have the same skeleton."""
+    text = unicodedata.normalize("NFKD", unicodedata.normalize("NFKC", text).casefold())
+    text = "".join(c for c in text if not unicodedata.combining(c) and unicodedata.category(c) not in ("Cf", "Zs"))
+    return text.translate(_ALIKE).replace("rn", "m").replace("vv", "w").replace("-", "").replace("_", "")
+
+
+def _faults(shape: TemplateShape, languages: Sequence[str]) -> Iterator[str]:
+    world = shape.world
+    if world.language not in languages:
+        yield f"world: the language {world.language!r} is not known; choose {' or '.join(languages)}."
+    if not 1 <= world.cells <= 10:
+        yield f"world: cells = {world.cells} is not possible; a memory has 1 to 10 cells."
+    if not shape.places:
+        yield "there is no place; add one under [[places]]."
+    yield from _ids(shape)
+    yield from _names(shape)
+    yield from _ways(shape)
+    yield from _whereabouts(shape)
+    yield from _for_the_storyteller(shape)
+
+
+def _ids(shape: TemplateShape) -> Iterator[str]:
+    kinds = [("places", one.id) for one in shape.places]
+    kinds += [("characters", one.id) for one in shape.characters]
+    kinds += [("objects", one.id) for one in shape.objects]
+    for what, one in kinds:
+        if not _ID.fullmatch(one):
+            yield (
+                f"{what}: the id {one!r} can't be used; take small Latin letters, digits, - and _, at most 40, "
+                "beginning with a letter."
+            )
+        if one in RESERVED:
+            yield f"{what}: the id {one!r} has a meaning in replies; choose another."
+    for (what, one), (other_what, other) in combinations(kinds, 2):
+        if one == other:
+            yield f"{other_what}: the id {other!r} is already used in {what}; give each its own."
+        if skeleton(one) == skeleton(other):
+            yield f"{other_what}: the id {other!r} looks like {one!r} in {what}; choose one that is easily told apart."
+
+
+def _names(shape: TemplateShape) -> Iterator[str]:
+    everything: tuple[tuple[str, tuple[PlaceShape | CharacterShape | ObjectShape, ...]], ...] = (
+        ("places", shape.places),
+        ("characters", shape.characters),
+        ("objects", shape.objects),
+    )
+    for what, parts in everything:
+        for part in parts:
+            if not part.name.strip():
+                yield f"{what} {part.id!r}: the name is empty; write one."
+        for one, other in combinations(parts, 2):
+            if skeleton(one.name) == skeleton(other.name):
+                yield (
+                    f"{what} {other.id!r}: the name {other.name!r} looks like that of {one.id!r}; choose one that is "
+                    "easily told apart."
+                )
+
+
+def _ways(shape: TemplateShape) -> Iterator[str]:
+    places = {one.id: one for one in shape.places}
+    topology = shape.world.topology
+    for one in shape.places:
+        for to in (*one.exits, *one.one_way):
+            if to not in places:
+                yield f"places {one.id!r}: an exit leads to {to!r}, which is no place; there are {_list(places)}."
+            if to == one.id:
+                yield f"places {one.id!r}: an exit leads back to itself; remove it."
+        for to in (*one.exits,) if topology.kind == "graph" else ():
+            back = places[to]
+            if one.id not in (*back.exits, *back.one_way):
+                yield (
+                    f"places {one.id!r}: there is an exit to {to!r} and none back; add {one.id!r} to the exits of "
+                    f"{to!r}, or move {to!r} from exits to one_way."
+                )
+        if topology.kind != "graph" and one.exits:
+            yield f"places {one.id!r}: in a {topology.kind} the exits follow from the order; remove exits."
+    if topology.kind == "graph":
+        if topology.places or topology.width or topology.height:
+            yield "world topology: places, width and height are for a chain or a field; remove them."
+        return
+    order = topology.places or tuple(places)
+    if sorted(order) != sorted(places):
+        yield f"world topology: places has to name each place once; there are {_list(places)}."
+    if topology.kind == "field" and (topology.width < 1 or topology.width * topology.height != len(order)):
+        yield (
+            f"world topology: a field of {topology.width} by {topology.height} has {topology.width * topology.height} "
+            f"places, and there are {len(order)}; add places, or change width and height."
+        )
+
+
+def _whereabouts(shape: TemplateShape) -> Iterator[str]:
+    places, people = {one.id for one in shape.places}, {one.id for one in shape.characters}
+    for one in shape.characters:
+        if one.place not in places:
+            yield f"characters {one.id!r}: place = {one.place!r} is no place; there are {_list(places)}."
+    for thing in shape.objects:
+        if bool(thing.place) == bool(thing.holder):
+            yield f"objects {thing.id!r}: give either place or holder."
+        if thing.place and thing.place not in places:
+            yield f"objects {thing.id!r}: place = {thing.place!r} is no place; there are {_list(places)}."
+        if thing.holder and thing.holder not in people:
+            yield f"objects {thing.id!r}: holder = {thing.holder!r} is no character; there are {_list(people)}."
+
+
+def _for_the_storyteller(shape: TemplateShape) -> Iterator[str]:
+    for what, parts in (("characters", shape.characters), ("objects", shape.objects)):
+        for part in parts:
+            if part.cases and len(part.cases) != 6:
+                yield (
+                    f"{what} {part.id!r}: cases has {len(part.cases)} forms; give six (nominative, genitive, dative, "
+                    "accusative, instrumental, prepositional)."
+                )
+    for one in shape.characters:
+        yield from _aims(shape, one)
+    things = {one.id: one for one in shape.objects}
+    for stake in shape.stakes:
+        thing = things.get(stake.object)
+        if thing is None or not thing.stages:
+            yield f"stakes {stake.object!r}: object has to be the id of an object with stages."
+        elif len(stake.worse) != len(thing.stages):
+            yield (
+                f"stakes {stake.object!r}: worse has {len(stake.worse)} clauses; give {len(thing.stages)}, one a stage."
+            )
+        if not stake.work:
+            yield f"stakes {stake.object!r}: work is empty; say what can be done."
+
+
+def _aims(shape: TemplateShape, one: CharacterShape) -> Iterator[str]:
+    places, people = {p.id for p in shape.places}, {p.id for p in shape.characters}
+    things = {thing.id for thing in shape.objects}
+    for number, aim in enumerate(one.aims, 1):
+        for key, value, known in (
+            ("at", aim.at, places),
+            ("person", aim.person, people),
+            ("object", aim.object, things),
+        ):
+            if value and value not in known:
+                yield f"characters {one.id!r}: {key} = {value!r} in aim {number} does not exist; there are {_list(known)}."
+
+
+def _list(names: Iterable[str]) -> str:
+    return ", ".join(sorted(names))

@@ -1,0 +1,215 @@
+"""From a template's name or file to a world, or to one sentence that says what is wrong with the file."""
+
+from __future__ import annotations
+
+import difflib
+import tomllib
+from dataclasses import fields
+from functools import cache
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from wsap_core.errors import ConfigError, UnknownNameError
+from wsap_core.textfile import read_text
+from wsap_sandbox.model import Character, Place, World, WorldObject
+from wsap_sandbox.templates.checks import first_fault
+from wsap_sandbox.templates.shape import TemplateShape
+
+LANGUAGES = ("en", "ru")
+"""The languages that worlds can be written in."""
+
+
+def template_names() -> tuple[str, ...]:
+    """Return the names of the worlds that come with the plugin."""
+    return tuple(sorted({file.name.split(".")[0] for file in _home().iterdir() if file.name.endswith(".toml")}))
+
+
+def read_template(name: str, language: str = "en") -> TemplateShape:
+    """Return a template, checked.
+
+    Args:
+        name: of one that comes with the plugin, or the path of a file (with a `/` or ending in `.toml`).
+        language: which version of one that comes with the plugin; a file says its language itself.
+
+    Raises:
+        UnknownNameError: there is no template of that name.
+        ConfigError: the language is none of `LANGUAGES`, or something is wrong with the file; the sentence names the
+            file, the key, and what to do.
+    """
+    if "/" in name or "\\" in name or name.endswith(".toml"):
+        return parse_template(read_text(Path(name), "The template"), name)
+    if language not in LANGUAGES:
+        raise ConfigError(f"There is no language {language!r}; choose {' or '.join(LANGUAGES)}.")
+    if name not in template_names():
+        known = template_names()
+        hint = f"There are {', '.join(known)}; the path of a file of your own ends in .toml."
+        raise UnknownNameError("template", name, known, hint=hint)
+    return _bundled(name, language)
+
+
+@cache
+def _bundled(name: str, language: str) -> TemplateShape:
+    file = f"{name}.{language}.toml"
+    return parse_template((_home() / file).read_text("utf-8"), file)
+
+
+def bundled_templates() -> tuple[TemplateShape, ...]:
+    """Return every template that comes with the plugin, in all languages."""
+    return tuple(_bundled(name, language) for name in template_names() for language in LANGUAGES)
+
+
+def parse_template(text: str, file: str) -> TemplateShape:
+    """Return the template that a text in TOML holds, checked; errors call it by the name `file`.
+
+    Raises:
+        ConfigError: something is wrong with it.
+    """
+    from pydantic import ValidationError  # deferred for weight: the command line loads this module
+
+    try:
+        shape: TemplateShape = _adapter().validate_python(tomllib.loads(text))
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f"{file} is not valid TOML: {error}.") from error
+    except ValidationError as error:
+        raise ConfigError(_told(error.errors(include_url=False)[0], text, file)) from error
+    if (fault := first_fault(shape, LANGUAGES)) is not None:
+        raise ConfigError(f"{file}: {fault}")
+    return shape
+
+
+def template_schema() -> dict[str, Any]:
+    """Return the JSON Schema of a template."""
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **_adapter().json_schema()}
+
+
+def world_of(shape: TemplateShape, seed: int = 0) -> World:
+    """Return the world that a checked template describes, before its first tick."""
+    exits = exits_of(shape)
+    return World(
+        title=shape.world.name,
+        language=shape.world.language,
+        premise=_plain(shape.world.about),
+        cells=shape.world.cells,
+        seed=seed,
+        places=tuple(
+            Place(
+                one.id,
+                one.name,
+                _plain(one.description),
+                _plain(one.moment),
+                exits[one.id],
+                tuple(thing.id for thing in shape.objects if thing.place == one.id),
+            )
+            for one in shape.places
+        ),
+        objects=tuple(
+            WorldObject(one.id, one.name, _plain(one.description), one.stages[0] if one.stages else "")
+            for one in shape.objects
+        ),
+        characters=tuple(
+            Character(
+                one.id,
+                one.name,
+                _plain(one.appearance),
+                _plain(one.description),
+                one.place,
+                one.triggers,
+                _plain(one.secret),
+                one.state,
+                one.intent,
+                tuple(thing.id for thing in shape.objects if thing.holder == one.id),
+            )
+            for one in shape.characters
+        ),
+    )
+
+
+def exits_of(shape: TemplateShape) -> dict[str, tuple[str, ...]]:
+    """Return where one can go from each place, by ids."""
+    topology = shape.world.topology
+    if topology.kind == "graph":
+        return {one.id: (*one.exits, *one.one_way) for one in shape.places}
+    order = topology.places or tuple(one.id for one in shape.places)
+    width = topology.width if topology.kind == "field" else len(order)
+    found: dict[str, list[str]] = {one: [] for one in order}
+    for at, one in enumerate(order):
+        if at % width + 1 < width and at + 1 < len(order):
+            found[one].append(order[at + 1])
+            found[order[at + 1]].append(one)
+        if at + width < len(order):
+            found[one].append(order[at + width])
+            found[order[at + width]].append(one)
+    one_way = {one.id: one.one_way for one in shape.places}
+    return {one: (*found[one], *one_way[one]) for one in order}
+
+
+def _told(error: Any, text: str, file: str) -> str:
+    where, keys = _where(error["loc"], tomllib.loads(text))
+    kind, key = error["type"], str(error["loc"][-1]) if error["loc"] else ""
+    if kind in ("missing", "missing_argument"):
+        return f"{file}: {where}has no {key!r}; write {key} = ..."
+    if kind in ("extra_forbidden", "unexpected_keyword_argument"):
+        near = difflib.get_close_matches(key, keys, n=1)
+        hint = f"did you mean {near[0]!r}?" if near else f"it takes {', '.join(keys)}."
+        return f"{file}: {where}has no key {key!r}; {hint}"
+    said = (
+        str(error["msg"])
+        .removeprefix("Input should be ")
+        .replace("a valid integer", "a whole number")
+        .replace("valid ", "")
+    )
+    return f"{file}: {where}{key!r} must be {said.replace('valid ', '')}."
+
+
+def _where(path: tuple[int | str, ...], data: Any) -> tuple[str, list[str]]:
+    """Return what part of the file a path leads to (`characters 'anna' `), and the keys that it takes."""
+    words: list[str] = []
+    kind: Any = TemplateShape
+    for step, then in zip(path, (*path[1:], None), strict=True):
+        data = _step(data, step)
+        if isinstance(step, int) and isinstance(data, dict):
+            words.append(repr(data["id"]) if isinstance(data.get("id"), str) else f"number {step + 1}")
+        elif then is not None and isinstance(step, str):
+            words.append(step)
+            kind = _SHAPES.get(step, kind)
+    keys = [str(one.metadata.get("alias", one.name)) for one in fields(kind)]
+    return (" ".join(words) + ": " if words else ""), keys
+
+
+def _step(data: Any, step: int | str) -> Any:
+    if isinstance(data, dict):
+        return data.get(step)
+    return data[step] if isinstance(data, list) and isinstance(step, int) and step < len(data) else None
+
+
+def _plain(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _home() -> Any:  # importlib.resources' Traversable
+    return resources.files("wsap_sandbox") / "templates"
+
+
+def _shapes() -> dict[str, type]:
+    from wsap_sandbox.templates import shape
+
+    return {
+        "world": shape.WorldShape,
+        "topology": shape.TopologyShape,
+        "places": shape.PlaceShape,
+        "characters": shape.CharacterShape,
+        "aims": shape.Aim,
+        "objects": shape.ObjectShape,
+        "stakes": shape.StakeShape,
+    }
+
+
+_SHAPES = _shapes()
+
+
+@cache
+def _adapter() -> Any:  # a TypeAdapter of TemplateShape
+    from pydantic import TypeAdapter  # deferred for weight
+
+    return TypeAdapter(TemplateShape)
