@@ -29,3 +29,8 @@ class TestTown(GameAdapterTests):
     def test_snapshot_continues(self, subject: object) -> None:
         """Seven seats go on from four moments; `test_snapshot_elsewhere` goes on from one, and is quick."""
         super().test_snapshot_continues(subject)  # type: ignore[misc]  # made of the table of checks
+
+    @pytest.mark.slow
+    def test_secrets(self, subject: object) -> None:
+        """Every player's papers are rewritten after each of forty moves, and six others looked at."""
+        super().test_secrets(subject)  # type: ignore[misc]  # made of the table of checks

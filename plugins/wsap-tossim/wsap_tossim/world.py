@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from random import Random
 from typing import ClassVar
 
 from typing_extensions import override
@@ -18,6 +19,7 @@ from wsap_tossim.achievements import TELLS_NOTHING, achievements
 from wsap_tossim.description import description_of, role_sheet
 from wsap_tossim.engine.game import Game
 from wsap_tossim.engine.model import Choice
+from wsap_tossim.engine.record import WRITINGS
 from wsap_tossim.engine.roles import ROLES
 from wsap_tossim.history import choices_in, rows_of_choices
 from wsap_tossim.knowledge import Knowledge, as_seen
@@ -132,6 +134,13 @@ class Town(RoundGame):
         player = self.number(seat)
         self.knowledge(player)
         return use(self.options, self.game, self._places[player], action)
+
+    @override
+    def vary_secret(self, seat: str, rng: Random) -> bool:
+        """Rewrite the papers of a living player, which nobody else may read."""
+        player, text = self.number(seat), f"I trust nobody but {rng.choice(self.names)}."
+        written = [self.game.write(player, what, text) == "" for what in WRITINGS]
+        return any(written)
 
     # --- for the seats -------------------------------------------------------------------------
 
