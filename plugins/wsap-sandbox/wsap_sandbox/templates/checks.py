@@ -160,7 +160,8 @@ def _aims(shape: TemplateShape, one: CharacterShape) -> Iterator[str]:
             ("object", aim.object, things),
         ):
             if value and value not in known:
-                yield f"characters {one.id!r}: {key} = {value!r} in aim {number} does not exist; there are {_list(known)}."
+                where = f"characters {one.id!r}: {key} = {value!r} in aim {number}"
+                yield f"{where} does not exist; there are {_list(known)}."
 
 
 def _list(names: Iterable[str]) -> str:

@@ -153,13 +153,9 @@ def _told(error: Any, text: str, file: str) -> str:
         near = difflib.get_close_matches(key, keys, n=1)
         hint = f"did you mean {near[0]!r}?" if near else f"it takes {', '.join(keys)}."
         return f"{file}: {where}has no key {key!r}; {hint}"
-    said = (
-        str(error["msg"])
-        .removeprefix("Input should be ")
-        .replace("a valid integer", "a whole number")
-        .replace("valid ", "")
-    )
-    return f"{file}: {where}{key!r} must be {said.replace('valid ', '')}."
+    said = str(error["msg"]).removeprefix("Input should be ").removeprefix("a valid ").split(", unable")[0]
+    said = {"string": "text in quotes", "integer": "a whole number", "boolean": "true or false"}.get(said, said)
+    return f"{file}: {where}{key!r} must be {said}."
 
 
 def _where(path: tuple[int | str, ...], data: Any) -> tuple[str, list[str]]:

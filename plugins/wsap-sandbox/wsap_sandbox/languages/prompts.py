@@ -1,0 +1,243 @@
+"""Prompts of the four phases, laid out the same in every language; a language supplies the words."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from wsap_core.protocol.values import JsonValue
+from wsap_llm.quoting import Quoter
+from wsap_sandbox.model import DEGRADATIONS, InfluenceKind, WorldObject
+from wsap_sandbox.tick.facts import Actor, Facts, IntentFacts, MemoryFacts, PlaceFacts, SceneFacts, StoryFacts
+from wsap_sandbox.tick.language import Prompt
+
+_FULL = {"long": 1200, "text": 400, "memory": 400, "cells": 10}
+_COMPACT = {"long": 200, "text": 90, "memory": 110, "cells": 2}
+"""Most characters of a long text, a short one, one memory; and how many memories. A compact prompt in English has less
+than 900 tokens in a scene of three characters."""
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """What one language says. Placeholders in braces are filled in."""
+
+    code: str
+    letters: str
+    data: str
+    """How to take what is between the delimiters `{open}` and `{close}`."""
+    full: dict[str, str]
+    """The system message of each phase; `{name}` is the character's."""
+    brief: dict[str, str]
+    """The system message of each phase for small models."""
+    labels: dict[str, str]
+    """Headings of facts."""
+    reply: str
+    """What to reply with; `{shape}` is the shape in JSON."""
+    again: str
+    """That the last reply could not be used; `{why}`."""
+    problems: dict[str, str]
+    """Each of `DEGRADATIONS` as a sentence to a model."""
+    fallbacks: dict[str, str]
+    influences: dict[InfluenceKind, tuple[str, str]]
+    """Of each kind: about a character, or about a place."""
+
+
+@dataclass(frozen=True, slots=True)
+class Spoken:
+    """A language of worlds, as `wsap_sandbox.tick.language.Language` says."""
+
+    words: Words
+    compact: bool = False
+    """Short prompts, for models with small contexts."""
+
+    @property
+    def code(self) -> str:
+        """Its code."""
+        return self.words.code
+
+    @property
+    def letters(self) -> str:
+        """The range of its letters."""
+        return self.words.letters
+
+    def intent(self, facts: IntentFacts) -> Prompt:
+        """Ask a character what it means to do now."""
+        say = _Lines(self, facts)
+        say.line("world", facts.premise, "long")
+        say.line("me", f"{facts.me.name}. {facts.me.appearance} {facts.description}", "long")
+        say.line("secret", facts.secret)
+        say.many("triggers", facts.triggers)
+        say.line("state", facts.internal_state)
+        say.line("goal", facts.external_intent)
+        say.things("have", facts.inventory)
+        say.place(facts.place)
+        say.many("present", [say.person(one.name, one.came_from, one.appearance) for one in facts.present])
+        say.line("summary", facts.summary, "long")
+        say.many("memory", [cell.text for cell in facts.cells[: say.limits["cells"]]], "memory")
+        say.many("whispers", facts.whispers)
+        return say.prompt("intent", facts.me.name, {"intention": "..."})
+
+    def scene(self, facts: SceneFacts) -> Prompt:
+        """Ask the game master how a scene comes out."""
+        say = _Lines(self, facts)
+        say.line("world", facts.premise, "long")
+        say.place(facts.place, ids=True)
+        say.many("past", facts.past)
+        say.many("influences", facts.influences)
+        for actor in facts.actors:
+            self._actor(say, actor)
+        if not facts.actors:
+            say.line("empty", self.words.labels["nobody"])
+        shape: dict[str, JsonValue] = {
+            "order": 1,
+            "event": "...",
+            "outcome": "success|partial|failure",
+            "triggers": [1] if not self.compact else [],
+            "unnoticed_by": [],
+            "to": "stay",
+            **dict.fromkeys(("state", "goal", "tried", "came_of_it", "interpretation"), "..."),
+        }
+        whole: dict[str, JsonValue] = {
+            "characters": {actor.person.id: shape if at == 0 else "..." for at, actor in enumerate(facts.actors)},
+            "objects": [{"id": "...", "holder": "here", "condition": "..."}],
+            "happenings": ["..."],
+            "place": {"moment": "...", "description": "", "cause": "none"},
+        }
+        return say.prompt("scene", "", whole)
+
+    def _actor(self, say: _Lines, actor: Actor) -> None:
+        one = actor.person
+        say.line("character", f"{one.id} = {say.person(one.name, one.came_from, one.appearance)}")
+        say.line("nature", actor.description)
+        say.many("triggers", [f"{number}. {text}" for number, text in enumerate(actor.triggers, 1)])
+        say.line("state", actor.internal_state)
+        say.line("goal", actor.external_intent)
+        say.things("has", actor.inventory, ids=True)
+        say.line("intention", actor.intention)
+
+    def story(self, facts: StoryFacts) -> Prompt:
+        """Ask the narrator to tell a scene."""
+        say = _Lines(self, facts)
+        say.line("world", facts.premise, "long")
+        say.place(facts.place)
+        say.many("present", [say.person(one.name, one.came_from, one.appearance) for one in facts.people])
+        outcomes = self.words.labels
+        say.many("events", [f"{event.text} ({outcomes[event.outcome]})" for event in facts.events])
+        return say.prompt("story", "", {"story": "..."})
+
+    def memory(self, facts: MemoryFacts) -> Prompt:
+        """Ask a character to sum up what it remembers."""
+        say = _Lines(self, facts)
+        say.line("me", f"{facts.me.name}. {facts.description}")
+        say.line("summary", facts.summary, "long")
+        say.many("memory", [cell.text for cell in facts.cells], "memory")
+        return say.prompt("memory", facts.me.name, {"summary": "..."})
+
+    def again(self, problem: str) -> str:
+        """Say that the last reply could not be used, and why: a kind or a sentence of `DEGRADATIONS`."""
+        kind = next((kind for kind, sentence in DEGRADATIONS.items() if problem in (kind, sentence)), "")
+        return self.words.again.format(why=self.words.problems.get(kind, problem))
+
+    def hesitates(self) -> str:
+        """Say an intention for somebody who has none."""
+        return self.words.fallbacks["hesitates"]
+
+    def tried(self, intention: str) -> str:
+        """Say what I tried."""
+        return self.words.fallbacks["tried"].format(what=intention)
+
+    def nothing_came(self) -> str:
+        """Say that nothing came of it."""
+        return self.words.fallbacks["nothing_came"]
+
+    def could_not_leave(self) -> str:
+        """Say that I tried to leave and could not."""
+        return self.words.fallbacks["could_not_leave"]
+
+    def could_not_take(self) -> str:
+        """Say that I reached for something and did not get it."""
+        return self.words.fallbacks["could_not_take"]
+
+    def puzzled(self) -> str:
+        """Say that I don't know what to make of it."""
+        return self.words.fallbacks["puzzled"]
+
+    def does_nothing(self, name: str) -> str:
+        """Say that somebody tried something and nothing came of it."""
+        return self.words.fallbacks["does_nothing"].format(who=name)
+
+    def goes(self, name: str, place: str) -> str:
+        """Say that somebody goes to another place."""
+        return self.words.fallbacks["goes"].format(who=name, place=place)
+
+    def changes(self, place: str) -> str:
+        """Say that a place is no longer as it was."""
+        return self.words.fallbacks["changes"].format(place=place)
+
+    def quiet(self, place: str) -> str:
+        """Tell a scene in which nothing remarkable happened."""
+        return self.words.fallbacks["quiet"].format(place=place)
+
+    def influenced(self, kind: InfluenceKind, who: str, what: str, where: str) -> str:
+        """Say what somebody outside did, for the ledger."""
+        about_character, about_place = self.words.influences[kind]
+        return (about_character if who else about_place).format(who=who, what=what.rstrip("."), where=where)
+
+
+class _Lines:
+    """The facts of one prompt, line by line."""
+
+    def __init__(self, language: Spoken, facts: Facts) -> None:
+        self._language = language
+        self._facts = facts
+        self.limits = _COMPACT if language.compact else _FULL
+        self._lines: list[str] = []
+
+    def line(self, label: str, text: str, limit: str = "text") -> None:
+        if text.strip():
+            self._lines.append(f"{self._language.words.labels[label]}: {_cut(text.strip(), self.limits[limit])}")
+
+    def many(self, label: str, texts: Sequence[str], limit: str = "text") -> None:
+        if texts:
+            self._lines.append(f"{self._language.words.labels[label]}:")
+            self._lines.extend(f"- {_cut(text, self.limits[limit])}" for text in texts)
+
+    def things(self, label: str, things: Iterable[WorldObject], *, ids: bool = False) -> None:
+        self.many(label, [self._thing(thing, ids) for thing in things])
+
+    def place(self, place: PlaceFacts, *, ids: bool = False) -> None:
+        self.line("place", f"{place.name}. {place.description}", "long")
+        self.line("moment", place.moment)
+        exits = [f"{way.id} = {way.name}" if ids else way.name for way in place.exits]
+        self.line("exits", ", ".join(exits), "long")
+        self.things("objects", place.objects, ids=ids)
+
+    def person(self, name: str, came_from: str, appearance: str) -> str:
+        came = f" ({self._language.words.labels['came'].format(place=came_from)})" if came_from else ""
+        return f"{name}{came}: {appearance}"
+
+    def prompt(self, phase: str, name: str, shape: dict[str, JsonValue]) -> Prompt:
+        import json  # deferred for weight
+
+        words = self._language.words
+        # Nobody can know the delimiters while they write: they depend on all that is between them.
+        digest = hashlib.sha256(repr((self._facts, self._lines)).encode("utf-8", "replace")).hexdigest()
+        quoter = Quoter(digest[:10])
+        data = quoter.quote("\n".join(self._lines), lines=True, limit=60_000)
+        told = words.data.format(open=f"<data-{quoter.nonce}>", close=quoter.closing)
+        reply = words.reply.format(shape=json.dumps(shape, ensure_ascii=False))
+        system = words.brief[phase] if self._language.compact else words.full[phase]
+        return Prompt(system.format(name=name), f"{told}
+{data}
+{reply}")
+
+    def _thing(self, thing: WorldObject, ids: bool) -> str:
+        head = f"{thing.id} = {thing.name}" if ids else thing.name
+        description = "" if self._language.compact else thing.description.rstrip(".")
+        tail = "; ".join(part for part in (description, thing.condition) if part)
+        return f"{head}: {tail}" if tail else head
+
+
+def _cut(text: str, limit: int) -> str:
+    return text if len(text) <= limit else f"{text[: limit - 3].rsplit(' ', 1)[0]}..."
