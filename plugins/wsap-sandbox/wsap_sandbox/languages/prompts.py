@@ -228,9 +228,7 @@ class _Lines:
         told = words.data.format(open=f"<data-{quoter.nonce}>", close=quoter.closing)
         reply = words.reply.format(shape=json.dumps(shape, ensure_ascii=False))
         system = words.brief[phase] if self._language.compact else words.full[phase]
-        return Prompt(system.format(name=name), f"{told}
-{data}
-{reply}")
+        return Prompt(system.format(name=name), f"{told}\n{data}\n{reply}")
 
     def _thing(self, thing: WorldObject, ids: bool) -> str:
         head = f"{thing.id} = {thing.name}" if ids else thing.name
