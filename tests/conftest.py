@@ -99,6 +99,9 @@ def every_message() -> dict[str, st.SearchStrategy[Any]]:
     chat = b(m.ChatBlock, some(line), TEXTS)
     table = b(m.TableBlock, some(TEXTS), some(st.lists(TEXTS, max_size=2).map(tuple)), TEXTS)
     text = b(m.TextBlock, TEXTS, TEXTS)
+    happened = b(m.TimelineEntry, TEXTS, maybe(WHOLES), TEXTS, TEXTS, some(TEXTS), some(TEXTS))
+    timeline = b(m.TimelineBlock, some(happened), TEXTS)
+    selection = b(m.Selection, TEXTS, TEXTS, some(TEXTS), WHOLES, TEXTS)
     bonus = b(m.Bonus, TEXTS, TEXTS, REALS)
     item = b(m.PortableItem, TEXTS, TEXTS, TEXTS, WHOLES, OBJECTS, TEXTS, words)
     levels = st.dictionaries(TEXTS, REALS, max_size=3)
@@ -122,10 +125,12 @@ def every_message() -> dict[str, st.SearchStrategy[Any]]:
         "Location": location, "Memory": b(m.Memory, some(TEXTS), some(TEXTS), some(entry)),
         "Observation": observation, "ParamDef": parameter, "PlaceGraphBlock": places, "Possible": possible,
         "RespawnOption": option,
-        "TableBlock": table, "Terrain": terrain, "TextBlock": text,
+        "Selection": selection,
+        "TableBlock": table, "Terrain": terrain, "TextBlock": text, "TimelineBlock": timeline,
+        "TimelineEntry": happened,
         "Tick": b(m.Tick, WHOLES, OBJECTS, TEXTS, st.booleans()),
         "Tool": b(m.Tool, TEXTS, TEXTS, some(parameter)),
-        "View": b(m.View, some(image | grid | places | chat | table | text), TEXTS),
+        "View": b(m.View, some(image | grid | places | chat | table | text | timeline), TEXTS, some(selection)),
     }  # fmt: skip
     assert found.keys() == MESSAGES.keys()
     return found

@@ -87,14 +87,14 @@ def test_the_kernel_reads_a_damaged_message_exactly_when_the_schema_allows_it(
 
 
 @pytest.mark.parametrize(
-    "block", ["ChatBlock", "GridMapBlock", "ImageBlock", "PlaceGraphBlock", "TableBlock", "TextBlock"]
+    "block", ["ChatBlock", "GridMapBlock", "ImageBlock", "PlaceGraphBlock", "TableBlock", "TextBlock", "TimelineBlock"]
 )
 def test_a_block_of_a_view_says_its_kind(block: str, validators: Mapping[str, Any]) -> None:
     body = {"text": "", "base64": ""}
     assert not validators[block].is_valid(body)
     kinds = [
         k
-        for k in ("chat", "grid", "image", "places", "table", "text")
+        for k in ("chat", "grid", "image", "places", "table", "text", "timeline")
         if validators[block].is_valid({**body, "kind": k})
     ]
     assert len(kinds) == 1

@@ -33,9 +33,12 @@ from wsap_core.protocol import ParamDef as ParamDef
 from wsap_core.protocol import PlaceGraphBlock as PlaceGraphBlock
 from wsap_core.protocol import Possible as Possible
 from wsap_core.protocol import RespawnOption as RespawnOption
+from wsap_core.protocol import Selection as Selection
 from wsap_core.protocol import TableBlock as TableBlock
 from wsap_core.protocol import Terrain as Terrain
 from wsap_core.protocol import TextBlock as TextBlock
+from wsap_core.protocol import TimelineBlock as TimelineBlock
+from wsap_core.protocol import TimelineEntry as TimelineEntry
 from wsap_core.protocol import Tool as Tool
 from wsap_core.protocol import View as View
 from wsap_core.protocol.text import system_message as system_message

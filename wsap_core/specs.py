@@ -131,6 +131,10 @@ class AdapterSpec:
     look_back: str = ""
     """A command that shows more of a finished run than `wsap replay` does, with `{run}` for the run's name, such as
     "wsap mygame replay {run}". People are told it when a run is over; empty where there is none."""
+    run_views: Reference | None = None
+    """`(runs: RunReader, run: str, selection: Mapping[str, str]) -> View`: what people see of a recorded run, also of
+    one that is being played, with what they selected (name -> what is chosen; see `Selection`). A selection that does
+    not fit is ignored. None where a run is shown by the steps of its seats alone."""
     options: tuple[OptionDef, ...] = ()
     """What can be given with `--option NAME=VALUE`."""
     protocol_version: str = PROTOCOL_VERSION

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from wsap_core.protocol.base import freeze_mappings, freeze_sequences
+from wsap_core.protocol.base import Part, freeze_mappings, freeze_sequences
 
 
 @dataclass(frozen=True)
@@ -113,16 +113,72 @@ class TextBlock:
     kind: Literal["text"] = "text"
 
 
-Block = ImageBlock | GridMapBlock | PlaceGraphBlock | ChatBlock | TableBlock | TextBlock
+@dataclass(frozen=True)
+class TimelineEntry(Part):
+    """Something that happened."""
+
+    text: str
+    """A sentence, a paragraph or more."""
+    number: int | None = None
+    """The tick, round or step that it happened in, from 1; None where there is none."""
+    title: str = ""
+    place: str = ""
+    who: Sequence[str] = ()
+    """Whom it is about."""
+    details: Sequence[str] = ()
+    """What it rests on, a line each, such as the recorded event; viewers show it when asked."""
+
+    def __post_init__(self) -> None:
+        freeze_sequences(self, "who", "details")
+
+
+@dataclass(frozen=True)
+class TimelineBlock:
+    """What happened, oldest first."""
+
+    entries: Sequence[TimelineEntry] = ()
+    title: str = ""
+    kind: Literal["timeline"] = "timeline"
+
+    def __post_init__(self) -> None:
+        freeze_sequences(self, "entries")
+
+
+Block = ImageBlock | GridMapBlock | PlaceGraphBlock | ChatBlock | TableBlock | TextBlock | TimelineBlock
 """Any block; told apart on the wire by `kind`."""
 
 
 @dataclass(frozen=True)
+class Selection(Part):
+    """One thing that a viewer may select, and what is selected.
+
+    Three names have a meaning in blocks: a `tick` is the number of a timeline's entry, a `place` is a place of a graph
+    or an entry, a `character` is somebody in a place or an entry. Viewers let people select them there, too.
+    """
+
+    name: str
+    """What it is asked for by, such as `tick`."""
+    chosen: str = ""
+    """What is selected; empty for nothing in particular: the newest tick, all characters."""
+    choices: Sequence[str] = ()
+    """What may be selected, where it is one of a few."""
+    highest: int = 0
+    """Where a number may be selected: from 1 to this."""
+    title: str = ""
+    """Its name for people; the name when empty."""
+
+    def __post_init__(self) -> None:
+        freeze_sequences(self, "choices")
+
+
+@dataclass(frozen=True)
 class View:
-    """What a viewer shows of a world (or of one seat) now."""
+    """What a viewer shows of a world (or of one seat) now, or of a recorded run."""
 
     blocks: Sequence[Block] = ()
     title: str = ""
+    selections: Sequence[Selection] = ()
+    """What may be selected, so that another view is shown; only views of a run have some."""
 
     def __post_init__(self) -> None:
-        freeze_sequences(self, "blocks")
+        freeze_sequences(self, "blocks", "selections")

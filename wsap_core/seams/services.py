@@ -118,6 +118,19 @@ class RunReader(Protocol):
     def events(self, run: str) -> Iterator[Mapping[str, Any]]:
         """Give the events of a run, oldest first."""
 
+    def ticks(self, run: str) -> int:
+        """Return the number of a run's newest tick, once what was rewound is left out; 0 before the first."""
+
+    def history(self, run: str, *kinds: str, first: int = 1, last: int | None = None) -> Iterator[Mapping[str, Any]]:
+        """Give the events of these kinds that belong to ticks, as they now stand: without what was rewound.
+
+        Args:
+            run: the run.
+            kinds: kinds of events, such as `tick` and `story`.
+            first: the first tick whose events are given.
+            last: the last one; None for the newest.
+        """
+
     def runs(self) -> Sequence[str]:
         """Return the ids of all runs, newest first."""
 

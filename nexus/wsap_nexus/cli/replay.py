@@ -15,7 +15,7 @@ import click
 from wsap_core.cli.grouped import GroupedCommand, refuse_given
 from wsap_core.cli.params import STEPS, WholeNumber
 from wsap_core.untrusted import single_line, strip_control
-from wsap_nexus.cli.common import both_terminals, database_option, is_dumb, json_option, output_console, plural
+from wsap_nexus.cli.common import both_terminals, database_option, is_dumb, json_option, output_console, pairs, plural
 from wsap_nexus.cli.runs import open_for_reading
 
 if TYPE_CHECKING:
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
         "wsap replay last",
         "wsap replay last --from 100 --to 120 --full",
         "wsap replay last --calls --json",
+        "wsap replay village --select character=Anna",
     ),
 )
 @click.argument("run")
@@ -40,6 +41,14 @@ if TYPE_CHECKING:
 @click.option("--full", is_flag=True, help="Print the observation after each step, too.")
 @click.option("--calls", is_flag=True, help="Print the model calls: prompts and replies; --from and --to count calls.")
 @click.option("--verify", is_flag=True, help="Only check the recorded steps against the trajectory hash.")
+@click.option(
+    "--select",
+    "selected",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="What the game shows of its run: a tick, a character, a place. May be repeated.",
+)
+@click.option("--steps", is_flag=True, help="Show the steps of the seats, even if the game shows its runs itself.")
 @click.option("--plain", is_flag=True, help="Print lines even at a terminal.")
 @json_option
 @database_option
@@ -52,6 +61,8 @@ def replay(
     full: bool,
     calls: bool,
     verify: bool,
+    selected: tuple[str, ...],
+    steps: bool,
     plain: bool,
     as_json: bool,
     database: str | None,
@@ -60,15 +71,18 @@ def replay(
 
     At a terminal, step through it with the arrow keys; ? shows all keys. In a pipe, one line is
     printed for each step: number, action, result, reward, achievements.
+
+    Where the game has views of its runs, such as the story of a world that lives by itself, these are shown instead.
     """
     from wsap_core.host import PluginHost
 
+    selection = pairs("--select", selected, example="NAME=VALUE")
     if verify:
-        refuse_given("with --verify", "first", "last", "every", "full", "calls", "plain")
+        refuse_given("with --verify", "first", "last", "every", "full", "calls", "plain", "selected", "steps")
     if calls:
-        refuse_given("with --calls", "every", "full", "plain")
+        refuse_given("with --calls", "every", "full", "plain", "selected", "steps")
     if as_json:
-        refuse_given("with --json", "full", "plain")
+        refuse_given("with --json", "full", "plain", "selected")
     with opened_run(database, run) as (repository, record):
         if verify:
             _verify(repository, record, as_json=as_json)
@@ -78,6 +92,11 @@ def replay(
 
             print_calls(repository, record.id, first or 1, last, as_json=as_json)
             return
+        start = {"tick": str(first)} if first else {}
+        by_steps = steps or as_json or full or every > 1 or last is not None
+        if not by_steps and _show_view(repository, record, start | selection, plain=plain):
+            return
+        refuse_given("where a run is shown by its steps", "selected")
         from wsap_nexus.terminal.recorded import Recording
 
         recording = Recording(repository, record, PluginHost.discovered(), tell=partial(click.echo, err=True))
@@ -94,6 +113,26 @@ def replay(
                 _print_taken(recording)
         else:
             _browse(recording, first or 0)
+
+
+def _show_view(repository: Repository, record: RunRecord, selection: dict[str, str], *, plain: bool) -> bool:
+    """Show what the game of a run has to show of it; return False where it has no views."""
+    import asyncio
+
+    from wsap_core.host import PluginHost
+    from wsap_nexus.runs.views import spec_with_views, view_of_run
+    from wsap_nexus.store.export import RecordedRuns
+    from wsap_nexus.terminal.look import Viewer, draw_view, look
+
+    spec = spec_with_views(record, PluginHost.discovered())
+    if spec is None:
+        return False
+    view = partial(view_of_run, spec, RecordedRuns(repository), record.id)
+    if plain or not _can_browse():
+        output_console().print(draw_view(view(selection), details=True))
+    else:
+        asyncio.run(look(Viewer(view, selection), output_console()))
+    return True
 
 
 @contextlib.contextmanager

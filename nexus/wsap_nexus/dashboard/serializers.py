@@ -10,7 +10,7 @@ from typing import Any
 
 from fastapi import Request, Response
 
-from wsap_core.protocol import GridMapBlock, ImageBlock, Observation, View
+from wsap_core.protocol import GridMapBlock, ImageBlock, Observation, Selection, View
 from wsap_core.protocol.wire import dumps, encode
 from wsap_core.untrusted import single_line
 from wsap_nexus.dashboard.guard import HEADERS
@@ -23,6 +23,7 @@ LONGEST = 20_000
 """Most characters of a text."""
 
 _MOST_ROWS = 400
+_MOST_DETAILS = 40
 _PNG = b"\x89PNG\r\n\x1a\n"
 _MOST_PICTURE = 4 << 20
 
@@ -144,7 +145,14 @@ def view_json(view: View | None) -> dict[str, Any] | None:
     if view is None or not view.blocks:
         return None
     shown = [_block(block) for block in list(view.blocks)[:20]]
-    return {"title": shortened(view.title, 200), "blocks": shown}
+    selections = [_selection(selection) for selection in list(view.selections)[:10]]
+    return {"title": shortened(view.title, 200), "blocks": shown, "selections": selections}
+
+
+def _selection(selection: Selection) -> dict[str, Any]:
+    bounded = replace(selection, choices=[shortened(choice, 200) for choice in list(selection.choices)[:_MOST_ROWS]])
+    found: dict[str, Any] = encode(bounded)
+    return found
 
 
 def _block(block: Any) -> dict[str, Any]:
@@ -161,11 +169,14 @@ def _block(block: Any) -> dict[str, Any]:
     if isinstance(block, GridMapBlock):
         block = replace(block, rows=[row[:400] for row in list(block.rows)[:_MOST_ROWS]])
     found: dict[str, Any] = encode(block)
-    for key in ("rows", "lines"):
+    for key in ("rows", "lines", "entries"):
         if isinstance(found.get(key), list):
-            # Of a conversation the end matters, of a table the beginning.
+            # Of a table the beginning matters, of a conversation and a timeline the end.
             rows = found[key]
-            found[key] = rows[-_MOST_ROWS:] if key == "lines" else rows[:_MOST_ROWS]
+            found[key] = rows[:_MOST_ROWS] if key == "rows" else rows[-_MOST_ROWS:]
+    for entry in found.get("entries", ()):
+        entry["text"] = shortened(entry["text"])
+        entry["details"] = [shortened(line) for line in entry["details"][:_MOST_DETAILS]]
     if "text" in found:
         found["text"] = shortened(found["text"])
     return found

@@ -1,7 +1,9 @@
-"""Routes of runs, past and present: the list, and their steps."""
+"""Routes of runs, past and present: the list, their steps, and what their games show of them."""
 
 from __future__ import annotations
 
+import asyncio
+import hashlib
 from collections.abc import Iterable
 from typing import Annotated, Any
 
@@ -10,15 +12,17 @@ from sqlalchemy import select
 
 from wsap_core.errors import WsapError
 from wsap_core.factories import load
-from wsap_core.protocol.wire import Codec
+from wsap_core.protocol.wire import Codec, dumps
 from wsap_core.references import load_adapter_spec
 from wsap_nexus.dashboard.guard import Private, spectator
-from wsap_nexus.dashboard.serializers import json_response
+from wsap_nexus.dashboard.serializers import json_response, view_json
 from wsap_nexus.dashboard.steps import StepIndexes
 from wsap_nexus.http.callers import Admin
 from wsap_nexus.hub.nexus import Nexus
 from wsap_nexus.hub.place import GAME, NEXUS_SPEC
 from wsap_nexus.hub.served import Hub
+from wsap_nexus.runs.views import spec_with_views, view_of_run
+from wsap_nexus.store.export import RecordedRuns
 from wsap_nexus.store.records import EventRecord, RunRecord, RunStatus
 from wsap_nexus.store.tables import METADATA
 from wsap_nexus.terminal.recorded import note_of_event
@@ -82,6 +86,7 @@ async def run(nexus: Hub, request: Request, run_id: str, private: Private) -> Re
             "playing": nexus.playing(record.id) is not None,
             "players": who.get(record.id, []),
             "steps": index.count,
+            "views": spec_with_views(record, nexus.host) is not None,
             "remark": remark,
         }
     )
@@ -117,6 +122,23 @@ async def steps(
     events = nexus.store.repository.read_events(record.id, from_seq=found[0], to_seq=found[-1] + 1, kinds=("step",))
     first = await indexes.position_of(record.id, found[0])
     return json_response({"steps": [step_in_short(e) for e in events], "first": first, "total": index.count})
+
+
+@router.get("/runs/{run_id}/view")
+async def view(nexus: Hub, request: Request, run_id: str, by: Admin) -> Response:
+    """What the game shows of a run; the query's parameters are the selection, name by name."""
+    record = nexus.store.repository.get_run(run_id)
+    spec = spec_with_views(record, nexus.host)
+    if spec is None:
+        return json_response({"view": None, "remark": "This game shows its runs by their steps alone."})
+    selection = {key: value[:200] for key, value in list(request.query_params.items())[:10]}
+    runs = RecordedRuns(nexus.store.repository)
+    try:
+        found = view_json(await asyncio.to_thread(view_of_run, spec, runs, record.id, selection))
+    except WsapError as error:  # the game's own code failed
+        return json_response({"view": None, "remark": str(error)})
+    etag = hashlib.sha256(dumps(found).encode()).hexdigest()[:24]
+    return json_response({"view": found, "remark": "" if found else "Nothing has happened yet."}, request, etag=etag)
 
 
 # --- parts ------------------------------------------------------------------------------------------

@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from wsap_core.protocol import wire
+from wsap_nexus.store.history import newest_tick, read_history
 from wsap_nexus.store.records import EventRecord, RunRecord
 from wsap_nexus.store.repository import Repository
 
@@ -51,6 +52,23 @@ class RecordedRuns:
             UnknownNameError: there is no such run.
         """
         for event in self._repository.read_events(self._repository.get_run(run).id):
+            yield event_data(event)
+
+    def ticks(self, run: str) -> int:
+        """Return the number of a run's newest tick, once what was rewound is left out; 0 before the first.
+
+        Raises:
+            UnknownNameError: there is no such run.
+        """
+        return newest_tick(self._repository, self._repository.get_run(run).id)
+
+    def history(self, run: str, *kinds: str, first: int = 1, last: int | None = None) -> Iterator[Mapping[str, Any]]:
+        """Yield the events of ticks as they now stand; see `wsap_core.seams.services.RunReader`.
+
+        Raises:
+            UnknownNameError: there is no such run.
+        """
+        for event in read_history(self._repository, self._repository.get_run(run).id, kinds, first, last):
             yield event_data(event)
 
     def runs(self) -> Sequence[str]:

@@ -13,20 +13,31 @@ from wsap_core.protocol import (
     PlaceGraphBlock,
     TableBlock,
     TextBlock,
+    TimelineBlock,
     View,
 )
 from wsap_core.protocol.views import Block
 from wsap_core.untrusted import single_line, strip_control
 from wsap_nexus.terminal.gridmap import GridMap
 from wsap_nexus.terminal.picture import Picture
-from wsap_nexus.terminal.sheets import MOST_ROWS, Sheet, Talk
+from wsap_nexus.terminal.sheets import MOST_ROWS, Indented, Sheet, Talk
 
 LONGEST_TEXT = 20_000
 """Characters of a text block that are shown at most."""
 
 
-def draw_block(block: Block, *, facing: str = "", light: float = 1.0, plain: bool = False) -> RenderableType:
-    """Return a block as something rich can draw; text in it is shown, never interpreted."""
+def draw_block(
+    block: Block, *, facing: str = "", light: float = 1.0, plain: bool = False, details: bool = False
+) -> RenderableType:
+    """Return a block as something rich can draw; text in it is shown, never interpreted.
+
+    Args:
+        block: what to draw.
+        facing: where whoever is on the map looks.
+        light: of the map, from 0 to 1.
+        plain: without colours.
+        details: with what a timeline's entries rest on.
+    """
     if isinstance(block, GridMapBlock):
         return GridMap(block, facing=facing, light=light, plain=plain)
     if isinstance(block, ImageBlock):
@@ -37,6 +48,8 @@ def draw_block(block: Block, *, facing: str = "", light: float = 1.0, plain: boo
         return Talk(block)
     if isinstance(block, PlaceGraphBlock):
         return _places(block)
+    if isinstance(block, TimelineBlock):
+        return _timeline(block, details=details)
     return Text(strip_control(block.text)[:LONGEST_TEXT])
 
 
@@ -85,3 +98,18 @@ def _places(block: PlaceGraphBlock) -> RenderableType:
             text.append("  " + ", ".join(people), "cyan")
         lines.append(text)
     return Group(*lines)
+
+
+def _timeline(block: TimelineBlock, *, details: bool) -> RenderableType:
+    parts: list[RenderableType] = []
+    for entry in block.entries[-MOST_ROWS:]:
+        head = Text("" if entry.number is None else f"{entry.number}  ", "bold yellow")
+        for words, style in ((entry.title, "bold"), (entry.place, "bold"), (", ".join(entry.who), "cyan")):
+            if words:
+                head.append(" · " if head.plain.strip() and not head.plain.endswith("  ") else "", "dim")
+                head.append(single_line(words), style)
+        if head.plain:
+            parts.append(head)
+        parts.append(Indented(Text(strip_control(entry.text)[:LONGEST_TEXT]), 2))
+        parts += [Indented(Text(f"· {single_line(line)}", "dim"), 4) for line in entry.details if details]
+    return Group(*parts) if parts else Text("Nothing has happened yet.", "dim")

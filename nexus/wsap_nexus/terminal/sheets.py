@@ -12,7 +12,7 @@ from rich.text import Text
 from wsap_core.protocol import ChatBlock, TableBlock
 from wsap_core.untrusted import single_line
 
-__all__ = ["Sheet", "Talk"]
+__all__ = ["Indented", "Sheet", "Talk"]
 
 MOST_ROWS = 200
 NARROWEST = 14
@@ -88,3 +88,15 @@ class Talk:
             text.append(": ", "dim").append(said, "default")
             for number, line in enumerate(text.wrap(console, max(1, options.max_width - 2))):
                 yield Text("  ").append_text(line) if number else line
+
+
+class Indented:
+    """A text moved in by some cells, without blanks at the ends of its lines."""
+
+    def __init__(self, text: Text, cells: int) -> None:
+        self._text, self._cells = text, cells
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        for line in self._text.wrap(console, max(1, options.max_width - self._cells)):
+            line.rstrip()
+            yield Text(" " * self._cells).append_text(line)

@@ -1,4 +1,5 @@
-// What games draw: pictures, maps, tables, talk, text and places. All of it comes from games, and is shown as text.
+// What games draw: pictures, maps, tables, talk, text, places and timelines. All of it comes from games, and is shown
+// as text.
 
 import { el, fill, table } from './dom.js';
 
@@ -45,14 +46,33 @@ function chat(block) {
     el('li', {}, el('b', {}, line.speaker), line.channel ? el('small', {}, ` ${line.channel}`) : '', ' ', line.text)));
 }
 
-function places(block) {
+// A word that can be selected, where the view says so: `pick` is a map from a selection's name to what selects it.
+function word(pick, name, value, shown = value) {
+  const choose = pick?.[name];
+  if (!choose || !choose.has(value)) return shown;
+  return el('button.link', { type: 'button', 'aria-pressed': String(choose.chosen === String(value)), onclick: () => choose(value) }, shown);
+}
+
+const listed = (values, f) => values.map((value, i) => [i ? ', ' : '', f(value)]);
+
+function places(block, pick) {
   const exits = new Map();
   for (const [from, target] of block.exits || []) exits.set(from, [...(exits.get(from) || []), target]);
   return el('ul.places', {}, (block.places || []).map((place) =>
     el('li', { class: place === block.here ? 'here' : '' },
-      el('b', {}, place), place === block.here ? ' (here)' : '',
+      el('b', {}, word(pick, 'place', place)), place === block.here ? ' (here)' : '',
       exits.get(place)?.length ? el('small', {}, ` → ${exits.get(place).join(', ')}`) : '',
-      block.occupants?.[place]?.length ? el('div', {}, block.occupants[place].join(', ')) : null)));
+      block.occupants?.[place]?.length ? el('div', {}, listed(block.occupants[place], (who) => word(pick, 'character', who))) : null)));
+}
+
+function timeline(block, pick) {
+  if (!block.entries.length) return el('p.empty', {}, 'Nothing has happened yet.');
+  return el('ol.timeline', { tabindex: 0, 'aria-label': block.title || 'Timeline' }, block.entries.map((entry) => el('li', {},
+    el('p.head', {}, entry.number === null ? '' : el('span.n', {}, word(pick, 'tick', entry.number)),
+      entry.title ? el('b', {}, entry.title) : '', entry.place ? el('b', {}, word(pick, 'place', entry.place)) : '',
+      entry.who.length ? el('span', {}, listed(entry.who, (who) => word(pick, 'character', who))) : ''),
+    el('p.prose', {}, entry.text),
+    entry.details.length ? el('details', {}, el('summary', {}, 'What this rests on'), el('ul', {}, entry.details.map((line) => el('li', {}, line)))) : null)));
 }
 
 function rows(block) {
@@ -60,19 +80,19 @@ function rows(block) {
 }
 
 const KINDS = {
-  image, grid, chat, places, table: rows,
+  image, grid, chat, places, timeline, table: rows,
   text: (block) => el('pre.text', {}, block.text),
 };
 
-export function drawBlock(block) {
+export function drawBlock(block, pick) {
   const draw = KINDS[block.kind];
   const title = block.title ? el('h3', {}, block.title) : null;
   return el('div.block', { class: `block-${draw ? block.kind : 'other'}` }, title,
-    draw ? draw(block) : el('p.empty', {}, `A kind of view that this page does not know: ${block.kind}`));
+    draw ? draw(block, pick) : el('p.empty', {}, `A kind of view that this page does not know: ${block.kind}`));
 }
 
 // Draws a view into a node; a picture that only changed is exchanged in place, so that nothing flickers.
-export function drawView(node, view, remark) {
+export function drawView(node, view, remark, pick) {
   if (!view) {
     node.dataset.key = '';
     fill(node, remark ? el('p.empty', {}, remark) : null);
@@ -88,24 +108,26 @@ export function drawView(node, view, remark) {
         if (picture.src !== source) picture.src = source;
         if (picture.alt !== block.alt && block.alt) picture.alt = block.alt;
       } else {
-        exchange(old, block);
+        exchange(old, block, pick);
       }
     });
     return;
   }
   node.dataset.key = kinds;
-  fill(node, view.blocks.map(drawBlock));
-  for (const talk of node.querySelectorAll('.chat')) talk.scrollTop = talk.scrollHeight;
+  fill(node, view.blocks.map((block) => drawBlock(block, pick)));
+  for (const talk of node.querySelectorAll(LONG)) talk.scrollTop = talk.scrollHeight;
 }
 
-// Draws a block anew; who reads an older part of a conversation is left there.
-function exchange(old, block) {
-  const before = old.querySelector('.chat');
+const LONG = '.chat, .timeline';
+
+// Draws a block anew; who reads an older part of a conversation or a timeline is left there.
+function exchange(old, block, pick) {
+  const before = old.querySelector(LONG);
   const up = before && before.scrollHeight - before.scrollTop - before.clientHeight > 40 ? before.scrollTop : null;
   const within = before && before === document.activeElement;
-  const fresh = drawBlock(block);
+  const fresh = drawBlock(block, pick);
   old.replaceWith(fresh);
-  const talk = fresh.querySelector('.chat');
+  const talk = fresh.querySelector(LONG);
   if (!talk) return;
   talk.scrollTop = up === null ? talk.scrollHeight : up;
   if (within) talk.focus({ preventScroll: true });

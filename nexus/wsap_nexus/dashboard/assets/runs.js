@@ -4,6 +4,7 @@ import { get, token } from './api.js';
 import { drawObservation } from './blocks.js';
 import { add, el, empty, fill, link, say, table, to } from './dom.js';
 import { inspector } from './inspector.js';
+import { runLook } from './look.js';
 import { windowList } from './list.js';
 import { count, figure, plain, usage, when } from './format.js';
 
@@ -63,6 +64,13 @@ export async function runPage(context) {
   ];
   if (!token()) {
     add(root, [heading, empty('Its steps are shown with the token.')]);
+    return;
+  }
+
+  const view = found.views ? runLook(context, path, live || run.status === 'running') : null;
+  if (view && !total && !run.seats.length) {
+    add(root, [heading, view.node]);
+    await view.load();
     return;
   }
 
@@ -171,7 +179,9 @@ export async function runPage(context) {
         look.show(step);
         if (list.has(seq)) list.activate(seq, { quiet: true });
         else list.start(seq).then(() => list.activate(seq, { quiet: true }));
-        history.replaceState(null, '', `${to('run', id)}?step=${n + 1}`);
+        const asked = new URLSearchParams(location.hash.split('?')[1]);
+        asked.set('step', n + 1);
+        history.replaceState(null, '', `${to('run', id)}?${asked}`);
       }
     } finally { busy = false; }
   }
@@ -212,6 +222,7 @@ export async function runPage(context) {
     heading,
     found.remark ? el('p.problem', {}, found.remark) : null,
     run.look_back ? el('p.where', {}, 'Make a replay page: ', el('code', {}, run.look_back)) : null,
+    view?.node,
     el('section.panel.player', {},
       el('div.buttons', { role: 'group', 'aria-label': 'Playback' }, firstButton, backButton, play, onButton, lastButton, speed,
         el('label', { for: 'jump' }, 'Go to'), jump, follow, el('span.grow', {}), where),
@@ -226,7 +237,7 @@ export async function runPage(context) {
     look.none();
   }
   showWhere();
-  await list.start();
+  await Promise.all([view?.load(), list.start()]);
   if (total) go(Math.max(0, Number(query.get('step') || 1) - 1));
   context.on('pulse', (pulse) => {
     const mine = pulse.agents.find((s) => s.run === id);
