@@ -56,7 +56,7 @@ def test_a_worlds_calls_are_recorded_and_counted(database: str) -> None:
     teller = Teller()
     summary = recorded(village_plan(5), teller, database)
     assert len(teller.requests) == 5 * A_TICK
-    assert summary.world.calls == 5 * A_TICK
+    assert summary.world_usage.calls == 5 * A_TICK
     assert summary.to_json()["usage"]["calls"] == 5 * A_TICK
     assert summary.to_json()["world"]["usage"]["cost"] == 10.0
 
@@ -67,8 +67,9 @@ def test_a_replay_gives_each_its_own_reply_and_asks_nobody(database: str) -> Non
     nobody = Teller()
     again = replayed(nobody, database)
     assert again.trajectory_hash == summary.trajectory_hash
-    assert again.world == summary.world
-    assert not nobody.requests and not nobody.opened
+    assert again.world_usage == summary.world_usage
+    assert not nobody.requests
+    assert not nobody.opened
     assert replayed(nobody, database).trajectory_hash == summary.trajectory_hash  # of a replay, too
 
 
@@ -81,6 +82,7 @@ def test_a_resumed_run_asks_only_what_was_not_answered(database: str, saved: boo
     resumed = resume_run(database=database, host=village_host(teller, saved=saved))
     assert len(teller.requests) == 9 * A_TICK
     assert resumed.trajectory_hash == whole.trajectory_hash
+    assert resumed.world_usage == whole.world_usage
 
 
 def test_a_world_that_asks_something_else_is_told_apart_when_it_is_replayed(database: str) -> None:

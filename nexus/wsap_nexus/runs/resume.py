@@ -25,7 +25,7 @@ from wsap_nexus.runs.recorder import (
     read_step,
 )
 from wsap_nexus.runs.replay_order import position_of_event
-from wsap_nexus.runs.totals import TOTALS, Totals, read_totals
+from wsap_nexus.runs.totals import TOTALS, Totals, read_totals, read_world_usage
 from wsap_nexus.runs.world_calls import WORLD_CALLS
 from wsap_nexus.store.records import EventRecord
 from wsap_nexus.store.repository import Repository
@@ -74,6 +74,7 @@ def read_past(
     past.lessons = read_lessons(repository, run_id)
     past.memories = read_memories(repository, run_id)
     past.calls = read_call_events(repository, run_id, from_seq=0 if snapshot is None else snapshot.seq)
+    past.world_usage = read_world_usage(repository, run_id, totals)
     past.world_calls = read_world_calls(repository, run_id, snapshot=snapshot)
     if snapshot is not None:
         past.world, past.agents = read_snapshot(snapshot.body)

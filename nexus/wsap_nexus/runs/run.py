@@ -386,7 +386,7 @@ class Run:
             await self._departed(name)
 
     async def _after_step(self, step: StepTaken) -> None:
-        self._totals.update(self._tallies, self._past.seconds)
+        self._totals.update(self._tallies, self._past.seconds, self.world_journal.usage)
         self._since_snapshot += 1
         if len(self._loops) == 1 and not step.result.done:
             await self._snapshot_if_due()

@@ -173,7 +173,7 @@ class SeatTally:
                 setattr(self, name, type(getattr(self, name))(state[name.strip("_")]))
             self.hash = TrajectoryHash(str(state["hash"]))
             self.unlocked = {str(name): int(number) for name, number in state["unlocked"].items()}
-            self._settled, self._last = (_usage(usage) for usage in state["usage"])
+            self._settled, self._last = (read_usage(usage) for usage in state["usage"])
             self.episodes = list(state["episodes"])
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise WireError(f"The recorded totals of seat {self.name!r} are damaged: {error}.") from error
@@ -201,7 +201,8 @@ class SeatTally:
         )
 
 
-def _usage(data: Mapping[str, Any]) -> Usage:
+def read_usage(data: Mapping[str, Any]) -> Usage:
+    """Return recorded usage; KeyError or TypeError if it is damaged."""
     cost = data["cost"]
     return Usage(data["calls"], data["prompt_tokens"], data["completion_tokens"], None if cost is None else float(cost))
 
@@ -245,7 +246,7 @@ class RunSummary:
     """Tokens of the models' replies for each second of a call, in this part of the run; None where none was made."""
     cut_off: CutOff | None = None
     """What was left unplayed; None if every episode that was asked for is whole."""
-    world: Usage = NO_USAGE
+    world_usage: Usage = NO_USAGE
     """What the world itself asked of models."""
 
     @property
@@ -283,9 +284,7 @@ class RunSummary:
             "seconds": round(self.seconds, 3),
         }
         speed = self.tokens_per_second
-        if self.world.calls:
-            data["world"] = {"usage": asdict(self.world)}
-            data["usage"] = asdict(Usage(**data["usage"]) + self.world)
+        data |= with_world(data, self.world_usage)
         data["usage"]["tokens_per_second"] = None if speed is None else round(speed, 2)
         if len(self.seats) > 1:
             data["seats"] = [
@@ -347,6 +346,14 @@ def counts(seats: Sequence[SeatTally]) -> dict[str, Any]:
             "cost": usage.cost,
         },
     }
+
+
+def with_world(counted: Mapping[str, Any], usage: Usage) -> dict[str, Any]:
+    """Return the totals with what the world itself asked of models in them; as they are if it asked nothing."""
+    if not usage.calls:
+        return dict(counted)
+    whole = asdict(Usage(**counted["usage"]) + usage)
+    return {**counted, "usage": whole, "world": {**counted.get("world", {}), "usage": asdict(usage)}}
 
 
 def _plural(number: int, noun: str) -> str:

@@ -10,15 +10,16 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any, Protocol
 
 from wsap_core.errors import WireError
 from wsap_core.protocol.wire import dumps
+from wsap_core.seams.agent import NO_USAGE, Usage
 from wsap_nexus.runs.plan import RunPlan
 from wsap_nexus.runs.reading import COUNTED, Tell, count, with_progress
 from wsap_nexus.runs.replay_order import OpenChoices
-from wsap_nexus.runs.tally import SeatTally, counts
+from wsap_nexus.runs.tally import SeatTally, counts, read_usage, with_world
 from wsap_nexus.runs.trajectory import is_chained
 from wsap_nexus.store.records import EventRecord, RunRecord
 from wsap_nexus.store.repository import Repository
@@ -73,6 +74,8 @@ class Totals:
     """The event; -1 for the beginning of the run."""
     seconds: float = 0.0
     """Time spent in the earlier parts of a resumed run."""
+    world_usage: Usage = NO_USAGE
+    """What the world itself asked of models."""
     since: int | None = None
     """The event of the first choice before it that had not led to a step."""
     links: Sequence[_Link] = field(default=())
@@ -101,7 +104,7 @@ class TotalsWriter:
         self._counted = past.steps if past is not None else 0
         self._finished = {} if past is None else {name: len(t.episodes) for name, t in past.tallies.items()}
 
-    def update(self, tallies: Mapping[str, SeatTally], seconds: float) -> None:
+    def update(self, tallies: Mapping[str, SeatTally], seconds: float, world_usage: Usage = NO_USAGE) -> None:
         """Record the totals if enough was decided since the last; `seconds` were spent in earlier parts of the run."""
         steps = sum(tally.steps for tally in tallies.values())
         if not self._every or steps - self._counted < self._every or not self._log.open_choices.are_last:
@@ -116,6 +119,7 @@ class TotalsWriter:
             "span": span,
             "seconds": seconds,
             "since": self._log.open_choices.first,
+            **({"world_usage": asdict(world_usage)} if world_usage.calls else {}),
             "seats": {name: tally.state(first.get(name, 0)) for name, tally in tallies.items()},
         }
         self._links.append(_Link(self._log.totals(body, steps), span, first))
@@ -136,6 +140,7 @@ def read_totals(log: Reads, event: EventRecord | None, seats: Mapping[str, SeatT
         for name, state in read[event.seq]["seats"].items():
             seats[name].restore(state)
         seconds, since = float(read[event.seq]["seconds"]), read[event.seq].get("since")
+        used = read_usage(read[event.seq].get("world_usage", asdict(NO_USAGE)))
         at = event.seq
         while (before := read[at]["before"]) is not None:
             if not before < at:
@@ -152,7 +157,7 @@ def read_totals(log: Reads, event: EventRecord | None, seats: Mapping[str, SeatT
                 first[name] += len(state["episodes"])
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise WireError(f"The totals in event {event.seq} of run {event.run_id!r} are damaged: {error}.") from error
-    return Totals(dict(seats), event.seq, seconds, since, tuple(links))
+    return Totals(dict(seats), event.seq, seconds, used, since, tuple(links))
 
 
 def totals_now(repository: Repository, run: RunRecord) -> dict[str, Any]:
@@ -170,7 +175,14 @@ def totals_now(repository: Repository, run: RunRecord) -> dict[str, Any]:
         return {}
     for event in repository.read_events(run.id, from_seq=totals.seq + 1, kinds=COUNTED):
         count(totals.tallies, event)
-    return counts(list(totals.tallies.values()))
+    return with_world(counts(list(totals.tallies.values())), read_world_usage(repository, run.id, totals))
+
+
+def read_world_usage(repository: Repository, run_id: str, totals: Totals) -> Usage:
+    """Return what a run's world has asked of models: up to its last totals, and since."""
+    calls = repository.read_events(run_id, from_seq=totals.seq + 1, kinds=("call",))
+    since = (Usage(**event.data["reply"]["finish"]["usage"]) for event in calls if event.seat is None)
+    return sum(since, totals.world_usage)
 
 
 class TotalsIndex:
