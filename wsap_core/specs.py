@@ -123,6 +123,9 @@ class AdapterSpec:
     """Whether the world goes on when nobody is in it."""
     blocking: bool = False
     """True if its synchronous methods take long; they then get a thread of their own."""
+    asks_models: bool = False
+    """Whether its worlds ask language models themselves: they stay in the process that has the models, never in a
+    worker or behind HTTP."""
     complete_turns: bool = False
     """Each observation tells all that its seat needs to know, so that models are shown no earlier turns and asked
     for no plan, unless somebody wants it so."""

@@ -95,8 +95,8 @@ class StoreRunner:
         return RunPlan(game, self._seats(game, seats, options), seed, None, dict(options or {}))
 
     def _seats(self, game: str, seats: Mapping[str, Player], options: Mapping[str, Any] | None) -> tuple[SeatPlan, ...]:
-        for player in seats.values():
-            key = player.options.get("model.api_key")
+        for given in (options or {}, *(player.options for player in seats.values())):
+            key = given.get("model.api_key")
             if key is not None and not (isinstance(key, str) and is_reference(key)):
                 raise UsageError(
                     "A run's options are recorded, so no key may be among them; set it in the environment, "

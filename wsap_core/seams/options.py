@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+from collections import ChainMap
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -46,7 +47,8 @@ class Options(Mapping[str, Any]):
 
 def with_prefix(options: Mapping[str, Any], prefix: str) -> dict[str, Any]:
     """Return the options whose names begin so; of `Options`, only these count as looked up."""
-    names = options.given if isinstance(options, Options) else options
+    layers = options.maps if isinstance(options, ChainMap) else (options,)
+    names = {name for layer in layers for name in (layer.given if isinstance(layer, Options) else layer)}
     return {name: options[name] for name in sorted(names) if name.startswith(prefix)}
 
 

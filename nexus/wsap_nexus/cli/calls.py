@@ -24,6 +24,7 @@ class ShownCall:
     number: int
     """From 1, over all seats."""
     seat: str
+    """Whose it is; a world's own says where it stands."""
     shared: int
     """Number of leading messages that are the same as in the seat's previous call."""
     messages: tuple[tuple[str, str], ...]
@@ -40,18 +41,20 @@ def shown_calls(repository: Repository, run: str) -> Iterator[ShownCall]:
         WireError: an event is damaged.
     """
     from wsap_core.errors import WireError
-    from wsap_nexus.runs.journal import read_calls
+    from wsap_nexus.runs.journal import read_reply
     from wsap_nexus.runs.pictures import recorded_text
 
     for number, event in enumerate(repository.read_events(run, kinds=("call",)), start=1):
         data: dict[str, Any] = event.data  # Any: JSON
         try:
-            shared, messages, prefill = int(data["shared"]), data["messages"], str(data["prefill"])
+            # A world's own call is recorded without its prompt.
+            where = f"world {data['key']}".rstrip() if event.seat is None else event.seat
+            shared, messages, prefill = int(data.get("shared", 0)), data.get("messages", ()), data.get("prefill", "")
             said = tuple((str(message["role"]), recorded_text(message)) for message in messages)
+            reply = read_reply(data["reply"])
         except (KeyError, TypeError, ValueError) as error:
             raise WireError(f"Event {event.seq} of the run is not a call: {error}.") from error
-        (_, reply), *_ = read_calls([event.body])
-        yield ShownCall(number, event.seat or "", shared, said, prefill, reply)
+        yield ShownCall(number, where, shared, said, str(prefill), reply)
 
 
 def print_calls(repository: Repository, run: str, first: int, last: int | None, *, as_json: bool) -> None:

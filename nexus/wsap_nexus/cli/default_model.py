@@ -42,6 +42,7 @@ def with_default(request: ModelRequest, agents: Iterable[str | None], *, named: 
 
 
 def addresses(plan: RunPlan) -> list[str]:
-    """Return the addresses of the models that a plan's agents ask, each once."""
+    """Return the addresses of the models that a plan's agents and its world (`model`, `scene.model`) ask, each once."""
     found = [str(seat.options["model"]) for seat in plan.seats if seat.agent == AGENT and "model" in seat.options]
+    found += [str(value) for name, value in plan.options.items() if name == "model" or name.endswith(".model")]
     return list(dict.fromkeys(found))

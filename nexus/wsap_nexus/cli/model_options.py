@@ -60,11 +60,11 @@ def limit_option(help_text: str) -> Callable[[F], F]:
     return click.option("--limit", "limits", multiple=True, metavar="[SCOPE.]KIND=N", help=help_text)
 
 
-def refuse_key(options: Mapping[str, Any]) -> None:
+def refuse_key(options: Mapping[str, Any], shown: str = "--model-option api_key") -> None:
     """Take the name of a variable with a model's key in it, and refuse the key itself.
 
     Raises:
-        UsageError: the key of a model's backend is among the options.
+        UsageError: the key of a model's backend is among the options; it says that a name is `shown` like this.
     """
     from wsap_llm.secrets import is_reference  # deferred for weight
 
@@ -72,7 +72,7 @@ def refuse_key(options: Mapping[str, Any]) -> None:
     if key is not None and not (isinstance(key, str) and is_reference(key)):
         raise UsageError(
             "A run's options are recorded, so no key may be among them; set it in the environment, "
-            "and name the variable if it is not the usual one: --model-option api_key=env:NAME."
+            f"and name the variable if it is not the usual one: {shown}=env:NAME."
         )
 
 

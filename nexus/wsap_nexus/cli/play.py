@@ -16,7 +16,7 @@ from wsap_core.untrusted import strip_control
 from wsap_nexus.cli.common import database_option, json_option, output_console, typed_pairs
 from wsap_nexus.cli.default_model import addresses
 from wsap_nexus.cli.interruption import Interruption, Tail
-from wsap_nexus.cli.model_options import ModelRequest, model_options
+from wsap_nexus.cli.model_options import ModelRequest, model_options, refuse_key
 from wsap_nexus.cli.notices import Notices
 from wsap_nexus.cli.outcome import Original, add_way_on, came_to_nothing, header, original, report
 from wsap_nexus.cli.play_request import Request
@@ -130,6 +130,7 @@ def _plan(request: Request, host: PluginHost) -> tuple[RunPlan, ResolvedSpecs]:
     seating = request.seating()
     others = typed_pairs("--agent-option", request.agent_options)
     options = typed_pairs("--option", request.options)
+    refuse_key(options, "--option model.api_key")
     seats = plan_seats(
         load_adapter_spec(request.game, host),
         agent=request.models.agent(request.agent),

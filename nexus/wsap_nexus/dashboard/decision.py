@@ -200,8 +200,9 @@ def _conversation(nexus: Nexus, record: RunRecord, event: EventRecord) -> tuple[
     A call is recorded without the messages that it shares with the call before it.
     """
     data = event.data
-    parts = [[_message(m) for m in data["messages"]]]
-    need, seq, walked = int(data["shared"]), event.seq, 0
+    # A world's own call is recorded without its prompt.
+    parts = [[_message(m) for m in data.get("messages", ())]]
+    need, seq, walked = int(data.get("shared", 0)), event.seq, 0
     while need > 0 and walked < WALK:
         found = _seq_before(nexus, record, event.seat, seq, "call")
         if found is None:
@@ -212,7 +213,7 @@ def _conversation(nexus: Nexus, record: RunRecord, event: EventRecord) -> tuple[
         if need > shared:
             parts.append([_message(m) for m in earlier["messages"][: need - shared]])
             need = shared
-    return [message for part in reversed(parts) for message in part], need == 0
+    return [message for part in reversed(parts) for message in part], need == 0 and "messages" in data
 
 
 def _plan(repository: Repository, record: RunRecord, event: EventRecord) -> list[str]:

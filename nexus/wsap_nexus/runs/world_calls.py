@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping
+from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
@@ -17,6 +17,7 @@ from wsap_core.seams.services import Services, WorldModels
 from wsap_core.untrusted import single_line
 from wsap_llm.keys import request_key
 from wsap_llm.middleware.record import chunks_of, failure_of
+from wsap_llm.secrets import clean, secrets_in
 from wsap_nexus.runs.journal import read_reply
 from wsap_nexus.runs.recorder import Recorder
 from wsap_nexus.store.records import EventRecord
@@ -199,23 +200,31 @@ class JournalledModels:
         name = name.strip()
         backend = None
         if self._journal.offline:
-            with_prefix(options or {}, "model.")  # looked up, as in the recorded run
             abilities = self._journal.abilities(name)
         else:
             backend = await self._models.open(name, options)
             abilities = backend.abilities
         self._journal.note_model(name, abilities)
-        return _WorldModel(name, abilities, backend, self._journal)
+        secrets = secrets_in(with_prefix(options or {}, "model."))
+        return _WorldModel(name, abilities, backend, self._journal, secrets)
 
 
 class _WorldModel:
     """A model whose every call is journalled; the run closes it."""
 
-    def __init__(self, model: str, abilities: Abilities, backend: Backend | None, journal: WorldJournal) -> None:
+    def __init__(
+        self,
+        model: str,
+        abilities: Abilities,
+        backend: Backend | None,
+        journal: WorldJournal,
+        secrets: Sequence[str],
+    ) -> None:
         self.model = model
         self.abilities = abilities
         self._backend = backend
         self._journal = journal
+        self._secrets = secrets
 
     async def stream(self, request: Request) -> AsyncGenerator[Chunk, None]:
         """Give the recorded reply, or a new one as soon as it is committed."""
@@ -236,6 +245,7 @@ class _WorldModel:
             except PAUSES:
                 raise
             except BackendError as error:
+                clean(error, self._secrets)
                 answer = error
         if isinstance(answer, BackendError):
             await self._journal.fail(request.key, digest, self.model, answer)

@@ -61,8 +61,10 @@ def spending_so_far(run: Run) -> Spent:
     have, planned = sum(tally.steps for tally in run.tallies), planned_steps(run)
     if planned is None:
         have, planned = max(len(tally.episodes) for tally in run.tallies), run.plan.episodes
+    seats = spending_of_seats(run.tallies)
     return replace(
-        spending_of_seats(run.tallies),
+        seats,
+        usage=seats.usage + run.world_journal.usage,
         tokens_per_second=None if run.meter is None else run.meter.tokens_per_second,
         progress=have / planned if planned else None,
     )

@@ -59,7 +59,15 @@ def world_app(spec: AdapterSpec, *, token: str | None = None, limits: HttpLimits
         spec: the game.
         token: the bearer token of requests; None for an open bridge.
         limits: of requests.
+
+    Raises:
+        UsageError: the game asks language models itself, and here are none.
     """
+    if spec.asks_models:
+        raise UsageError(
+            f"{spec.display_title} asks language models itself, so it can't be served on its own; "
+            "install it where the nexus is, which has the models."
+        )
     app = FastAPI(title=f"WSAP bridge: {spec.name}", version=PROTOCOL_VERSION, docs_url=None, redoc_url=None)
     app.state.host = GameHost(spec)
     errors.install(app)
