@@ -16,12 +16,17 @@ from wsap_core.protocol.values import JsonValue
 VERSION = 1
 """The version of the JSON form."""
 
+RESERVED = frozenset({"", "stay", "here", "none", "happening"})
+"""What can't be an id, because it says something else where ids are listed."""
+
 T = TypeVar("T", "World", "TickRecord")
 
 Outcome = Literal["success", "partial", "failure"]
-EventKind = Literal["act", "move", "happening", "change", "influence"]
-"""What an event of the ledger is: a resolved intention, a change of place by a character, something without an
-actor, a changed description, or an influence from outside."""
+EventKind = Literal["act", "move", "happening", "influence"]
+"""What an event of the ledger is: a resolved intention, one that led to another place, something without an actor, or
+an influence from outside."""
+DecidedBy = Literal["model", "seat", "outside", "fallback"]
+"""Who decided an intention: a model, whoever sits in the character, an influence, or nobody who could be understood."""
 InfluenceKind = Literal["whisper", "event", "object", "edit", "move", "take_over"]
 
 
@@ -174,12 +179,17 @@ class LedgerEvent:
     kind: EventKind
     text: str
     actor: str = ""
-    """The id of the character who did it; empty if nobody did."""
+    """The id of the character who did it, or, of a whisper and the like, whom it concerns; empty if nobody did."""
     outcome: Outcome = "success"
     triggers: tuple[str, ...] = ()
     """The actor's triggers that fired."""
     witnesses: tuple[str, ...] = ()
     """Ids of the characters who noticed it."""
+
+    @property
+    def public(self) -> bool:
+        """Whether it can be told; what somebody outside did to one character alone is not."""
+        return not (self.kind == "influence" and self.actor)
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,7 +204,7 @@ class CharacterChange:
     inventory: tuple[str, ...]
     intention: str
     """What it meant to do."""
-    decided_by: Literal["model", "seat", "outside", "fallback"]
+    decided_by: DecidedBy
     cell: Cell
     """The new cell of its memory."""
     summary: str | None = None
@@ -256,9 +266,9 @@ class TickRecord:
     """Ids of objects whose condition changed, and what it is now."""
     degraded: tuple[Degraded, ...] = ()
     calls: int = 0
-    """Calls to models, without those asked again."""
+    """Calls to models, stories' among them, without those asked again."""
     reasked: int = 0
-    """Calls that were asked again because the first reply could not be used."""
+    """Calls that were asked again because the first reply could not be used, without stories'."""
 
 
 def after(world: World, record: TickRecord) -> World:
@@ -269,7 +279,7 @@ def after(world: World, record: TickRecord) -> World:
         world,
         tick=record.tick,
         influences=(),
-        places=tuple(map(_place_after, world.places, record.places)),
+        places=tuple(map(place_after, world.places, record.places)),
         characters=tuple(_character_after(one, changed[one.id], world.cells) for one in world.characters),
         objects=tuple(
             replace(one, condition=conditions[one.id]) if one.id in conditions else one for one in world.objects
@@ -279,7 +289,8 @@ def after(world: World, record: TickRecord) -> World:
     )
 
 
-def _place_after(place: Place, change: PlaceChange) -> Place:
+def place_after(place: Place, change: PlaceChange) -> Place:
+    """Return a place as a tick leaves it."""
     description = place.description if change.description is None else change.description
     return replace(place, description=description, moment=change.moment, objects=change.objects, past=change.past)
 
@@ -333,10 +344,13 @@ def load(data: Mapping[str, JsonValue], kind: type[T]) -> T:
         first = error.errors(include_url=False)[0]
         where = ".".join(map(str, first["loc"]))
         raise SnapshotError(f"The sandbox's data is damaged at {where}: {first['msg']}.") from error
-    wrong = next(faults(value), None) if isinstance(value, World) else None
-    if wrong:
-        raise SnapshotError(f"This world can't be: {wrong}")
+    _refuse_faults(value)
     return value
+
+
+def _refuse_faults(value: object) -> None:
+    if isinstance(value, World) and (wrong := next(faults(value), None)):
+        raise SnapshotError(f"This world can't be: {wrong}")
 
 
 def faults(world: World) -> Iterator[str]:
@@ -357,6 +371,8 @@ def faults(world: World) -> Iterator[str]:
     yield from (f"the object {thing!r} is in two places." for thing in _doubled(held))
     yield from (f"the object {thing!r} is nowhere." for thing in sorted(known - set(held)))
     yield from (f"there is no object {thing!r}." for thing in sorted(set(held) - known))
+    used = [part.id for part in (*world.places, *world.characters, *world.objects)]
+    yield from (f"{one!r} can't be an id, since it has a meaning of its own." for one in used if one in RESERVED)
     if not 1 <= world.cells <= 10:
         yield f"a memory of {world.cells} cells is not possible; 1 to 10 are."
 

@@ -7,10 +7,10 @@ states of those present, but no secret and no memory. The narrator knows what is
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from wsap_core.protocol.values import JsonValue
-from wsap_sandbox.model import Cell, Character, LedgerEvent, Place, World, WorldObject, adapter_of
+from wsap_sandbox.model import Cell, Character, LedgerEvent, Place, TickRecord, World, WorldObject, adapter_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,23 +185,56 @@ def scene_facts(world: World, place: Place, intentions: Mapping[str, str]) -> Sc
     )
 
 
-def story_facts(world: World, place: Place, events: Sequence[LedgerEvent]) -> StoryFacts:
+def story_facts(
+    world: World,
+    tick: int,
+    place: Place,
+    conditions: Mapping[str, str],
+    events: Sequence[LedgerEvent],
+    present: Sequence[str],
+) -> StoryFacts:
     """Return what the narrator knows of a scene.
 
     Args:
-        world: the world when the tick began.
+        world: the world before or after the tick; nothing is taken of it that a scene elsewhere changes.
+        tick: the tick's number.
         place: the place as the scene left it.
-        events: the scene's events, in order.
+        conditions: the new conditions of objects by their ids.
+        events: the scene's events that are for everybody, in order.
+        present: ids of those who were there when the tick began.
     """
     names = {one.id: one.name for one in world.characters}
+    here = [world.character(one) for one in present]
+    at = place_facts(world, place)
+    things = tuple(replace(one, condition=conditions.get(one.id, one.condition)) for one in at.objects)
     return StoryFacts(
         language=world.language,
-        tick=world.tick + 1,
+        tick=tick,
         premise=world.premise,
-        place=place_facts(world, place),
-        people=tuple(person(world, one) for one in world.present(place.id)),
+        place=replace(at, objects=things),
+        people=tuple(Person(one.id, one.name, one.appearance) for one in here),
         events=tuple(StoryEvent(names.get(event.actor, ""), event.text, event.outcome) for event in events),
     )
+
+
+def stories_of(world: World, record: TickRecord) -> list[StoryFacts]:
+    """Return what the narrator knows of each scene of the last tick.
+
+    Args:
+        world: the world after the tick.
+        record: the tick.
+    """
+    return [
+        story_facts(
+            world,
+            record.tick,
+            place,
+            {},
+            [event for event in record.events if event.place == place.id and event.public],
+            [one.id for one in record.characters if (one.came_from or one.place) == place.id],
+        )
+        for place in world.places
+    ]
 
 
 def memory_facts(world: World, one: Character, cells: tuple[Cell, ...]) -> MemoryFacts:

@@ -64,11 +64,14 @@ class Language(Protocol):
     def does_nothing(self, name: str) -> str:
         """Say, in the third person, that somebody tried something and nothing came of it."""
 
-    def goes(self, name: str, place: str) -> str:
-        """Say, in the third person, that somebody goes to another place."""
+    def cannot_leave(self, name: str) -> str:
+        """Say, in the third person, that somebody tries to leave and can't."""
 
-    def changes(self, place: str) -> str:
-        """Say that a place is no longer as it was."""
+    def cannot_take(self, name: str) -> str:
+        """Say, in the third person, that somebody does not get what they reached for; follows the event's text."""
+
+    def heard(self, words: str) -> str:
+        """Say, in the first person, that I heard a voice whisper something."""
 
     def quiet(self, place: str) -> str:
         """Tell a scene in which nothing remarkable happened."""

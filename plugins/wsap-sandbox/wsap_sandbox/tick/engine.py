@@ -1,0 +1,251 @@
+"""Carries out ticks: asks whatever can be asked as soon as what it depends on is there.
+
+An intention needs its character's state and memory; a scene needs the intentions of those present; a story needs its
+scene; a summary needs the old summary and the cells about to fall out, both known before the tick begins. Nothing
+else waits for anything.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
+
+from wsap_core.untrusted import sanitize
+from wsap_sandbox.model import DEGRADATIONS, Cell, Character, Degraded, Place, TickRecord, World, after, falling
+from wsap_sandbox.tick.facts import (
+    PHASES,
+    Facts,
+    SceneFacts,
+    StoryFacts,
+    intent_facts,
+    memory_facts,
+    scene_facts,
+    stories_of,
+)
+from wsap_sandbox.tick.language import Language
+from wsap_sandbox.tick.reading import REASKED, Reading, read
+from wsap_sandbox.tick.requests import Ask, Settings, call_key, request_for
+from wsap_sandbox.tick.scene import Decision, Scene, resolve
+
+R = TypeVar("R")
+
+MOST_SUMMED_UP = 3
+"""Most cells that one summary takes up; more wait for the next."""
+
+
+@dataclass(frozen=True, slots=True)
+class Story:
+    """The story of one place's scene in one tick, for people."""
+
+    tick: int
+    place: str
+    text: str
+    degraded: tuple[Degraded, ...] = ()
+    reasked: int = 0
+    """1 if the narrator was asked again."""
+
+
+class Engine:
+    """Carries out the ticks of a world, one after another."""
+
+    def __init__(
+        self, ask: Ask, language: Language, tell: Callable[[Story], None], settings: Settings | None = None
+    ) -> None:
+        """Take what ticks need.
+
+        Args:
+            ask: asks a model; what it raises stops the tick, which then has not happened.
+            language: the world's language.
+            tell: takes each story; those of one tick in the order of places, none before its tick is complete.
+            settings: how ticks are carried out.
+        """
+        self._ask = ask
+        self._language = language
+        self._tell = tell
+        self._settings = settings or Settings()
+        self._gate = asyncio.Semaphore(self._settings.concurrency)
+        self._telling: asyncio.Task[None] | None = None
+
+    async def advance(
+        self, world: World, seats: Mapping[str, Awaitable[str]] | None = None
+    ) -> tuple[World, TickRecord]:
+        """Carry out the next tick and return the world after it, with the record of what happened.
+
+        With `Settings.overlap` the stories are told later (`settle` waits for them); else before this returns.
+
+        Args:
+            world: the world after the last tick.
+            seats: for each character that somebody sits in, what gives its intention.
+        """
+        tick = _Tick(self._caller(world), self._language, self._settings.text, world, seats or {})
+        try:
+            record = await tick.record()
+        except BaseException:
+            await tick.cancel()
+            raise
+        before, self._telling = self._telling, asyncio.create_task(self._tell_all(tick.stories))
+        if before is not None:
+            await before
+        if not self._settings.overlap:
+            await self.settle()
+        return after(world, record), record
+
+    async def settle(self) -> None:
+        """Wait until every story has been told."""
+        telling, self._telling = self._telling, None
+        if telling is not None:
+            await telling
+
+    async def cancel(self) -> None:
+        """Stop telling; what was not told yet can be told by `retell`."""
+        telling, self._telling = self._telling, None
+        if telling is not None:
+            await _cancel([telling])
+
+    async def retell(self, world: World, record: TickRecord) -> None:
+        """Tell the stories of the last tick (again), with the same calls under the same keys."""
+        await self._tell_all([asyncio.create_task(self._caller(world).story(one)) for one in stories_of(world, record)])
+
+    def _caller(self, world: World) -> _Caller:
+        return _Caller(self._ask, self._gate, self._language, world, self._settings.text)
+
+    async def _tell_all(self, stories: list[asyncio.Task[Story]]) -> None:
+        try:
+            for story in await asyncio.gather(*stories):
+                self._tell(story)
+        except BaseException:
+            await _cancel(stories)
+            raise
+
+
+class _Caller:
+    """Asks models on behalf of one world, once more where a reply can't be used."""
+
+    def __init__(self, ask: Ask, gate: asyncio.Semaphore, language: Language, world: World, text: int) -> None:
+        self._ask = ask
+        self._gate = gate
+        self._language = language
+        self._world = world
+        self._text = text
+
+    async def reading(self, facts: Facts, subject: str) -> tuple[Reading, int]:
+        """Return what the model's reply says, and how often it was asked again."""
+        first = await self._asked(facts, subject, 0, "")
+        worst = next((one.kind for one in first.degraded if one.kind in REASKED), "")
+        if not worst:
+            return first, 0
+        second = await self._asked(facts, subject, 1, DEGRADATIONS[worst])
+        return (second if second.worst <= first.worst else first), 1
+
+    async def story(self, facts: StoryFacts) -> Story:
+        """Return the story of a scene."""
+        reading, reasked = await self.reading(facts, facts.place.id)
+        text = reading.text or self._language.quiet(facts.place.name)
+        return Story(facts.tick, facts.place.id, text, reading.degraded, reasked)
+
+    async def _asked(self, facts: Facts, subject: str, attempt: int, problem: str) -> Reading:
+        key = call_key(self._world, facts, subject, attempt)
+        request = request_for(key, facts, self._language, seed=self._world.seed, text=self._text, problem=problem)
+        async with self._gate:
+            reply = await self._ask(key, facts, request)
+        return read(reply.text, facts, subject, letters=self._language.letters, text=self._text)
+
+
+class _Tick:
+    """One tick while it is carried out."""
+
+    def __init__(
+        self, caller: _Caller, language: Language, text: int, world: World, seats: Mapping[str, Awaitable[str]]
+    ) -> None:
+        self._caller = caller
+        self._language = language
+        self._text = text
+        self._world = world
+        self._seats = seats
+        self._degraded: dict[str, tuple[Degraded, ...]] = {}
+        self._calls = 2 * len(world.places)
+        self._reasked = 0
+        self.stories: list[asyncio.Task[Story]] = []
+        self._tasks: list[asyncio.Task[Any]] = []
+
+    async def record(self) -> TickRecord:
+        """Return what happened, once everything but the stories is there."""
+        world = self._world
+        intents = {one.id: self._begun(self._intent(one)) for one in world.characters}
+        summaries = {
+            one.id: self._begun(self._summary(one, cells))
+            for one in world.characters
+            if (cells := falling(world, one)[:MOST_SUMMED_UP])
+        }
+        scenes = [self._begun(self._scene(place, intents)) for place in world.places]
+        self.stories = [asyncio.create_task(self._story(scene)) for scene in scenes]
+        await asyncio.gather(*self._tasks)
+        return self._recorded(
+            [scene.result() for scene in scenes], {one: summary.result() for one, summary in summaries.items()}
+        )
+
+    async def cancel(self) -> None:
+        """Stop everything that is still going on."""
+        await _cancel([*self._tasks, *self.stories])
+
+    def _begun(self, work: Coroutine[object, object, R]) -> asyncio.Task[R]:
+        task = asyncio.create_task(work)
+        self._tasks.append(task)
+        return task
+
+    async def _reading(self, facts: Facts, subject: str) -> Reading:
+        self._calls += not isinstance(facts, SceneFacts)
+        reading, reasked = await self._caller.reading(facts, subject)
+        self._reasked += reasked
+        self._degraded[f"{PHASES[type(facts)]}/{subject}"] = reading.degraded
+        return reading
+
+    async def _intent(self, one: Character) -> Decision:
+        if one.id in self._seats:
+            text = sanitize(await self._seats[one.id], self._text)
+            return Decision(text or self._language.hesitates(), "seat")
+        for influence in reversed(self._world.influences):
+            if influence.kind == "take_over" and influence.character == one.id:
+                return Decision(influence.text, "outside")
+        reading = await self._reading(intent_facts(self._world, one), one.id)
+        return Decision(reading.text, "model") if reading.text else Decision(self._language.hesitates(), "fallback")
+
+    async def _summary(self, one: Character, cells: tuple[Cell, ...]) -> tuple[str, int]:
+        """The new summary and how many cells are in it; nothing and none where it failed."""
+        reading = await self._reading(memory_facts(self._world, one, cells), one.id)
+        return reading.text, len(cells) if reading.text else 0
+
+    async def _scene(self, place: Place, intents: Mapping[str, asyncio.Task[Decision]]) -> Scene:
+        decisions = {one.id: await intents[one.id] for one in self._world.present(place.id)}
+        facts = scene_facts(self._world, place, {one: decision.intention for one, decision in decisions.items()})
+        reading = await self._reading(facts, place.id)
+        return resolve(self._world, facts, decisions, reading.scene, self._language, self._text)
+
+    async def _story(self, scene: asyncio.Task[Scene]) -> Story:
+        return await self._caller.story((await scene).story)
+
+    def _recorded(self, scenes: Sequence[Scene], summaries: Mapping[str, tuple[str, int]]) -> TickRecord:
+        changes = {change.id: change for scene in scenes for change in scene.characters}
+        for one, (summary, summed_up) in summaries.items():
+            if summed_up:
+                changes[one] = replace(changes[one], summary=summary, summed_up=summed_up)
+        read_first = [self._degraded[key] for key in sorted(self._degraded)]
+        return TickRecord(
+            tick=self._world.tick + 1,
+            events=tuple(event for scene in scenes for event in scene.events),
+            characters=tuple(changes[one.id] for one in self._world.characters),
+            places=tuple(scene.place for scene in scenes),
+            conditions=tuple(condition for scene in scenes for condition in scene.conditions),
+            degraded=tuple(one for group in (*read_first, *(scene.degraded for scene in scenes)) for one in group),
+            calls=self._calls,
+            reasked=self._reasked,
+        )
+
+
+async def _cancel(tasks: Sequence[asyncio.Task[Any]]) -> None:
+    """Stop tasks and wait until they have stopped; what they raise is of no interest any more."""
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)

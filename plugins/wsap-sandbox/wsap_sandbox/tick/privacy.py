@@ -1,0 +1,99 @@
+"""Knowledge boundaries: what the game master was told of one person is taken out of what others get to know.
+
+The game master sees the nature, triggers and states of those present, and whatever they put into their intentions.
+A model may copy any of it into what it writes for others. So each text of a scene is compared with what was private
+in its prompt: runs of words that also stand there are replaced by an ellipsis, unless they are public as well.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from functools import lru_cache
+
+from wsap_sandbox.model import Character
+from wsap_sandbox.tick.facts import SceneFacts
+
+ELLIPSIS = "…"
+RUN = 4
+"""Words in a row that give a private text away; a shorter sentence does as a whole."""
+RUN_OF_MEMORY = 8
+"""The same for memories, which say much that everybody saw."""
+_ORDINARY = 12
+"""Most letters of a single word that is taken for an ordinary one, such as a mood."""
+
+Runs = frozenset[str]
+
+_WORD = re.compile(r"\w+")
+_SENTENCE = re.compile(r"[.!?;:…\n]+")
+
+
+def private_runs(one: Character, intention: str, whispers: Iterable[str]) -> Runs:
+    """Return the runs of words in the game master's prompt that nobody but this character may get to know."""
+    told = {
+        run for text in (one.description, one.internal_state, one.external_intent, *one.triggers) for run in runs(text)
+    }
+    said = all_runs(intention)
+    hidden = {run for text in (one.secret, *whispers) for run in runs(text)}
+    cells = (*one.memory.cells, *one.memory.overflow)
+    for text in (
+        one.memory.summary,
+        *(part for cell in cells for part in (cell.tried, cell.came_of_it, cell.interpretation)),
+    ):
+        hidden.update(runs(text, RUN_OF_MEMORY))
+    return frozenset(told | (hidden & said))
+
+
+def public_runs(facts: SceneFacts) -> Runs:
+    """Return the runs of words that everybody in a scene may know anyway."""
+    place = facts.place
+    texts = [facts.premise, place.name, place.description, place.moment, *facts.past, *facts.influences]
+    texts += [way.name for way in place.exits]
+    things = [*place.objects, *(thing for actor in facts.actors for thing in actor.inventory)]
+    texts += [text for thing in things for text in (thing.name, thing.description, thing.condition)]
+    texts += [text for actor in facts.actors for text in (actor.person.name, actor.person.appearance)]
+    return frozenset().union(*map(all_runs, texts))
+
+
+def withhold(text: str, forbidden: Runs) -> str:
+    """Return a text with every run of words that is forbidden replaced by an ellipsis."""
+    if not forbidden or not text:
+        return text
+    if forbidden.isdisjoint(all_runs(text)):
+        return text
+    words = list(_WORD.finditer(text))
+    folded = [word.group().casefold() for word in words]
+    hidden = [False] * len(words)
+    for size in range(1, RUN_OF_MEMORY + 1):
+        for start in range(len(words) - size + 1):
+            if " ".join(folded[start : start + size]) in forbidden:
+                hidden[start : start + size] = [True] * size
+    pieces, end = [], 0
+    for at, word in enumerate(words):
+        if not hidden[at]:
+            continue
+        if not (at and hidden[at - 1]):
+            pieces += [text[end : word.start()], ELLIPSIS]
+        end = word.end()
+    return "".join((*pieces, text[end:])).strip()
+
+
+@lru_cache(maxsize=8192)
+def runs(text: str, size: int = RUN) -> Runs:
+    """Return the runs of `size` words of a text, and its shorter sentences as a whole."""
+    found = set()
+    for sentence in _SENTENCE.split(text.casefold()):
+        words = _WORD.findall(sentence)
+        if len(words) >= size:
+            found.update(" ".join(words[i : i + size]) for i in range(len(words) - size + 1))
+        elif len(words) > 1 or (words and not (words[0].isalpha() and len(words[0]) <= _ORDINARY)):
+            found.add(" ".join(words))
+    return frozenset(found)
+
+
+@lru_cache(maxsize=2048)
+def all_runs(text: str) -> Runs:
+    """Return every run of up to `RUN_OF_MEMORY` words of a text."""
+    words = _WORD.findall(text.casefold())
+    sizes = range(1, RUN_OF_MEMORY + 1)
+    return frozenset(" ".join(words[i : i + size]) for size in sizes for i in range(len(words) - size + 1))

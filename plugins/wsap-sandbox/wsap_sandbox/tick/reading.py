@@ -1,0 +1,238 @@
+"""Replies as models write them, read into results; what can't be used is left out and noted."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Literal, get_args
+
+from wsap_core.protocol.values import JsonValue
+from wsap_core.untrusted import sanitize, single_line
+from wsap_llm.kit import find_values
+from wsap_sandbox.model import Degraded, Outcome
+from wsap_sandbox.tick.facts import PHASES, Actor, Facts, IntentFacts, SceneFacts, StoryFacts
+from wsap_sandbox.tick.replies import HAPPENING, HERE, MOST_HAPPENINGS, STAY
+
+REASKED = frozenset({"unreadable", "missing", "doubled", "language", "empty"})
+"""Kinds of degraded results that are worth asking again."""
+
+_LONGER = 4
+"""A text is cut only after private passages were taken out; until then it may be so many times as long."""
+_FEW_LETTERS = 12
+"""Texts with fewer letters are not judged by their language."""
+
+
+@dataclass(frozen=True, slots=True)
+class Doing:
+    """What the game master says of one character. A text that could not be used is empty."""
+
+    order: int
+    event: str
+    outcome: Outcome
+    triggers: tuple[str, ...]
+    unnoticed_by: tuple[str, ...]
+    to: str
+    """The id of the place it goes to; empty if it stays."""
+    refused: bool
+    """Whether it was sent where no exit leads."""
+    state: str
+    goal: str
+    tried: str
+    came_of_it: str
+    interpretation: str
+
+
+@dataclass(frozen=True, slots=True)
+class Handling:
+    """What the game master says of one object."""
+
+    id: str
+    holder: str
+    """`here` or the id of somebody present."""
+    condition: str
+    """Empty if it stays."""
+
+
+@dataclass(frozen=True, slots=True)
+class SceneReply:
+    """A scene as the game master resolved it, with only what is possible."""
+
+    characters: Mapping[str, Doing] = field(default_factory=dict)
+    handlings: tuple[Handling, ...] = ()
+    missed: tuple[str, ...] = ()
+    """Ids of characters who were given an object that they can't get."""
+    happenings: tuple[str, ...] = ()
+    moment: str = ""
+    description: str = ""
+    """Empty if it stays."""
+    cause: str = ""
+    """The id of whoever changed the description, or `happening`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """A reply that has been read."""
+
+    text: str = ""
+    """The one text of an intention, a story or a summary; empty if it could not be used."""
+    scene: SceneReply = field(default_factory=SceneReply)
+    degraded: tuple[Degraded, ...] = ()
+
+    @property
+    def worst(self) -> int:
+        """How many results are degraded in a way that is worth asking again."""
+        return sum(one.kind in REASKED for one in self.degraded)
+
+
+def read(reply: str, facts: Facts, subject: str, *, letters: str, text: int) -> Reading:
+    """Return what a reply to facts says; never raises, whatever the reply is.
+
+    Args:
+        reply: the model's text.
+        facts: what it was asked about.
+        subject: the id of the character or place that it is about.
+        letters: the language's letters, as `Language.letters`.
+        text: most characters of a text; of a scene's texts more are kept, to be cut once they are filtered.
+    """
+    reader = _Reader(PHASES[type(facts)], subject, letters)
+    found = next((one.value for one in find_values(reply) if isinstance(one.value, dict)), None)
+    if found is None:
+        reader.note("unreadable")
+        return Reading(degraded=reader.noted)
+    if isinstance(facts, SceneFacts):
+        return Reading(scene=_scene(found, facts, reader, _LONGER * text), degraded=reader.noted)
+    name = "intention" if isinstance(facts, IntentFacts) else "story" if isinstance(facts, StoryFacts) else "summary"
+    limit = text if isinstance(facts, IntentFacts) else 3 * text
+    return Reading(text=reader.text(found.get(name), limit, name), degraded=reader.noted)
+
+
+class _Reader:
+    def __init__(self, phase: Literal["intent", "scene", "story", "memory"], subject: str, letters: str) -> None:
+        self._phase = phase
+        self._subject = subject
+        self._letters = letters
+        self._noted: list[Degraded] = []
+
+    @property
+    def noted(self) -> tuple[Degraded, ...]:
+        return tuple(dict.fromkeys(self._noted))
+
+    def note(self, kind: str, subject: str = "", detail: object = "") -> None:
+        self._noted.append(Degraded(self._phase, subject or self._subject, kind, single_line(detail)[:60]))
+
+    def text(self, value: JsonValue, limit: int, name: str, subject: str = "", *, needed: bool = True) -> str:
+        """A text made harmless; empty if it is none, is blank, or is in another language."""
+        text = sanitize(value, limit) if isinstance(value, str) else ""
+        if not text:
+            if needed:
+                self.note("empty", subject, name)
+            return ""
+        letters = sum(map(str.isalpha, text))
+        if letters >= _FEW_LETTERS and 2 * len(_own(self._letters).findall(text)) < letters:
+            self.note("language", subject, name)
+            return ""
+        return text
+
+
+def _scene(found: Mapping[str, JsonValue], facts: SceneFacts, reader: _Reader, limit: int) -> SceneReply:
+    given = found.get("characters")
+    characters = given if isinstance(given, dict) else {}
+    repeated = getattr(characters, "repeated", frozenset())
+    present = [actor.person.id for actor in facts.actors]
+    doings: dict[str, Doing] = {}
+    for one in characters:
+        if one not in present:
+            reader.note("unknown_id", detail=one)
+    for actor in facts.actors:
+        mine, entry = actor.person.id, characters.get(actor.person.id)
+        if mine in repeated:
+            reader.note("doubled", mine)
+        elif isinstance(entry, dict):
+            doings[mine] = _doing(entry, actor, facts, reader, limit)
+        else:
+            reader.note("missing", mine)
+    handlings, missed = _handlings(found.get("objects"), facts, reader, limit)
+    happenings = found.get("happenings")
+    texts = happenings[:MOST_HAPPENINGS] if isinstance(happenings, list) else []
+    told = [reader.text(one, limit, "happenings", needed=False) for one in texts]
+    given = found.get("place")
+    place = given if isinstance(given, dict) else {}
+    description = reader.text(place.get("description"), limit, "description", needed=False)
+    cause = place.get("cause")
+    return SceneReply(
+        characters=doings,
+        handlings=handlings,
+        missed=missed,
+        happenings=tuple(filter(None, told)),
+        moment=reader.text(place.get("moment"), limit, "moment"),
+        description=description,
+        cause=cause if isinstance(cause, str) and cause in (HAPPENING, *present) else "",
+    )
+
+
+def _doing(entry: Mapping[str, JsonValue], actor: Actor, facts: SceneFacts, reader: _Reader, limit: int) -> Doing:
+    mine = actor.person.id
+    others = [one.person.id for one in facts.actors if one.person.id != mine]
+    exits = [way.id for way in facts.place.exits]
+    order, outcome, to = entry.get("order"), entry.get("outcome"), entry.get("to")
+    leaves = isinstance(to, str) and to not in ("", STAY, facts.place.id)
+    refused = leaves and to not in exits
+    if refused:
+        reader.note("impossible_place", mine, to)
+    numbers = [n for n in _items(entry.get("triggers")) if isinstance(n, int) and 1 <= n <= len(actor.triggers)]
+    unnoticed = [one for one in _items(entry.get("unnoticed_by")) if isinstance(one, str)]
+    for one in unnoticed:
+        if one not in others:
+            reader.note("unknown_id", mine, one)
+    return Doing(
+        order=order if type(order) is int and 1 <= order <= len(facts.actors) else len(facts.actors),
+        event=reader.text(entry.get("event"), limit, "event", mine),
+        outcome=outcome if outcome in get_args(Outcome) else "failure",
+        triggers=tuple(actor.triggers[n - 1] for n in sorted(set(numbers))),
+        unnoticed_by=tuple(one for one in others if one in unnoticed),
+        to=to if leaves and not refused and isinstance(to, str) else "",
+        refused=refused,
+        state=reader.text(entry.get("state"), limit, "state", mine, needed=False),
+        goal=reader.text(entry.get("goal"), limit, "goal", mine, needed=False),
+        tried=reader.text(entry.get("tried"), limit, "tried", mine),
+        came_of_it=reader.text(entry.get("came_of_it"), limit, "came_of_it", mine),
+        interpretation=reader.text(entry.get("interpretation"), limit, "interpretation", mine),
+    )
+
+
+def _handlings(
+    value: JsonValue, facts: SceneFacts, reader: _Reader, limit: int
+) -> tuple[tuple[Handling, ...], tuple[str, ...]]:
+    present = [actor.person.id for actor in facts.actors]
+    things = {thing.id for thing in facts.place.objects}
+    things.update(thing.id for actor in facts.actors for thing in actor.inventory)
+    entries = [one for one in _items(value) if isinstance(one, dict)]
+    named = [one.get("id") for one in entries]
+    kept: list[Handling] = []
+    missed: list[str] = []
+    for entry, thing in zip(entries, named, strict=True):
+        holder = entry.get("holder")
+        holder = holder if isinstance(holder, str) else ""
+        wrong = ""
+        if not isinstance(thing, str) or thing not in things or holder not in (HERE, *present):
+            wrong = "unknown_id"
+        elif named.count(thing) > 1:
+            wrong = "doubled"
+        if wrong:
+            reader.note(wrong, detail=f"{thing} -> {holder}")
+            missed += [holder] if holder in present else []
+        elif isinstance(thing, str):
+            condition = reader.text(entry.get("condition"), limit, "condition", needed=False)
+            kept.append(Handling(thing, holder, condition))
+    return tuple(kept), tuple(dict.fromkeys(missed))
+
+
+def _items(value: JsonValue) -> Iterable[JsonValue]:
+    return value if isinstance(value, list) else ()
+
+
+@cache
+def _own(letters: str) -> re.Pattern[str]:
+    return re.compile(f"[{letters}]", re.IGNORECASE)

@@ -1,0 +1,277 @@
+"""A scene's result, applied: mechanical, ordered, and within its own place.
+
+A scene changes the characters who were there when the tick began, the objects that they carry or that lie there, and
+its place. Whatever is not possible changes nothing and is felt by the character that it concerns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from wsap_sandbox.model import (
+    Cell,
+    Character,
+    CharacterChange,
+    DecidedBy,
+    Degraded,
+    EventKind,
+    LedgerEvent,
+    Outcome,
+    PlaceChange,
+    World,
+    place_after,
+)
+from wsap_sandbox.tick.facts import SceneFacts, StoryFacts, story_facts
+from wsap_sandbox.tick.language import Language
+from wsap_sandbox.tick.privacy import ELLIPSIS, Runs, all_runs, private_runs, public_runs, runs, withhold
+from wsap_sandbox.tick.reading import Doing, SceneReply
+from wsap_sandbox.tick.replies import HAPPENING, HERE
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What a character means to do, and who decided it."""
+
+    intention: str
+    by: DecidedBy
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """What came of one place's scene."""
+
+    events: tuple[LedgerEvent, ...]
+    characters: tuple[CharacterChange, ...]
+    """Of those who were present when the tick began; summaries are not in it yet."""
+    place: PlaceChange
+    conditions: tuple[tuple[str, str], ...]
+    degraded: tuple[Degraded, ...]
+    story: StoryFacts
+
+
+def resolve(
+    world: World,
+    facts: SceneFacts,
+    decisions: Mapping[str, Decision],
+    reply: SceneReply,
+    language: Language,
+    text: int,
+) -> Scene:
+    """Return what a game master's reply changes in its place.
+
+    Args:
+        world: the world when the tick began.
+        facts: what the game master was told.
+        decisions: what those present meant to do, by their ids.
+        reply: what the game master said; of characters who are not in it nothing changes.
+        language: the world's language, for what is felt where something was not possible.
+        text: most characters of a text.
+    """
+    return _Resolution(world, facts, decisions, reply, language, text).scene()
+
+
+class _Resolution:
+    def __init__(
+        self,
+        world: World,
+        facts: SceneFacts,
+        decisions: Mapping[str, Decision],
+        reply: SceneReply,
+        language: Language,
+        text: int,
+    ) -> None:
+        self._world = world
+        self._place = world.place(facts.place.id)
+        self._present = world.present(self._place.id)
+        self._ids = tuple(one.id for one in self._present)
+        self._decisions = decisions
+        self._reply = reply
+        self._language = language
+        self._text = text
+        self._events: list[LedgerEvent] = []
+        self._degraded: list[Degraded] = []
+        self._public = public_runs(facts) if self._present else frozenset()
+        self._private = {
+            one.id: private_runs(one, decisions[one.id].intention, _whispers(world, one.id)) - self._public
+            for one in self._present
+        }
+        self._all_private: Runs = frozenset().union(*self._private.values())
+
+    def scene(self) -> Scene:
+        self._influences()
+        acts = self._acts()
+        happened = [self._event("happening", text) for text in map(self._public_text, self._reply.happenings) if text]
+        description, cause = self._description(acts, happened)
+        lying, carried = self._objects()
+        shown = [event for event in self._events if event.public]
+        change = PlaceChange(
+            id=self._place.id,
+            moment=self._public_text(self._reply.moment) or self._place.moment,
+            objects=lying,
+            past=tuple(event.text for event in shown),
+            description=description,
+            cause=cause,
+        )
+        conditions = tuple(
+            (one.id, condition)
+            for one in self._reply.handlings
+            if (condition := self._public_text(one.condition)) and condition != self._world.object(one.id).condition
+        )
+        characters = tuple(self._change(one, acts[one.id], carried[one.id]) for one in self._present)
+        return Scene(
+            tuple(self._events),
+            characters,
+            change,
+            conditions,
+            tuple(self._degraded),
+            story_facts(
+                self._world, self._world.tick + 1, place_after(self._place, change), dict(conditions), shown, self._ids
+            ),
+        )
+
+    def _influences(self) -> None:
+        """Write down what somebody outside did here."""
+        for one in self._world.influences:
+            if one.place == self._place.id:
+                self._event("influence", one.text)
+            elif one.character in self._ids and not one.place:
+                name = self._world.character(one.character).name
+                text = self._language.influenced(one.kind, name, one.text, "")
+                hears = (one.character,) if one.kind == "whisper" else ()
+                self._event("influence", text, one.character, witnesses=hears)
+
+    def _acts(self) -> dict[str, LedgerEvent]:
+        """Write down what each of those present did, in order; by their ids."""
+        doings = self._reply.characters
+        last = len(self._ids)
+        order = sorted(self._ids, key=lambda one: doings[one].order if one in doings else last)
+        return {one: self._act(one, doings.get(one)) for one in order}
+
+    def _act(self, one: str, doing: Doing | None) -> LedgerEvent:
+        name = self._world.character(one).name
+        if doing is None:
+            return self._event("act", self._language.does_nothing(name), one, "failure")
+        text, outcome = self._public_text(doing.event, one) or self._language.does_nothing(name), doing.outcome
+        if doing.refused:
+            text, outcome = self._language.cannot_leave(name), "failure"
+        if one in self._reply.missed:
+            text = f"{text} {self._language.cannot_take(name)}"
+            outcome = "failure" if outcome == "failure" else "partial"
+        witnesses = tuple(other for other in self._ids if other not in doing.unnoticed_by)
+        return self._event("move" if doing.to else "act", text, one, outcome, doing.triggers, witnesses)
+
+    def _event(
+        self,
+        kind: EventKind,
+        text: str,
+        actor: str = "",
+        outcome: Outcome = "success",
+        triggers: tuple[str, ...] = (),
+        witnesses: tuple[str, ...] | None = None,
+    ) -> LedgerEvent:
+        order, tick = len(self._events) + 1, self._world.tick + 1
+        event = LedgerEvent(
+            id=f"{tick}.{self._place.id}.{order}",
+            tick=tick,
+            order=order,
+            place=self._place.id,
+            kind=kind,
+            text=text,
+            actor=actor,
+            outcome=outcome,
+            triggers=triggers,
+            witnesses=self._ids if witnesses is None else witnesses,
+        )
+        self._events.append(event)
+        return event
+
+    def _description(self, acts: Mapping[str, LedgerEvent], happened: list[LedgerEvent]) -> tuple[str | None, str]:
+        """The place's new description and the event that caused it; None and nothing where it stays."""
+        new = self._public_text(self._reply.description)
+        if not new or new == self._place.description:
+            return None, ""
+        act = acts.get(self._reply.cause)
+        if act is not None and act.outcome != "failure":
+            return new, act.id
+        if self._reply.cause == HAPPENING and happened:
+            return new, happened[-1].id
+        self._note("uncaused", self._place.id)
+        return None, ""
+
+    def _objects(self) -> tuple[tuple[str, ...], dict[str, tuple[str, ...]]]:
+        """What lies here afterwards, and what each of those present carries; each object is in one place."""
+        before = {HERE: self._place.objects, **{one.id: one.inventory for one in self._present}}
+        holder = {thing: who for who, things in before.items() for thing in things}
+        moved = {one.id: one.holder for one in self._reply.handlings if holder[one.id] != one.holder}
+        after = {
+            who: (
+                *(thing for thing in things if thing not in moved),
+                *(thing for thing, to in moved.items() if to == who),
+            )
+            for who, things in before.items()
+        }
+        return after[HERE], {one: after[one] for one in self._ids}
+
+    def _change(self, one: Character, act: LedgerEvent, inventory: tuple[str, ...]) -> CharacterChange:
+        doing = self._reply.characters.get(one.id)
+        decision = self._decisions[one.id]
+        own = {"state": "", "goal": "", "tried": "", "came_of_it": "", "interpretation": ""}
+        if doing is not None:
+            forbidden = self._unknown_to(one.id)
+            own = {name: self._cut(getattr(doing, name), forbidden, one.id) for name in own}
+        came = own["came_of_it"] or self._language.nothing_came()
+        if doing is not None and doing.refused:
+            came = self._language.could_not_leave()
+        if one.id in self._reply.missed:
+            came = f"{came} {self._language.could_not_take()}"
+        heard = map(self._language.heard, _whispers(self._world, one.id))
+        return CharacterChange(
+            id=one.id,
+            place=doing.to if doing is not None and doing.to else one.place,
+            came_from=one.place if doing is not None and doing.to else "",
+            internal_state=own["state"] or one.internal_state,
+            external_intent=own["goal"] or one.external_intent,
+            inventory=inventory,
+            intention=decision.intention,
+            decided_by=decision.by,
+            cell=Cell(
+                tick=act.tick,
+                tried=own["tried"] or self._language.tried(decision.intention),
+                came_of_it=" ".join((*heard, came)),
+                interpretation=own["interpretation"] or self._language.puzzled(),
+                events=tuple(event.id for event in self._events if one.id in event.witnesses),
+            ),
+        )
+
+    # --- who may know what ---------------------------------------------------------------------
+
+    def _unknown_to(self, one: str) -> Runs:
+        """The runs of words that one of those present can't know: others' private matters, and what it did not notice."""
+        others: Runs = frozenset().union(*(hidden for other, hidden in self._private.items() if other != one))
+        missed = [event.text for event in self._events if one not in event.witnesses]
+        if not missed:
+            return others
+        noticed = [event.text for event in self._events if one in event.witnesses]
+        known = frozenset().union(self._public, *map(all_runs, (self._decisions[one].intention, *noticed)))
+        return others | (frozenset().union(*map(runs, missed)) - known)
+
+    def _public_text(self, text: str, subject: str = "") -> str:
+        return self._cut(text, self._all_private, subject or self._place.id)
+
+    def _cut(self, text: str, forbidden: Runs, subject: str) -> str:
+        kept = withhold(text, forbidden)
+        if kept != text:
+            self._note("withheld", subject)
+            if not any(map(str.isalnum, kept)):
+                return ""
+        return kept if len(kept) <= self._text else kept[: self._text - 1].rstrip() + ELLIPSIS
+
+    def _note(self, kind: str, subject: str) -> None:
+        note = Degraded("scene", subject, kind)
+        if note not in self._degraded:
+            self._degraded.append(note)
+
+
+def _whispers(world: World, character_id: str) -> tuple[str, ...]:
+    return tuple(one.text for one in world.influences if one.kind == "whisper" and one.character == character_id)
