@@ -27,6 +27,8 @@ EventKind = Literal["act", "move", "happening", "influence"]
 an influence from outside."""
 DecidedBy = Literal["model", "seat", "outside", "fallback"]
 """Who decided an intention: a model, whoever sits in the character, an influence, or nobody who could be understood."""
+Phase = Literal["intent", "scene", "story", "memory"]
+"""What a model is asked for."""
 InfluenceKind = Literal["whisper", "event", "object", "edit", "move", "take_over"]
 
 
@@ -231,7 +233,7 @@ class PlaceChange:
 class Degraded:
     """A part of a model's result that could not be used, and was replaced by what changes least."""
 
-    phase: Literal["intent", "scene", "story", "memory"]
+    phase: Phase
     subject: str
     """The id of the character or place that it concerns."""
     kind: str
@@ -371,7 +373,7 @@ def faults(world: World) -> Iterator[str]:
     yield from (f"the object {thing!r} is in two places." for thing in _doubled(held))
     yield from (f"the object {thing!r} is nowhere." for thing in sorted(known - set(held)))
     yield from (f"there is no object {thing!r}." for thing in sorted(set(held) - known))
-    used = [part.id for part in (*world.places, *world.characters, *world.objects)]
+    used = [part.id for group in (world.places, world.characters, world.objects) for part in group]
     yield from (f"{one!r} can't be an id, since it has a meaning of its own." for one in used if one in RESERVED)
     if not 1 <= world.cells <= 10:
         yield f"a memory of {world.cells} cells is not possible; 1 to 10 are."

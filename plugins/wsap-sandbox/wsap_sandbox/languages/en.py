@@ -97,8 +97,9 @@ WORDS = Words(
         "could_not_take": "I reached for it, but did not get it.",
         "puzzled": "I don't know what to make of it.",
         "does_nothing": "{who} made a start at something, and nothing came of it.",
-        "goes": "{who} left. Destination: {place}.",
-        "changes": "{place} is no longer as it was.",
+        "cannot_leave": "{who} tried to leave, but could not.",
+        "cannot_take": "But {who} did not get hold of it.",
+        "heard": "A voice that only I heard said: {what}",
         "quiet": "{place}: nothing worth telling happened.",
     },
     influences={

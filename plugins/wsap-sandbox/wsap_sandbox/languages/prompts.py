@@ -167,13 +167,17 @@ class Spoken:
         """Say that somebody tried something and nothing came of it."""
         return self.words.fallbacks["does_nothing"].format(who=name)
 
-    def goes(self, name: str, place: str) -> str:
-        """Say that somebody goes to another place."""
-        return self.words.fallbacks["goes"].format(who=name, place=place)
+    def cannot_leave(self, name: str) -> str:
+        """Say that somebody tries to leave and can't."""
+        return self.words.fallbacks["cannot_leave"].format(who=name)
 
-    def changes(self, place: str) -> str:
-        """Say that a place is no longer as it was."""
-        return self.words.fallbacks["changes"].format(place=place)
+    def cannot_take(self, name: str) -> str:
+        """Say that somebody does not get what they reached for."""
+        return self.words.fallbacks["cannot_take"].format(who=name)
+
+    def heard(self, words: str) -> str:
+        """Say that I heard a voice whisper something."""
+        return self.words.fallbacks["heard"].format(what=words)
 
     def quiet(self, place: str) -> str:
         """Tell a scene in which nothing remarkable happened."""

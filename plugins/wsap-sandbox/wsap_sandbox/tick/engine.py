@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from wsap_core.untrusted import sanitize
-from wsap_sandbox.model import DEGRADATIONS, Cell, Character, Degraded, Place, TickRecord, World, after, falling
+from wsap_sandbox.model import Cell, Character, Degraded, Place, TickRecord, World, after, falling
 from wsap_sandbox.tick.facts import (
     PHASES,
     Facts,
@@ -136,7 +136,7 @@ class _Caller:
         worst = next((one.kind for one in first.degraded if one.kind in REASKED), "")
         if not worst:
             return first, 0
-        second = await self._asked(facts, subject, 1, DEGRADATIONS[worst])
+        second = await self._asked(facts, subject, 1, worst)
         return (second if second.worst <= first.worst else first), 1
 
     async def story(self, facts: StoryFacts) -> Story:

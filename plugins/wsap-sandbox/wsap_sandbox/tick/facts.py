@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from wsap_core.protocol.values import JsonValue
-from wsap_sandbox.model import Cell, Character, LedgerEvent, Place, TickRecord, World, WorldObject, adapter_of
+from wsap_sandbox.model import Cell, Character, LedgerEvent, Phase, Place, TickRecord, World, WorldObject, adapter_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +136,7 @@ class MemoryFacts:
 
 Facts = IntentFacts | SceneFacts | StoryFacts | MemoryFacts
 
-PHASES: Mapping[type, str] = {IntentFacts: "intent", SceneFacts: "scene", StoryFacts: "story", MemoryFacts: "memory"}
+PHASES: Mapping[type, Phase] = {IntentFacts: "intent", SceneFacts: "scene", StoryFacts: "story", MemoryFacts: "memory"}
 """The name of the phase that facts belong to, as in keys of calls: `TICK/PHASE/SUBJECT/ATTEMPT`."""
 
 

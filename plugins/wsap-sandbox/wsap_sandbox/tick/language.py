@@ -39,7 +39,7 @@ class Language(Protocol):
         """Ask a character to sum up what it remembers."""
 
     def again(self, problem: str) -> str:
-        """Say that the last reply could not be used, and why (a sentence of `DEGRADATIONS`)."""
+        """Say that the last reply could not be used, and why: a kind of `DEGRADATIONS`."""
 
     # --- fallbacks: what stands where a model's text could not be used -------------------------
 

@@ -30,18 +30,12 @@ _SENTENCE = re.compile(r"[.!?;:…\n]+")
 
 def private_runs(one: Character, intention: str, whispers: Iterable[str]) -> Runs:
     """Return the runs of words in the game master's prompt that nobody but this character may get to know."""
-    told = {
-        run for text in (one.description, one.internal_state, one.external_intent, *one.triggers) for run in runs(text)
-    }
-    said = all_runs(intention)
-    hidden = {run for text in (one.secret, *whispers) for run in runs(text)}
+    told = map(runs, (one.description, one.internal_state, one.external_intent, *one.triggers))
     cells = (*one.memory.cells, *one.memory.overflow)
-    for text in (
-        one.memory.summary,
-        *(part for cell in cells for part in (cell.tried, cell.came_of_it, cell.interpretation)),
-    ):
-        hidden.update(runs(text, RUN_OF_MEMORY))
-    return frozenset(told | (hidden & said))
+    parts = [part for cell in cells for part in (cell.tried, cell.came_of_it, cell.interpretation)]
+    memories = (runs(text, RUN_OF_MEMORY) for text in (one.memory.summary, *parts))
+    hidden: Runs = frozenset().union(*map(runs, (one.secret, *whispers)), *memories)
+    return (hidden & all_runs(intention)).union(*told)
 
 
 def public_runs(facts: SceneFacts) -> Runs:
@@ -81,7 +75,7 @@ def withhold(text: str, forbidden: Runs) -> str:
 @lru_cache(maxsize=8192)
 def runs(text: str, size: int = RUN) -> Runs:
     """Return the runs of `size` words of a text, and its shorter sentences as a whole."""
-    found = set()
+    found: set[str] = set()
     for sentence in _SENTENCE.split(text.casefold()):
         words = _WORD.findall(sentence)
         if len(words) >= size:

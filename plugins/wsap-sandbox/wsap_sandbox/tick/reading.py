@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Literal, get_args
 
 from wsap_core.protocol.values import JsonValue
 from wsap_core.untrusted import sanitize, single_line
 from wsap_llm.kit import find_values
-from wsap_sandbox.model import Degraded, Outcome
+from wsap_sandbox.model import Degraded, Outcome, Phase
 from wsap_sandbox.tick.facts import PHASES, Actor, Facts, IntentFacts, SceneFacts, StoryFacts
-from wsap_sandbox.tick.replies import HAPPENING, HERE, MOST_HAPPENINGS, STAY
+from wsap_sandbox.tick.replies import HAPPENING, HERE, MOST_HAPPENINGS, OUTCOMES, STAY
 
 REASKED = frozenset({"unreadable", "missing", "doubled", "language", "empty"})
 """Kinds of degraded results that are worth asking again."""
@@ -109,7 +108,7 @@ def read(reply: str, facts: Facts, subject: str, *, letters: str, text: int) -> 
 
 
 class _Reader:
-    def __init__(self, phase: Literal["intent", "scene", "story", "memory"], subject: str, letters: str) -> None:
+    def __init__(self, phase: Phase, subject: str, letters: str) -> None:
         self._phase = phase
         self._subject = subject
         self._letters = letters
@@ -139,7 +138,7 @@ class _Reader:
 def _scene(found: Mapping[str, JsonValue], facts: SceneFacts, reader: _Reader, limit: int) -> SceneReply:
     given = found.get("characters")
     characters = given if isinstance(given, dict) else {}
-    repeated = getattr(characters, "repeated", frozenset())
+    repeated: Set[str] = getattr(characters, "repeated", frozenset())
     present = [actor.person.id for actor in facts.actors]
     doings: dict[str, Doing] = {}
     for one in characters:
@@ -189,7 +188,7 @@ def _doing(entry: Mapping[str, JsonValue], actor: Actor, facts: SceneFacts, read
     return Doing(
         order=order if type(order) is int and 1 <= order <= len(facts.actors) else len(facts.actors),
         event=reader.text(entry.get("event"), limit, "event", mine),
-        outcome=outcome if outcome in get_args(Outcome) else "failure",
+        outcome=next((known for known in OUTCOMES if known == outcome), "failure"),
         triggers=tuple(actor.triggers[n - 1] for n in sorted(set(numbers))),
         unnoticed_by=tuple(one for one in others if one in unnoticed),
         to=to if leaves and not refused and isinstance(to, str) else "",

@@ -22,13 +22,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from wsap_core.protocol.values import JsonValue
+from wsap_sandbox.model import Outcome
 from wsap_sandbox.tick.facts import Facts, IntentFacts, MemoryFacts, SceneFacts, StoryFacts
 
 STAY = "stay"
 HERE = "here"
 NOBODY = "none"
 HAPPENING = "happening"
-OUTCOMES = ("success", "partial", "failure")
+OUTCOMES: tuple[Outcome, ...] = ("success", "partial", "failure")
 MOST_HAPPENINGS = 3
 
 Schema = dict[str, JsonValue]

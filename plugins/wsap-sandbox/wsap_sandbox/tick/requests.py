@@ -32,7 +32,7 @@ class Settings:
 
 
 def call_key(world: World, facts: Facts, subject: str, attempt: int) -> str:
-    """Return where in the life of a world a call stands: `TICK/PHASE/SUBJECT/ATTEMPT`, after the first era `ERA:` before it."""
+    """Return where in the life of a world a call stands: `TICK/PHASE/SUBJECT/ATTEMPT`, in later eras after `ERA:`."""
     era = f"{world.era}:" if world.era else ""
     return f"{era}{facts.tick}/{PHASES[type(facts)]}/{subject}/{attempt}"
 
@@ -46,7 +46,7 @@ def request_for(key: str, facts: Facts, language: Language, *, seed: int, text: 
         language: the world's language.
         seed: the world's seed.
         text: most characters of one text in the reply.
-        problem: why the last reply could not be used, a sentence; empty the first time.
+        problem: why the last reply could not be used, a kind of `DEGRADATIONS`; empty the first time.
     """
     prompt = _prompt(facts, language)
     user = f"{prompt.user}\n\n{language.again(problem)}" if problem else prompt.user

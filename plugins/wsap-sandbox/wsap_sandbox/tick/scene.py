@@ -247,8 +247,9 @@ class _Resolution:
     # --- who may know what ---------------------------------------------------------------------
 
     def _unknown_to(self, one: str) -> Runs:
-        """The runs of words that one of those present can't know: others' private matters, and what it did not notice."""
+        """The runs of words that somebody can't know: others' private matters, and events that went unnoticed."""
         others: Runs = frozenset().union(*(hidden for other, hidden in self._private.items() if other != one))
+        others -= self._private[one]
         missed = [event.text for event in self._events if one not in event.witnesses]
         if not missed:
             return others
