@@ -96,6 +96,8 @@ class AdapterSpec:
     """`() -> Iterable[str]`: every NAME of a family; None where the game alone can say what is one."""
     preset: Mapping[str, Any] = field(default_factory=dict)
     """Options that are decided already, as the name of a family's member decides one."""
+    language: str = "en"
+    """Code of the language that the game speaks, such as "ru"; the kernel and agents speak it with whoever plays."""
     timing: Timing = "free"
     deadline: float | None = None
     """Seconds a seat has for a decision before its default action is taken; None for as long as it likes."""

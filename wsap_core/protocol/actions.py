@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from wsap_core.protocol.availability import ActionAvailability
 from wsap_core.protocol.base import Part, freeze_mappings, freeze_sequences
 from wsap_core.protocol.observation import Observation
+from wsap_core.protocol.words import ENGLISH, Words
 from wsap_core.untrusted import single_line
 
 __all__ = ["TOOL", "Action", "ActionAvailability", "ActionDef", "ActionResult", "ActionSpace", "ParamDef"]
@@ -133,9 +134,15 @@ class ActionSpace(Part):
         own = set(self.names)
         return ActionSpace((*self.actions, *(a for a in other.actions if a.name not in own)))
 
-    def to_text(self) -> str:
+    def worded(self, words: Words) -> ActionSpace:
+        """Return the actions described in other words, where these have them."""
+        if words is ENGLISH:
+            return self
+        return ActionSpace([_worded(action, words) for action in self.actions])
+
+    def to_text(self, words: Words = ENGLISH) -> str:
         """Return a description of all actions for a language model, one line each."""
-        return "\n".join(_action_line(action) for action in self.actions)
+        return "\n".join(_action_line(action, words) for action in self.actions)
 
 
 @dataclass(frozen=True)
@@ -174,13 +181,22 @@ class ActionResult(Part):
         freeze_sequences(self, "achievements")
 
 
-def _action_line(action: ActionDef) -> str:
+def _worded(action: ActionDef, words: Words) -> ActionDef:
+    return replace(
+        action,
+        description=words.say(action.description),
+        parameters=[replace(p, spec=words.say(p.spec)) for p in action.parameters],
+        preconditions=[words.say(condition) for condition in action.preconditions],
+    )
+
+
+def _action_line(action: ActionDef, words: Words) -> str:
     signature = ", ".join(_parameter(p) for p in action.parameters)
     line = f"- {single_line(action.name)}" + (f"({signature})" if signature else "")
     if action.description:
         line += f": {single_line(action.description)}"
     if action.preconditions:
-        line += f" [requires: {'; '.join(single_line(p) for p in action.preconditions)}]"
+        line += words.say(f" [requires: {'; '.join(single_line(p) for p in action.preconditions)}]")
     return line
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from wsap_core.protocol.base import Part, freeze_mappings
 from wsap_core.protocol.lines import bullets
+from wsap_core.protocol.words import ENGLISH, Words
 from wsap_core.untrusted import single_line
 
 MOST_REFUSED = 3
@@ -41,7 +42,7 @@ def choices_of(availability: ActionAvailability) -> Mapping[str, Sequence[str]]:
     return availability.choices if isinstance(availability, Possible) else {}
 
 
-def render_availability(told: Sequence[ActionAvailability]) -> list[tuple[str, str]]:
+def render_availability(told: Sequence[ActionAvailability], words: Words = ENGLISH) -> list[tuple[str, str]]:
     """Return sections (title, body) of what is not possible now and why, and last of what is, with its choices.
 
     Actions refused for the same reason share a line; the reasons that concern fewest actions are told.
@@ -52,8 +53,11 @@ def render_availability(told: Sequence[ActionAvailability]) -> list[tuple[str, s
             refused.setdefault(action.reason, []).append(action.name)
     rarest = sorted(refused.items(), key=lambda item: len(item[1]))[:MOST_REFUSED]
     return [
-        ("NOT POSSIBLE NOW", bullets(f"{', '.join(names)}: {reason}" for reason, names in rarest)),
-        ("POSSIBLE NOW", ", ".join(map(_with_choices, filter(lambda action: action.available, told)))),
+        (
+            words.say("NOT POSSIBLE NOW"),
+            bullets(f"{', '.join(names)}: {words.say(reason)}" for reason, names in rarest),
+        ),
+        (words.say("POSSIBLE NOW"), ", ".join(map(_with_choices, filter(lambda action: action.available, told)))),
     ]
 
 

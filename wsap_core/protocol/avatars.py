@@ -11,6 +11,7 @@ from wsap_core.protocol.actions import ActionDef, ActionSpace, ParamDef
 from wsap_core.protocol.base import Part, freeze_mappings, freeze_sequences
 from wsap_core.protocol.lines import number
 from wsap_core.protocol.observation import Observation
+from wsap_core.protocol.words import words_of
 from wsap_core.untrusted import single_line
 
 
@@ -152,13 +153,16 @@ class EmbodiedObservation(Observation):
 
 def render_avatar(observation: EmbodiedObservation) -> str:
     """Return the body's section, as the protocol lays it out."""
-    a = observation.avatar
-    return (
-        f"\n=== AVATAR: {single_line(a.name)} ===\n"
-        f"Health: {number(a.health)}/{number(a.max_health)}\n"
-        f"Position: ({', '.join(number(c) for c in a.position)})\n"
-        f"Facing: {single_line(observation.facing)} | Stance: {single_line(observation.stance)}\n"
+    a, words = observation.avatar, words_of(observation.language)
+    facing = words.say(f"Facing: {single_line(observation.facing)}")
+    stance = words.say(f"Stance: {words.say(single_line(observation.stance))}")
+    lines = (
+        words.say(f"=== AVATAR: {single_line(a.name)} ==="),
+        words.say(f"Health: {number(a.health)}/{number(a.max_health)}"),
+        words.say(f"Position: ({', '.join(number(c) for c in a.position)})"),
+        f"{facing} | {stance}",
     )
+    return "".join(f"\n{line}" for line in lines) + "\n"
 
 
 @dataclass(frozen=True)

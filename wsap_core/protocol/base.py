@@ -17,6 +17,9 @@ TYPE_TAG = "$type"
 """The key that names a subclass on the wire."""
 
 
+LEFT_OUT = {"wsap": "left out"}
+"""Metadata of a field that is not written where it has its default, so that older hashes and readers stay valid."""
+
 _OWN: list[type] = []
 """The protocol's own types, in the order of their definition."""
 

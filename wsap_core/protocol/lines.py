@@ -9,19 +9,20 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from wsap_core.protocol.words import ENGLISH, Words
 from wsap_core.untrusted import single_line
 
 
-def pairs(values: Mapping[str, Any]) -> str:
+def pairs(values: Mapping[str, Any], words: Words = ENGLISH) -> str:
     """Return one `name: value` line for each item."""
-    return "\n".join(f"{single_line(key)}: {shown(value)}" for key, value in values.items())
+    return "\n".join(f"{single_line(key)}: {shown(value, words)}" for key, value in values.items())
 
 
-def shown(value: Any) -> str:
+def shown(value: Any, words: Words = ENGLISH) -> str:
     """Return a value as a reader wants it: yes and no, short numbers, one line of text."""
     if isinstance(value, bool):
-        return "yes" if value else "no"
-    return number(value) if isinstance(value, int | float) else single_line(value)
+        return words.say("yes" if value else "no")
+    return words.say(number(value)) if isinstance(value, int | float) else single_line(value)
 
 
 def number(value: float) -> str:
@@ -37,11 +38,10 @@ def bullets(lines: Iterable[str]) -> str:
     return "\n".join(f"- {single_line(line)}" for line in lines)
 
 
-def where(direction: str, distance: float | None) -> str:
+def where(direction: str, distance: float | None, words: Words = ENGLISH) -> str:
     """Return a distance and a direction, such as `3 north`."""
-    if distance is None:
-        return single_line(direction)
-    return single_line(direction) if distance == 0 else f"{number(distance)} {single_line(direction)}"
+    direction = words.say(single_line(direction))
+    return direction if not distance else f"{number(distance)} {direction}"
 
 
 def dedent(text: str) -> str:

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from wsap_core.protocol.availability import ActionAvailability, render_availability
-from wsap_core.protocol.base import Part, freeze_mappings, freeze_sequences
+from wsap_core.protocol.base import LEFT_OUT, Part, freeze_mappings, freeze_sequences
 from wsap_core.protocol.goals import Goal
 from wsap_core.protocol.lines import bullets, number, pairs
 from wsap_core.protocol.messages import AgentMessage
 from wsap_core.protocol.spatial import Entity, Location, Terrain, entity_line, terrain_line
 from wsap_core.protocol.views import View
 from wsap_core.protocol.wire import encode
+from wsap_core.protocol.words import Words, words_of
 from wsap_core.untrusted import single_line
 
 NOWHERE = Location()
@@ -73,6 +74,8 @@ class Observation(Part):
     """What is legal now, with reasons for what is not; None when all declared actions are."""
     messages: Sequence[AgentMessage] = field(default=(), kw_only=True)
     """What others in the same world said to this agent since the last observation."""
+    language: str = field(default="en", kw_only=True, metadata=LEFT_OUT)
+    """Code of the language of its text, such as "ru"; that of its game."""
     extras: Mapping[str, Any] = field(default_factory=dict, kw_only=True)
     """What a newer or unknown kind of observation carried beyond these fields, kept as it came."""
 
@@ -115,36 +118,40 @@ class Observation(Part):
 def render_observation(observation: Observation, *, extra_sections: Sequence[tuple[str, str]] = ()) -> str:
     """Return an observation as text without empty sections, what is possible now last; `extra_sections` (title, body)
     come after NEARBY."""
-    o = observation
+    o, words = observation, words_of(observation.language)
     sections: list[tuple[str, str]] = [
-        ("TIME", single_line(o.time_of_day) if o.time_of_day else ""),
-        ("STATUS", pairs(o.status)),
-        ("INVENTORY", pairs(o.inventory)),
-        ("EFFECTS", bullets(_effect(e.name, e.description, e.remaining) for e in o.active_effects)),
-        ("LOCATION", single_line(o.location.description or o.location.region or _coordinates(o))),
-        ("NEARBY", bullets([*map(entity_line, o.nearby_entities), *map(terrain_line, o.nearby_terrain)])),
+        (words.say("TIME"), single_line(o.time_of_day) if o.time_of_day else ""),
+        (words.say("STATUS"), pairs(o.status, words)),
+        (words.say("INVENTORY"), pairs(o.inventory, words)),
+        (words.say("EFFECTS"), bullets(_effect(e.name, e.description, e.remaining, words) for e in o.active_effects)),
+        (words.say("LOCATION"), single_line(o.location.description or o.location.region or _coordinates(o))),
+        (words.say("NEARBY"), bullets(_nearby(o, words))),
         *extra_sections,
-        ("RECENT EVENTS", bullets(e.description for e in o.recent_events)),
-        ("MESSAGES", bullets(_message(m.sender, m.type, m.content) for m in o.messages)),
-        ("CURRENT GOALS", bullets(_goal(g.description or g.id, g.progress, g.hints) for g in o.current_goals)),
-        *render_availability(o.available_actions or ()),
+        (words.say("RECENT EVENTS"), bullets(e.description for e in o.recent_events)),
+        (words.say("MESSAGES"), bullets(f"{m.sender} ({words.say(m.type)}): {m.content}" for m in o.messages)),
+        (
+            words.say("CURRENT GOALS"),
+            bullets(_goal(g.description or g.id, g.progress, g.hints) for g in o.current_goals),
+        ),
+        *render_availability(o.available_actions or (), words),
     ]
-    parts = [f"Step {o.step}"]
+    parts = [words.say(f"Step {o.step}")]
     parts += [f"{title}:\n{body}" for title, body in sections if body]
     return "\n\n".join(parts)
+
+
+def _nearby(observation: Observation, words: Words) -> Iterator[str]:
+    yield from (entity_line(entity, words) for entity in observation.nearby_entities)
+    yield from (terrain_line(terrain, words) for terrain in observation.nearby_terrain)
 
 
 def _coordinates(observation: Observation) -> str:
     return ", ".join(number(c) for c in observation.location.coordinates)
 
 
-def _effect(name: str, description: str, remaining: float | None) -> str:
+def _effect(name: str, description: str, remaining: float | None, words: Words) -> str:
     text = f"{name}: {description}" if description else name
-    return text if remaining is None else f"{text} ({number(remaining)} steps left)"
-
-
-def _message(sender: str, kind: str, content: str) -> str:
-    return f"{sender} ({kind}): {content}"
+    return text if remaining is None else text + words.say(f" ({number(remaining)} steps left)")
 
 
 def _goal(description: str, progress: str | None, hints: Sequence[str]) -> str:

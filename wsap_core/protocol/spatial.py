@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from wsap_core.protocol.base import Part, freeze_sequences
 from wsap_core.protocol.lines import where
+from wsap_core.protocol.words import ENGLISH, Words
 from wsap_core.untrusted import single_line
 
 
@@ -59,7 +60,7 @@ class Terrain(Part):
     """How far the nearest of it is, in the game's unit; None where the game does not say."""
 
 
-def entity_line(entity: Entity) -> str:
+def entity_line(entity: Entity, words: Words = ENGLISH) -> str:
     """Return an entity in a few words: its own description, or one made from its fields."""
     if entity.description:
         return single_line(entity.description)
@@ -68,10 +69,10 @@ def entity_line(entity: Entity) -> str:
         text = f"{single_line(entity.name)} ({text})"
     if entity.state:
         text += f", {single_line(entity.state)}"
-    return f"{text}, {where(entity.direction, entity.distance)}"
+    return f"{text}, {where(entity.direction, entity.distance, words)}"
 
 
-def terrain_line(terrain: Terrain) -> str:
+def terrain_line(terrain: Terrain, words: Words = ENGLISH) -> str:
     """Return a kind of ground in a few words: what, where, and whether it can be walked on."""
-    text = f"{single_line(terrain.type)}, {where(terrain.direction, terrain.distance)}"
-    return text if terrain.passable else text + " (blocked)"
+    text = f"{single_line(terrain.type)}, {where(terrain.direction, terrain.distance, words)}"
+    return text if terrain.passable else text + words.say(" (blocked)")

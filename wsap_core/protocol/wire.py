@@ -21,7 +21,7 @@ from operator import attrgetter
 from typing import Any, TypeVar
 
 from wsap_core.errors import WireError
-from wsap_core.protocol.base import TYPE_TAG, Part, adapter, protocol_subclasses, wire_type
+from wsap_core.protocol.base import LEFT_OUT, TYPE_TAG, Part, adapter, protocol_subclasses, wire_type
 
 T = TypeVar("T")
 
@@ -126,7 +126,9 @@ def _writer_for(cls: type) -> Callable[[Any], str]:
 
 
 def _dataclass_writer(cls: type) -> Callable[[Any], str]:
-    names = sorted(f.name for f in fields(cls) if f.name != "extras")
+    own = [f for f in fields(cls) if f.name != "extras"]
+    seldom = [(f.name, f.default) for f in own if f.metadata == LEFT_OUT]
+    names = sorted(f.name for f in own if f.metadata != LEFT_OUT)
     tag = wire_type(cls) if issubclass(cls, Part) else None
     keys = [_quote(name) + ":" for name in names]
     get = attrgetter(*names) if len(names) > 1 else lambda value: (getattr(value, names[0]),) if names else ()
@@ -138,8 +140,9 @@ def _dataclass_writer(cls: type) -> Callable[[Any], str]:
         cached: str | None = value.__dict__.get(_CACHE)
         if cached is not None:
             return cached
-        if has_extras and value.extras:
-            text = _dump_with_extras(value, names, tag)
+        more = [name for name, default in seldom if getattr(value, name) != default]
+        if more or (has_extras and value.extras):
+            text = _dump_with_extras(value, [*names, *more], tag)
         else:
             text = head + ",".join([k + _dump(v) for k, v in zip(keys, get(value), strict=True)]) + "}"
         if _keepable(value):
@@ -160,7 +163,7 @@ def _keepable(value: Any) -> bool:
 
 def _dump_with_extras(value: Any, names: list[str], tag: str | None) -> str:
     data: dict[str, Any] = {TYPE_TAG: tag} if tag else {}
-    data.update(value.extras)  # the tag among them, where it came with one that is not known here
+    data.update(getattr(value, "extras", {}))  # the tag among them, where it came with one that is not known here
     data.update((name, getattr(value, name)) for name in names)
     return _dump_mapping(data)
 

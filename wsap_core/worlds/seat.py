@@ -22,6 +22,7 @@ from wsap_core.protocol import (
     Observation,
     View,
 )
+from wsap_core.protocol.words import ENGLISH, words_of
 from wsap_core.seams.game import GameAdapter, HasClosingResult, HasDefaultAction, Renders
 from wsap_core.specs import AdapterSpec
 from wsap_core.untrusted import single_line
@@ -97,11 +98,14 @@ class Seat:
         self._blocking = world.spec.blocking
         self.last_observation: Observation | None = None
         """What was observed last, or None before the first time."""
+        self._words = words_of(world.spec.language)
         own = self._own_space()
         self.own_actions = frozenset(own.names)
         """The names that the game itself declares."""
-        offered = own.merged(_BODILY) if world.has_avatars else own
-        self.action_space = offered if world.mailbox is None else offered.merged(MESSAGE_ACTIONS)
+        offered = own.merged(_BODILY.worded(self._words)) if world.has_avatars else own
+        if world.mailbox is not None:
+            offered = offered.merged(MESSAGE_ACTIONS.worded(self._words))
+        self.action_space = offered
         """All actions that are offered: the game's own, messages, and with avatars those that look."""
         self._declared = index_actions(self.action_space.merged(AVATAR_ACTIONS))
 
@@ -126,8 +130,10 @@ class Seat:
             messages = mailbox.waiting(self.agent_id)
             if messages:
                 observation = replace(observation, messages=(*observation.messages, *messages))
+        observation = self._in_language(observation)
         if self._closes is not None and self.closing is None and not self.done:
-            self.closing = self._checked(self._closes.closing_result)
+            closing = self._checked(self._closes.closing_result)
+            self.closing = closing and self._worded(closing)
         self.last_observation = observation
         return observation
 
@@ -170,6 +176,7 @@ class Seat:
         result = await self._call(lambda: self.face.act(action))
         if not isinstance(result, ActionResult):
             raise WorldError(f"{self._name} answered {action.name!r} with a {type(result).__name__}.")
+        result = self._worded(result)
         if mailbox is not None:
             mailbox.mark_read(self.agent_id, heard)
         self.done = result.done
@@ -207,7 +214,7 @@ class Seat:
             reason = self.world.mailbox.send(message)
             if reason:
                 return await self._refuse(action, reason)
-            result = ActionResult(True, "Said.", observation=await self._state())
+            result = ActionResult(True, self._words.say("Said."), observation=await self._state())
             return Outcome(action, result, False)
         return await self._refuse(action, f"This world has no way to {action.name}.")
 
@@ -217,18 +224,32 @@ class Seat:
             return await self._refuse(action, left.message)
         observation = await self._state()
         self.left = left
-        result = ActionResult(True, left.message or "You have left.", done=True, observation=observation)
+        message = self._words.say(left.message or "You have left.")
+        result = ActionResult(True, message, done=True, observation=observation)
         return Outcome(action, result, False, left=left)
 
     async def _refuse(self, action: Action, reason: str, *, done: bool | None = None) -> Outcome:
         over = self.done if done is None else done
-        return Outcome(action, ActionResult(False, reason, done=over, observation=await self._state()), False)
+        result = ActionResult(False, self._words.say(reason), done=over, observation=await self._state())
+        return Outcome(action, result, False)
+
+    def _worded(self, result: ActionResult) -> ActionResult:
+        """Return a result with its message and its observation in the language of the game."""
+        if self._words is ENGLISH:
+            return result
+        said, seen = self._words.say(result.message), self._in_language(result.observation)
+        return replace(result, message=said, observation=seen)
+
+    def _in_language(self, observation: Observation) -> Observation:
+        return observation if self._words is ENGLISH else replace(observation, language=self._words.language)
 
     async def _state(self) -> Observation:
         """Return the last observation, without waiting for a turn that may never come."""
         if self.last_observation is not None:
             return self.last_observation
-        return Observation() if inspect.iscoroutinefunction(self.face.observe) else await self.observe()
+        if inspect.iscoroutinefunction(self.face.observe):
+            return self._in_language(Observation())
+        return await self.observe()
 
     def _own_space(self) -> ActionSpace:
         space = self._checked(lambda: self.face.action_space)
@@ -250,7 +271,7 @@ class Seat:
         parts.append(f"You carry {carried}." if carried else "You carry nothing.")
         worn = ", ".join(f"{single_line(v)} ({single_line(k)})" for k, v in avatar.equipment.items())
         parts.append(f"You wear {worn}." if worn else "")
-        return " ".join(p for p in parts if p)
+        return " ".join(self._words.say(p) for p in parts if p)
 
     async def _call(self, method: Callable[[], T | Awaitable[T]]) -> T:
         try:

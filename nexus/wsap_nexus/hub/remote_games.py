@@ -311,6 +311,7 @@ def _spec(game: Mapping[str, Any], version: str, client: GameClient) -> AdapterS
         genre=str(game.get("genre") or "")[:80],
         dimensions=str(game.get("dimensions") or "")[:80],
         persistent=bool(game.get("persistent")),
+        language=str(game.get("language") or "en")[:20],
         protocol_version=version,
     )
 

@@ -30,7 +30,7 @@ WORLDS_MOST = 1000
 _SPEC_FIELDS = (
     "name", "summary", "title", "abilities", "seats", "seat_names", "timing", "deadline", "default_action",
     "achievements", "skills", "transfer_rules", "max_avatars", "max_worlds", "genre", "dimensions", "persistent",
-    "protocol_version",
+    "protocol_version", "language",
 )  # fmt: skip
 
 

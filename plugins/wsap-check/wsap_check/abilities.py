@@ -17,6 +17,7 @@ from wsap_core.protocol import GridMapBlock, ImageBlock, TableBlock, View
 from wsap_core.protocol.transit import BONUS_KINDS, SKILL_DOMAINS
 from wsap_core.protocol.views import Block
 from wsap_core.protocol.wire import dumps
+from wsap_core.protocol.words import WORDS
 from wsap_core.seams.game import AvatarGameAdapter
 from wsap_core.specs import AdapterSpec, EpisodeSummary
 from wsap_core.version import PROTOCOL_VERSION
@@ -79,6 +80,8 @@ async def spec(notes: Notes, subject: Subject) -> None:
         notes.error(f"seat_names {said.seat_names} does not fit {high} seats with names of their own.")
     if said.protocol_version.split(".")[0] != PROTOCOL_VERSION.split(".")[0]:
         notes.error(f"The game speaks protocol {said.protocol_version}, this is {PROTOCOL_VERSION}.")
+    if said.language not in WORDS:
+        notes.warn(f"WSAP speaks {', '.join(WORDS)}, not {said.language!r}: titles and refusals are in English.")
     if not said.summary.strip():
         notes.warn("There is no summary; lists of games show one line about each.")
     actions = {name for seat in Table(subject).seats for name in seat.action_space.names}

@@ -67,7 +67,10 @@ class Request:
         except (TypeError, ValueError):
             raise NothingToCheck("the options can't be handed to another process as JSON") from None
         path = tuple(str(Path.cwd() / folder) for folder in sys.path)
-        said = {name: getattr(spec, name) for name in ("name", "abilities", "seats", "seat_names", "timing", "preset")}
+        said = {
+            name: getattr(spec, name)
+            for name in ("name", "abilities", "seats", "seat_names", "timing", "preset", "language")
+        }
         return cls(factory, said, subject.seed, subject.steps, dict(subject.config), path)
 
     def subject(self) -> Subject:

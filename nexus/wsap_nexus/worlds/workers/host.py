@@ -25,7 +25,7 @@ from wsap_nexus.worlds.workers.frames import BEAT, TAKEN_BACK, answer, failure, 
 
 _CARRIED = (
     "name", "summary", "title", "abilities", "seats", "seat_names", "timing", "deadline", "max_avatars", "blocking",
-    "persistent", "protocol_version", "preset",
+    "persistent", "protocol_version", "preset", "language",
 )  # fmt: skip
 _SEQUENCES = ("abilities", "seats", "seat_names")
 
