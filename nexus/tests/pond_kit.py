@@ -7,6 +7,8 @@ from collections.abc import Iterable, Mapping
 
 from wsap_core import AdapterSpec, PlaceGraphBlock, Selection, TimelineBlock, TimelineEntry, View
 from wsap_core.builtin.echo import EchoWorld
+from wsap_core.protocol import Tick
+from wsap_core.protocol.wire import dumps
 from wsap_core.seams.services import RunReader
 from wsap_nexus.runs.store import Store
 from wsap_nexus.store.records import NewRun
@@ -19,15 +21,15 @@ WINDOW = 3
 def views(runs: RunReader, run: str, selection: Mapping[str, str]) -> View:
     """Show the last ticks up to the one selected, with the frogs where they sat then."""
     newest = runs.ticks(run)
-    asked = selection.get("tick", "")
+    asked, find = selection.get("tick", ""), selection.get("find", "")
     last = min(int(asked), newest) if asked.isdecimal() and int(asked) else newest
     where: dict[str, list[str]] = {}
     entries = []
     for event in runs.history(run, "tick", "story", first=max(1, last - WINDOW + 1), last=last):
         body = event["body"]
         if event["kind"] == "tick":
-            where = body["where"]
-        elif selection.get("character", "") in ("", body["who"]):
+            where = body["body"]["where"]
+        elif selection.get("character", "") in ("", body["who"]) and find in body["text"]:
             details = (f"event {event['seq']}",)
             number = event["step"] or body["tick"]
             entries.append(TimelineEntry(body["text"], number, "", body["place"], (body["who"],), details))
@@ -37,7 +39,11 @@ def views(runs: RunReader, run: str, selection: Mapping[str, str]) -> View:
     return View(
         (pond, TimelineBlock(entries, "What happened")),
         f"The pond at tick {last}",
-        (Selection("tick", chosen, highest=newest), Selection("character", who, FROGS)),
+        (
+            Selection("tick", chosen, highest=newest),
+            Selection("character", who, FROGS),
+            Selection("find", find),
+        ),
     )
 
 
@@ -59,7 +65,7 @@ def record(store: Store, ticks: Iterable[int | str], *, game: str = "pond_kit:PO
             continue
         frog = FROGS[tick % 2]
         place = "water" if tick % 3 else "reeds"
-        store.writer.append(run, "tick", json.dumps({"where": {place: [frog]}}), step=tick)
+        store.writer.append(run, "tick", dumps(Tick(tick, {"where": {place: [frog]}})), step=tick)
         told = {"text": text or f"{frog} jumps for the {era + 1}th time.", "place": place, "who": frog}
         # Narration of which only the body says the tick, and narration with a step.
         if tick % 2:

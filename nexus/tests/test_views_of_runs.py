@@ -15,6 +15,8 @@ from rich.console import Console
 from wsap_core import Selection, TextBlock, TimelineBlock, TimelineEntry, View
 from wsap_core.cli import main
 from wsap_core.errors import PluginError
+from wsap_core.protocol import Tick
+from wsap_core.protocol.wire import dumps
 from wsap_nexus.runs.store import Store, open_store
 from wsap_nexus.runs.views import view_of_run
 from wsap_nexus.store.export import RecordedRuns
@@ -79,7 +81,7 @@ def test_what_was_rewound_is_left_out(store: Store, ticks: list[int | str], now:
 def test_an_event_that_says_no_tick_belongs_to_the_next_one(store: Store) -> None:
     run = record(store, [1, 2])
     store.writer.append(run, "influence", json.dumps({"kind": "whisper"}))
-    store.writer.append(run, "tick", json.dumps({"where": {}}), step=3)
+    store.writer.append(run, "tick", dumps(Tick(3)), step=3)
     store.writer.flush()
     reader = RecordedRuns(store.repository)
     assert [e["kind"] for e in reader.history(run, "influence", first=3)] == ["influence"]
@@ -145,8 +147,14 @@ def test_a_person_goes_through_ticks_and_characters(store: Store) -> None:
     assert all(entry.who == ("Quax",) for entry in viewer.view.blocks[1].entries)  # type: ignore[union-attr]
     viewer.press("C")
     assert viewer.selection == {}
-    record_more = json.dumps({"where": {}})
-    store.writer.append(run, "tick", record_more, step=9)
+    for key in ("/", "space", *"7th", "space", "enter"):
+        viewer.press(key)
+    assert viewer.selection == {"find": "7th"}
+    assert [entry.number for entry in viewer.view.blocks[1].entries] == [7]  # type: ignore[union-attr]
+    for key in ("/", *"gone", "esc", "/", "enter"):
+        viewer.press(key)
+    assert viewer.selection == {}
+    store.writer.append(run, "tick", dumps(Tick(9, {"where": {}})), step=9)
     store.writer.flush()
     viewer.refresh()
     assert title() == "The pond at tick 9"

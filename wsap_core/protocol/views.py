@@ -163,7 +163,8 @@ class Selection(Part):
     choices: Sequence[str] = ()
     """What may be selected, where it is one of a few."""
     highest: int = 0
-    """Where a number may be selected: from 1 to this."""
+    """Where a number may be selected: from 1 to this. With neither this nor choices any text may be, such as words to
+    search for."""
     title: str = ""
     """Its name for people; the name when empty."""
 

@@ -52,6 +52,7 @@ class Viewer:
         self._window = _Window()
         self._details = False
         self._typed: str | None = None
+        self._asked: Selection | None = None
         self.refresh()
 
     @property
@@ -66,17 +67,17 @@ class Viewer:
 
     def press(self, key: str) -> None:
         """Do what a key stands for."""
-        number, lists = self._number(), self._lists()
+        number, text, lists = self._number(), self._text(), self._lists()
         if self._typed is not None:
-            self._type(key, number)
+            self._type(key)
         elif key in ("q", "esc"):
             self.left = True
         elif key == "d":
             self._details = not self._details
         elif key in ("up", "down", "pageup", "pagedown"):
             self._window.scroll(key)
-        elif number is not None and key == "g":
-            self._typed = ""
+        elif key in ("g", "/") and (asked := number if key == "g" else text) is not None:
+            self._typed, self._asked = "", asked
         elif number is not None and key in ("left", "right", "home", "end"):
             at = int(number.chosen) if number.chosen.isdecimal() else number.highest
             self._go(number, {"left": at - 1, "right": at + 1, "home": 1, "end": number.highest}[key])
@@ -128,17 +129,26 @@ class Viewer:
                 at = selection.chosen or str(selection.highest)
                 line.append(f"{single_line(at)}/{selection.highest}", "bold")
             else:
-                line.append(single_line(selection.chosen) or "all", "bold" if selection.chosen else "")
+                line.append(
+                    single_line(selection.chosen) or ("all" if selection.choices else "-"),
+                    "bold" if selection.chosen else "",
+                )
             line.append("   ")
         if self._typed is not None:
-            line.append(f"go to: {self._typed}▏", "bold yellow")
+            line.append(f"{'go to' if self._asked and self._asked.highest else 'find'}: {self._typed}▏", "bold yellow")
         return line
 
     def _keys(self) -> str:
         number = self._number()
         moves = f"←→ {number.name}  Home/End  g go to  " if number is not None else ""
         lists = "".join(f"{letter} {single_line(chosen.name)}  " for letter, chosen in self._lists().items())
+        text = self._text()
+        lists += f"/ {single_line(text.name)}  " if text is not None else ""
         return f"{moves}{lists}↑↓ PgUp/PgDn scroll  d details  q leave"
+
+    def _text(self) -> Selection | None:
+        free = (selection for selection in self.view.selections if not selection.highest and not selection.choices)
+        return next(free, None)
 
     def _number(self) -> Selection | None:
         return next((selection for selection in self.view.selections if selection.highest), None)
@@ -152,18 +162,23 @@ class Viewer:
                 found[letter] = selection
         return found
 
-    def _type(self, key: str, number: Selection | None) -> None:
+    def _type(self, key: str) -> None:
         assert self._typed is not None, "asked by press()"
+        assert self._asked is not None, "asked by press()"
+        number = bool(self._asked.highest)
+        key = " " if key == "space" else key
         if key == "enter":
-            if self._typed and number is not None:
-                self._go(number, int(self._typed))
-            self._typed = None
+            typed, self._typed = self._typed.strip(), None
+            if not number:
+                self._choose(self._asked.name, typed)
+            elif typed:
+                self._go(self._asked, int(typed))
         elif key == "backspace":
             self._typed = self._typed[:-1]
-        elif key.isascii() and key.isdigit() and len(self._typed) < 9:
-            self._typed += key
         elif key == "esc":
             self._typed = None
+        elif len(key) == 1 and (key in "0123456789" and len(self._typed) < 9 if number else key.isprintable()):
+            self._typed += key
 
     def _go(self, number: Selection, to: int) -> None:
         # At the end nothing is selected, so that what comes next is shown.

@@ -2,6 +2,7 @@
 // as text.
 
 import { el, fill, table } from './dom.js';
+import { MOST, drawMap } from './map.js';
 
 // One hue for each kind of tile, from its character alone, so that a map keeps its colours.
 function tone(character) {
@@ -58,11 +59,12 @@ const listed = (values, f) => values.map((value, i) => [i ? ', ' : '', f(value)]
 function places(block, pick) {
   const exits = new Map();
   for (const [from, target] of block.exits || []) exits.set(from, [...(exits.get(from) || []), target]);
-  return el('ul.places', {}, (block.places || []).map((place) =>
+  const picture = exits.size && block.places.length <= MOST ? drawMap(block, pick?.place) : '';
+  return el('div', {}, picture, el('ul.places', {}, (block.places || []).map((place) =>
     el('li', { class: place === block.here ? 'here' : '' },
       el('b', {}, word(pick, 'place', place)), place === block.here ? ' (here)' : '',
       exits.get(place)?.length ? el('small', {}, ` → ${exits.get(place).join(', ')}`) : '',
-      block.occupants?.[place]?.length ? el('div', {}, listed(block.occupants[place], (who) => word(pick, 'character', who))) : null)));
+      block.occupants?.[place]?.length ? el('div', {}, listed(block.occupants[place], (who) => word(pick, 'character', who))) : null))));
 }
 
 function timeline(block, pick) {

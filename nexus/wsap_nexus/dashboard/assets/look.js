@@ -11,7 +11,7 @@ export function runLook(context, path, live) {
   const { signal, query } = context;
   const bar = el('div.filters', { role: 'group', 'aria-label': 'Selection' });
   const title = el('p.moment', { hidden: true });
-  const stage = el('div.stage', {});
+  const stage = el('div.stage.look', {});
   const node = el('section.panel', {}, bar, title, stage);
   const chosen = new Map([...query].filter(([name]) => name !== 'step'));
   let shown = '';
@@ -54,7 +54,7 @@ export function runLook(context, path, live) {
     if (now === drawn) return;
     drawn = now;
     const had = document.activeElement?.id;
-    fill(bar, selections.map((s) => [el('label', { for: `select-${s.name}` }, s.title || s.name), s.highest ? number(s) : list(s)]));
+    fill(bar, selections.map((s) => [el('label', { for: `select-${s.name}` }, s.title || s.name), s.highest ? number(s) : s.choices.length ? list(s) : text(s)]));
     bar.hidden = !selections.length;
     if (had) document.getElementById(had)?.focus({ preventScroll: true });
   }
@@ -64,6 +64,12 @@ export function runLook(context, path, live) {
     box.value = s.chosen;
     box.addEventListener('change', () => choose(s.name, box.value));
     return box;
+  }
+
+  function text(s) {
+    const input = el('input', { type: 'search', id: `select-${s.name}`, value: s.chosen });
+    input.addEventListener('change', () => choose(s.name, input.value.trim()));
+    return input;
   }
 
   function number(s) {

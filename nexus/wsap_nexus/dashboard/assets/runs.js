@@ -57,8 +57,7 @@ export async function runPage(context) {
   const summary = run.summary || {};
   const heading = [
     el('h1', {}, run.title, ' ', el('small', {}, run.id)),
-    el('p.where', {}, players.length ? [players, ' · '] : '', run.seats.map((s) => s.agent).filter((a, i, all) => all.indexOf(a) === i).join(', '),
-      ' · ', when(run.created), run.seed === null ? ' · ' : ` · seed ${run.seed} · `, live ? 'being played' : run.status,
+    el('p.where', {}, players.length ? [players, ' · '] : '', [...new Set(run.seats.map((s) => s.agent))].map((agent, i) => [i ? ', ' : '', agent]), run.seats.length ? ' · ' : '', when(run.created), run.seed === null ? ' · ' : ` · seed ${run.seed} · `, live ? 'being played' : run.status,
       summary.reward !== undefined ? ` · reward ${figure(summary.reward)}` : '', usage(summary.usage) ? ` · ${usage(summary.usage)}` : '',
       found.players[0] ? [' · ', link(to('world', found.players[0].world), 'its world')] : ''),
   ];

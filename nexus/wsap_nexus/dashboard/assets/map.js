@@ -1,0 +1,74 @@
+// Places and the ways between them as a picture; the same places always lie in the same spots.
+
+import { add } from './dom.js';
+
+const WIDTH = 640;
+const HEIGHT = 380;
+const MARGIN = 70;
+const ROUNDS = 240;
+export const MOST = 60;
+
+function node(tag, props, ...children) {
+  const made = document.createElementNS('http://www.w3.org/2000/svg', tag);
+  for (const [key, value] of Object.entries(props)) made.setAttribute(key, String(value));
+  return add(made, children);
+}
+
+// Connected places pull each other, all push each other off: first on a circle, then less and less moved.
+function laidOut(places, exits) {
+  const spots = places.map((_, i) => ({ x: Math.cos(i / places.length * 2 * Math.PI), y: Math.sin(i / places.length * 2 * Math.PI) }));
+  const at = new Map(places.map((place, i) => [place, spots[i]]));
+  const ties = exits.map(([from, target]) => [at.get(from), at.get(target)]).filter(([a, b]) => a && b && a !== b);
+  const ideal = 1.6 / Math.sqrt(places.length);
+  for (let round = 0; round < ROUNDS; round += 1) {
+    const moves = new Map(spots.map((spot) => [spot, { x: 0, y: 0 }]));
+    const push = (a, b, strength) => {
+      const x = a.x - b.x || 1e-3;
+      const y = a.y - b.y || 1e-3;
+      const far = Math.hypot(x, y);
+      const by = strength(far) / far;
+      moves.get(a).x += x * by; moves.get(a).y += y * by;
+      moves.get(b).x -= x * by; moves.get(b).y -= y * by;
+    };
+    spots.forEach((a, i) => spots.slice(i + 1).forEach((b) => push(a, b, (far) => ideal * ideal / far)));
+    for (const [a, b] of ties) push(a, b, (far) => -far * far / ideal);
+    const most = 0.2 * (1 - round / ROUNDS);
+    for (const [spot, move] of moves) {
+      const far = Math.hypot(move.x, move.y) || 1;
+      spot.x += move.x / far * Math.min(far, most);
+      spot.y += move.y / far * Math.min(far, most);
+    }
+  }
+  return at;
+}
+
+function scaled(values, size) {
+  const low = Math.min(...values);
+  const room = Math.max(...values) - low;
+  return (value) => (room < 1e-6 ? size / 2 : MARGIN + (value - low) / room * (size - 2 * MARGIN));
+}
+
+// `choose` is called with a place that is clicked on.
+export function drawMap(block, choose) {
+  const at = laidOut(block.places, block.exits);
+  const x = scaled([...at.values()].map((spot) => spot.x), WIDTH);
+  const y = scaled([...at.values()].map((spot) => spot.y), HEIGHT);
+  const drawn = new Set();
+  const ways = block.exits.filter(([from, target]) => {
+    const way = JSON.stringify([from, target].sort());
+    return at.has(from) && at.has(target) && !drawn.has(way) && drawn.add(way);
+  }).map(([from, target]) => node('line', { x1: x(at.get(from).x), y1: y(at.get(from).y), x2: x(at.get(target).x), y2: y(at.get(target).y) }));
+  const spots = block.places.map((place) => {
+    const people = block.occupants?.[place] || [];
+    const spot = node('g', { transform: `translate(${x(at.get(place).x)} ${y(at.get(place).y)})`, class: [place === block.here ? 'here' : '', people.length ? 'peopled' : ''].join(' ') },
+      node('circle', { r: 9 + Math.min(people.length, 6) * 2 }), node('text', { y: 36, class: 'place' }, place),
+      people.length ? node('text', { y: -26 }, people.length > 3 ? `${people.slice(0, 2).join(', ')} +${people.length - 2}` : people.join(', ')) : '');
+    if (choose?.has(place)) {
+      spot.classList.add('choice');
+      spot.addEventListener('click', () => choose(place));
+    }
+    return spot;
+  });
+  // What it shows is told in the list below it, too.
+  return node('svg', { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, class: 'map', 'aria-hidden': 'true' }, ways, spots);
+}
