@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 from wsap_core.errors import UsageError
 from wsap_core.host import PluginHost
+from wsap_core.protocol import Tick
+from wsap_core.protocol.values import JsonValue
 from wsap_core.references import load_adapter_spec
 from wsap_core.seams.model import Price, SpendingLimit
 from wsap_core.seams.services import Player, Services
@@ -68,31 +71,66 @@ class StoreRunner:
         options: Mapping[str, Any] | None = None,
         run: str | None = None,
         begun: Callable[[str], None] | None = None,
+        steps: int | None = None,
+        on_tick: Callable[[Tick], bool | None] | None = None,
+        pace: float | None = None,
+        snapshot_every: int | None = None,
     ) -> Mapping[str, Any]:
         """Play one episode to its end and return its summary; see `wsap_core.seams.services.Runner`.
 
         Raises:
-            UsageError: an unknown seat, a person in a seat, or an API key in the options.
+            UsageError: an unknown seat, a person in a seat, an API key in the options, or steps of a world that does
+                not live.
             WsapError: the error that ended the run; it can be resumed.
         """
-        if run is not None:
-            record = self._store.repository.get_run(run)
+        controls = _controls(pace)
+        told = _until(controls, steps, on_tick)
+        record = None if run is None else self._store.repository.find_run(run)
+        if record is not None:
             if record.status is RunStatus.FINISHED:
                 return record.summary or {}
-            with resume(run, self._host, self._store, controls=_controls(), services=self._around) as session:
+            _check_lives(steps, lives=bool(record.config.get("lives")), game=record.game)
+            with resume(
+                record.id, self._host, self._store, controls=controls, services=self._around, on_tick=told
+            ) as session:
                 return (await session.play()).to_json()
-        plan = self._plan(game, seats, seed, options)
+        plan = RunPlan(game, self._seats(game, seats, options), seed, None, dict(options or {}))
+        if snapshot_every is not None:
+            plan = replace(plan, snapshot_every=snapshot_every)
         parts = resolve_specs(plan, self._host)
+        _check_lives(steps, lives="lives" in parts.game.abilities, game=parts.game.name)
         for seat in plan.seats:
             if parts.agents[seat.name].interactive:
                 raise UsageError(f"Seat {seat.name!r} would be played by a person; that takes wsap play.")
-        with start(plan, self._host, self._store, parts=parts, controls=_controls(), services=self._around) as session:
+        with start(
+            plan, self._host, self._store, parts=parts, controls=controls, services=self._around, on_tick=told,
+            run_id=run,
+        ) as session:  # fmt: skip
             if begun is not None and session.run.run_id is not None:
                 begun(session.run.run_id)
             return (await session.play()).to_json()
 
-    def _plan(self, game: str, seats: Mapping[str, Player], seed: int, options: Mapping[str, Any] | None) -> RunPlan:
-        return RunPlan(game, self._seats(game, seats, options), seed, None, dict(options or {}))
+    def influence(self, run: str, body: Mapping[str, JsonValue]) -> None:
+        """Add an influence to the inbox of a run; see `wsap_core.seams.services.Runner`.
+
+        Raises:
+            UnknownNameError: there is no such run.
+            UsageError: it takes no influence, or is over.
+        """
+        record = self._store.repository.get_run(run)
+        if "influence" not in load_adapter_spec(record.config["game"], self._host).abilities:
+            raise UsageError(f"The world of run {record.id!r}, {record.game!r}, takes no influence from outside.")
+        if record.status is RunStatus.FINISHED:
+            raise UsageError(f"Run {record.id!r} is over, so nothing can change in it; go back in it first, or branch.")
+        self._store.repository.add_to_inbox(record.id, body)
+
+    async def rewind(self, run: str, step: int) -> None:
+        """Let a run go on from an earlier tick; see `wsap_core.seams.services.Runner`."""
+        raise NotImplementedError
+
+    async def branch(self, run: str, step: int, name: str) -> None:
+        """Begin a run with a tick of another; see `wsap_core.seams.services.Runner`."""
+        raise NotImplementedError
 
     def _seats(self, game: str, seats: Mapping[str, Player], options: Mapping[str, Any] | None) -> tuple[SeatPlan, ...]:
         for given in (options or {}, *(player.options for player in seats.values())):
@@ -108,6 +146,31 @@ class StoreRunner:
         return tuple(SeatPlan(s.name, s.agent, dict(seats[s.name].options) if s.name in seats else {}) for s in planned)
 
 
-def _controls() -> Controls:
+def _controls(pace: float | None) -> Controls:
     # A tournament goes on with a model that can't be understood, and counts what was forced.
-    return Controls(pauses_when_forced=False)
+    return Controls(pace=pace, pauses_when_forced=False)
+
+
+def _check_lives(steps: int | None, *, lives: bool, game: str) -> None:
+    if steps is not None and not lives:
+        raise UsageError(f"The world of {game!r} does not go on by itself, so it has no ticks to count.")
+    if steps is not None and steps < 0:
+        raise UsageError(f"The number of ticks must be a whole number of at least 0, not {steps!r}.")
+
+
+def _until(
+    controls: Controls, steps: int | None, on_tick: Callable[[Tick], bool | None] | None
+) -> Callable[[Tick], None]:
+    """Return what is told of each new tick, and stops the run after so many, or when `on_tick` says so."""
+    left = steps
+    if left == 0:
+        controls.stop()
+
+    def told(tick: Tick) -> None:
+        nonlocal left
+        left = None if left is None else left - 1
+        goes_on = on_tick is None or on_tick(tick) is not False
+        if not tick.done and (left == 0 or not goes_on):
+            controls.stop()
+
+    return told

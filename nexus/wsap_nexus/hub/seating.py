@@ -148,6 +148,10 @@ class KeptVenue:
         """Whether its state can be taken and given back."""
         return self.port.can_snapshot
 
+    @property
+    def living(self) -> None:
+        """None: the nexus drives its worlds, also while nobody is in them."""
+
     async def open(self, seats: Sequence[str], seed: int) -> Mapping[str, SeatPort]:
         """Return the open seats, after going back to where the stay began if need be."""
         if self._start is not None:

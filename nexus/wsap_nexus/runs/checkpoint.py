@@ -9,6 +9,7 @@ from typing import Any
 
 from wsap_core.seams.agent import NO_USAGE, Usage
 from wsap_core.seams.clock import Clock
+from wsap_nexus.runs.life_log import LifeEvent, LoggedTick
 from wsap_nexus.runs.memory import MemorySnapshot
 from wsap_nexus.runs.recorded_agent import Decided
 from wsap_nexus.runs.recorder import Logged, LoggedChoice, LoggedLeave, LoggedStep
@@ -43,6 +44,12 @@ class Checkpoint:
     """What is around the agents, likewise: their goals, and the plan."""
     lessons: Mapping[str, Mapping[int, tuple[str, ...]]] = field(default_factory=dict)
     """What the agents learned before, by seat and decision."""
+    life: deque[LifeEvent] = field(default_factory=deque)
+    """What a world that lives goes through again."""
+    tick: int | None = None
+    """The last tick of the world's state; None where that is not known."""
+    notes: Sequence[tuple[str, str]] = ()
+    """What the world has noted since, as kind and text."""
     memories: Mapping[str, MemorySnapshot] = field(default_factory=dict)
     """What the agents remembered when the run began, by seat."""
     seconds: float = 0.0
@@ -68,6 +75,10 @@ class Checkpoint:
                 elif choice := item.choice if isinstance(item, LoggedStep) else item:
                     marks += (choice.seen, choice.made)
                     marks += () if choice.let_go is None else (choice.let_go,)
+        for lived in self.life:
+            marks.append(lived.made)
+            if isinstance(lived, LoggedTick) and lived.begun is not None:
+                marks.append(lived.begun)
         return ReplayOrder([*marks, *self.looked.values()], clock=clock)
 
     def decided(self, seat: str) -> int:

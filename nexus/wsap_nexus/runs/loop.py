@@ -9,15 +9,16 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
-from wsap_core.errors import PluginError, RecordMismatchError
+from wsap_core.errors import RecordMismatchError
 from wsap_core.protocol import Action, ActionResult, Observation
 from wsap_core.seams.agent import NO_USAGE, Agent, DecisionInfo, LooksBack, ReflectionInfo, UsesDefault, UsesVision
 from wsap_core.untrusted import single_line
 from wsap_core.worlds import GAME_OVER, Outcome
-from wsap_nexus.runs.asking import ask
+from wsap_nexus.runs.asking import ask, decide
 from wsap_nexus.runs.controls import Controls
 from wsap_nexus.runs.forced import ForcedStreak
 from wsap_nexus.runs.goals import GoalWatch
+from wsap_nexus.runs.living import Between
 from wsap_nexus.runs.recorder import Logged, LoggedChoice, LoggedLeave, LoggedStep, Recorder
 from wsap_nexus.runs.replay_order import LogPosition, ReplayOrder
 from wsap_nexus.runs.tally import SeatTally, step_line
@@ -67,6 +68,7 @@ class SeatLoop:
         decide_along: whether the agent decides along during the replay, so that its own state follows; False for
             a person.
         after_step: told after each new decision.
+        between: the moment between two ticks of a world that lives.
     """
 
     def __init__(
@@ -85,6 +87,7 @@ class SeatLoop:
         lessons: Mapping[int, tuple[str, ...]] | None = None,
         decide_along: bool = True,
         after_step: Callable[[StepTaken], Awaitable[None] | None] | None = None,
+        between: Between | None = None,
     ) -> None:
         self.seat = seat
         self.agent = agent
@@ -98,6 +101,7 @@ class SeatLoop:
         self._looked = looked
         self._decide_along = decide_along
         self._after_step = after_step
+        self._between = between
         self._plan: tuple[str, ...] = ()
         self._goals = GoalWatch()
         self.lessons: dict[int, tuple[str, ...]] = dict(lessons or {})
@@ -106,6 +110,8 @@ class SeatLoop:
         self._forced = ForcedStreak(seat.agent_id, agent)
         self.acting = False
         """Whether a choice is recorded, and what comes of it is not yet taken in."""
+        self.taking_in = self.idle = False
+        """Whether it is not through with a result; whether it waits for its next decision."""
         self.let_go = False
         """Whether the seat was taken out of the world, rather than leaving by choice."""
 
@@ -143,10 +149,14 @@ class SeatLoop:
         while not self.seat.done and self.seat.left is None and not self.reached_limit:
             if self._history and isinstance(self._history[0], LoggedLeave):
                 return
+            self.taking_in, self.idle = False, True
+            if self._between is not None and not await self._between.passed():
+                return
             if self._order is None:
                 observation, after = await self.seat.observe(), -1
             else:
                 observation, after = await self._observe(self._order, number)
+            self.idle = False
             if not await (self._controls.yield_to_loop() if self._history else self._controls.wait_until_running()):
                 return
             if not self.seat.ended and self._goals.due(observation.current_goals):
@@ -230,13 +240,15 @@ class SeatLoop:
         if self.seat.ended:
             action, info = GAME_OVER, None  # nobody is asked
         else:
-            action, late = await self._decide(observation)
+            asked = self._ask(lambda: self.agent.decide(observation))
+            action, late = await decide(self.seat, asked, self._deadline)
             info = self._how(before, late)
         if self._order is not None:
             await self._order.ended(seat)
             self.acting = True
             self._recorder.chosen(seat, episode, number, action, info, after=after)
         outcome = await self.seat.step(action)
+        self.taking_in = True
         await self._take_in(episode, observation, outcome, info, before)
         self.acting = False
 
@@ -300,6 +312,7 @@ class SeatLoop:
         else:
             with self._order.deadlock.world(logged.seat):
                 outcome = await self._act_again(self._order, logged.action, choice)
+        self.taking_in = True
         if isinstance(logged, LoggedChoice):
             if logged.info is None or logged.info.forced:
                 before = self._told()  # what it tells now is not of this decision
@@ -374,25 +387,6 @@ class SeatLoop:
         if isinstance(found, ReflectionInfo) and step not in self.lessons:
             self.lessons[step] = found.lessons
             self._recorder.lessons(self.seat.agent_id, episode, step, found.lessons)
-
-    async def _decide(self, observation: Observation) -> tuple[Action, bool]:
-        try:
-            async with asyncio.timeout(self._deadline):
-                action = await self._ask(lambda: self.agent.decide(observation))
-        except TimeoutError:
-            default = await default_action(self.seat)
-            if default is None:
-                took = "too long" if self._deadline is None else f"longer than {self._deadline:g} s"
-                raise PluginError(
-                    f"The agent of seat {self.seat.agent_id!r} took {took}, "
-                    f"and {self.seat.world.spec.name!r} declares no default action."
-                ) from None
-            return default, True
-        if not isinstance(action, Action):
-            raise PluginError(
-                f"The agent of seat {self.seat.agent_id!r} decided on a {type(action).__name__}, not an Action."
-            )
-        return action, False
 
     async def _ask(self, question: Callable[[], T | Awaitable[T]]) -> T:
         return await ask(question, f"The agent {self.tally.agent!r} in seat {self.seat.agent_id!r}")

@@ -13,7 +13,7 @@ from wsap_core.seams.context import SEED_LIMIT
 from wsap_core.specs import AdapterSpec
 from wsap_llm.secrets import redacted, with_secrets
 from wsap_nexus.runs.tally import SeatTally
-from wsap_nexus.runs.trajectory import CHAINED, CHAINED_KEY, TrajectoryHash, is_chained
+from wsap_nexus.runs.trajectory import CHAINED, CHAINED_KEY, WORLD, TrajectoryHash, is_chained
 
 LONGEST_LABEL = 200
 """Characters of who plays: what a record of a run has room for."""
@@ -55,6 +55,10 @@ class RunPlan:
     whole: bool = True
     """Whether a step limit lets the open episode of several seats come to its end; False for runs recorded by earlier
     versions."""
+    lives: bool = False
+    """Whether the world goes on by itself; `steps` limits its ticks, too."""
+    branched_from: Mapping[str, Any] | None = None
+    """The `run` and its tick, the `step`, that the run began with; None for the beginning of the world."""
 
     def __post_init__(self) -> None:
         if not _is_whole(self.seed) or not 0 <= self.seed <= SEED_LIMIT:
@@ -66,15 +70,23 @@ class RunPlan:
         twice = sorted({n for n in names if names.count(n) > 1})
         if twice:
             raise UsageError(f"The seat {twice[0]!r} is given to two agents.")
+        if self.lives and WORLD in names:
+            raise UsageError(f"A world that lives can't have a seat of the name {WORLD!r}; that is its own.")
 
     def tallies(self) -> dict[str, SeatTally]:
         """Return seat -> totals of a run that begins."""
-        return {s.name: SeatTally(s.name, s.agent, hash=TrajectoryHash(chained=self.chained)) for s in self.seats}
+        names = {s.name: s.agent for s in self.seats} | ({WORLD: ""} if self.lives else {})
+        return {name: SeatTally(name, who, hash=TrajectoryHash(chained=self.chained)) for name, who in names.items()}
 
     @property
     def asked_episodes(self) -> int | None:
         """How many episodes were asked for; None for as many as the steps allow."""
-        return 1 if self.steps is None and self.episodes is None else self.episodes
+        return 1 if self.episodes is None and (self.steps is None or self.lives) else self.episodes
+
+    @property
+    def in_order(self) -> bool:
+        """Whether what is done has an order that matters: among several seats, or beside a world that lives."""
+        return len(self.seats) > 1 or (self.lives and bool(self.seats))
 
     @property
     def identities(self) -> dict[str, str]:
@@ -86,6 +98,8 @@ class RunPlan:
         """Return who plays, for a reader: with their models where seats are played by different ones, and counted
         where there are too many to name.
         """
+        if not self.seats:
+            return WORLD
         models = {str(seat.options.get("model", "")) for seat in self.seats}
         several = len(models - {""}) > 1
         agents = [str(seat.options.get("model", seat.agent)) if several else seat.agent for seat in self.seats]
@@ -113,6 +127,8 @@ class RunPlan:
             "options": redacted(self.options),
             "snapshot_every": self.snapshot_every,
             **({CHAINED_KEY: CHAINED} if self.chained else {}),
+            **({"lives": True} if self.lives else {}),
+            **({} if self.branched_from is None else {"branched_from": dict(self.branched_from)}),
         }
 
     @classmethod
@@ -133,6 +149,8 @@ class RunPlan:
                 options=config["options"],
                 snapshot_every=config["snapshot_every"],
                 chained=is_chained(config),
+                lives=bool(config.get("lives")),
+                branched_from=config.get("branched_from"),
             )
         except (KeyError, TypeError) as error:
             raise WireError(f"What was recorded of how this run was started is incomplete: {error}.") from error

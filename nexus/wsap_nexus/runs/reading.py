@@ -8,13 +8,14 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sized
 
 from wsap_core.errors import WireError
+from wsap_core.protocol.wire import dumps
 from wsap_nexus.runs.recorder import read_decision
 from wsap_nexus.runs.tally import SeatTally
-from wsap_nexus.runs.trajectory import line_of
+from wsap_nexus.runs.trajectory import WORLD, line_of
 from wsap_nexus.store.records import EventRecord
 from wsap_nexus.store.repository import Repository
 
-COUNTED = ("episode", "step", "decision")
+COUNTED = ("episode", "step", "decision", "tick")
 """Kinds of events that totals come from."""
 AFTER = 2.0
 """Seconds of reading after which its progress is told; then again after twice as many, and so on."""
@@ -46,6 +47,10 @@ def count(tallies: Mapping[str, SeatTally], event: EventRecord) -> None:
                 done=bool(result["done"]),
                 info=read_decision(data["decision"]),
             )
+        elif event.kind == "tick":
+            data = json.loads(event.body)
+            data.pop("after", None)
+            tallies[WORLD].add_tick(dumps(data), done=bool(data["done"]))
         elif event.kind == "decision" and (amended := read_decision(json.loads(event.body))) is not None:
             tallies[event.seat or ""].amend(amended.usage)
     except (ValueError, KeyError, TypeError) as error:

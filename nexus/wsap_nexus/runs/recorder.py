@@ -3,6 +3,7 @@
 Kinds: `episode` (its seed), `observation` (what a seat saw, where that is not what its last
 result showed), `plan`, `chosen` and `left` (in runs of several seats: what a seat chose, and that it
 was taken out, before the world hears of it), `step`, `decision` (what a step has come to take since),
+`tick` (of a world that lives), `influence` (from outside it), `rewound` (to an earlier tick),
 `death`, `snapshot`, `totals` (what was counted so far), `model`, `call`, `refusal` and `failure` (what
 was asked of language models, and what they would not do or could not be asked), `tools` and `tool`
 (what tools there are, and what they were asked), and `run` (started, resumed, stopped).
@@ -22,15 +23,24 @@ from wsap_core.protocol import Action, ActionResult, DeathEvent, Observation
 from wsap_core.protocol.wire import Codec, dumps
 from wsap_core.seams.agent import DecisionInfo, Usage
 from wsap_nexus.runs.replay_order import LogPosition, OpenChoices, position_after_event, position_of_event
+from wsap_nexus.runs.trajectory import WORLD
 
 
 class Log(Protocol):
     """Where a recorder writes: the log of one run."""
 
     def append(
-        self, run_id: str, kind: str, body: str | bytes, *, seat: str | None, episode: int, step: int | None
+        self,
+        run_id: str,
+        kind: str,
+        body: str | bytes,
+        *,
+        seat: str | None,
+        episode: int,
+        step: int | None,
+        takes: int | None = None,
     ) -> int:
-        """Add an event and return its number."""
+        """Add an event and return its number; `takes` a row out of the inbox with it."""
         ...
 
     def flush(self) -> None:
@@ -132,16 +142,25 @@ class Recorder:
         """Record that a session of an agent of the database begins in a seat of a run outside the nexus."""
         self._write("session", dumps({"agent": agent, "session": session}), seat=seat)
 
+    def tick(self, episode: int, number: int, line: str, *, after: int | None = None) -> None:
+        """Record a tick of a world that lives: its canonical line, and the last event when it began, among seats."""
+        begun = "" if after is None else f'"after":{after},'
+        self._write("tick", "{" + begun + line[1:], seat=WORLD, episode=episode, step=number)
+
+    def influence(self, episode: int, body: Mapping[str, Any], number: int, **outcome: str) -> None:
+        """Record an influence as number so and so leaves the inbox: what was `said` about it, or why `refused`."""
+        self._write("influence", dumps({"body": body, **outcome}), seat=WORLD, episode=episode, takes=number)
+
+    def world_note(self, kind: str, body: str) -> None:
+        """Record what a world says of itself, as canonical JSON."""
+        self._write(kind, body, seat=WORLD)
+
     def snapshot(
-        self, episode: int, world: bytes, agents: Mapping[str, bytes], seats: Mapping[str, Any] | None = None
-    ) -> None:
-        """Record the whole state between two decisions: world, agents, and loops."""
-        state = {
-            "world": _b64(world),
-            "agents": {name: _b64(data) for name, data in agents.items()},
-            "seats": dict(seats or {}),
-        }
-        self._write("snapshot", dumps(state), episode=episode)
+        self, episode: int, world: bytes, agents: Mapping[str, bytes], seats: Mapping[str, Any] | None = None,
+        tick: int | None = None,
+    ) -> None:  # fmt: skip
+        """Record the whole state between two decisions, or after a tick: world, agents, and loops."""
+        self._write("snapshot", snapshot_body(world, agents, seats), episode=episode, step=tick)
 
     def totals(self, body: Mapping[str, Any], steps: int) -> int:
         """Record what was counted so far, after so many steps of all seats, and return the number of the event."""
@@ -216,10 +235,18 @@ class Recorder:
         self._write(kind, body)
 
     def _write(
-        self, kind: str, body: str, *, seat: str | None = None, episode: int = 0, step: int | None = None
+        self,
+        kind: str,
+        body: str,
+        *,
+        seat: str | None = None,
+        episode: int = 0,
+        step: int | None = None,
+        takes: int | None = None,
     ) -> None:
         if self._log is not None and self._run_id is not None:
-            self.latest = self._log.append(self._run_id, kind, body, seat=seat, episode=episode, step=step)
+            more = {} if takes is None else {"takes": takes}
+            self.latest = self._log.append(self._run_id, kind, body, seat=seat, episode=episode, step=step, **more)
 
 
 @dataclass(frozen=True)
@@ -348,6 +375,12 @@ def read_seats(body: bytes) -> dict[str, Mapping[str, Any]]:
         return {str(name): dict(state) for name, state in json.loads(body).get("seats", {}).items()}
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise WireError(f"A recorded snapshot is damaged: {error}.") from error
+
+
+def snapshot_body(world: bytes, agents: Mapping[str, bytes], seats: Mapping[str, Any] | None = None) -> str:
+    """Return the body of a recorded snapshot."""
+    states = {name: _b64(data) for name, data in agents.items()}
+    return dumps({"world": _b64(world), "agents": states, "seats": dict(seats or {})})
 
 
 def _b64(data: bytes) -> str:

@@ -97,6 +97,11 @@ class ReplayOrder:
         """What the seats wait for."""
         self._see_whether_it_ended()
 
+    @property
+    def over(self) -> bool:
+        """Whether the whole record is replayed."""
+        return not self._ahead
+
     async def reach(self, mark: LogPosition) -> None:
         """Return once everything before a position is passed."""
         while self._ahead and self._ahead[-1] < mark:

@@ -10,6 +10,7 @@ from typing import Any
 from wsap_core.protocol.wire import Codec
 from wsap_core.specs import AdapterSpec, AgentSpec
 from wsap_nexus.runs.checkpoint import Checkpoint
+from wsap_nexus.runs.life_log import read_life, read_notes
 from wsap_nexus.runs.memory import MemorySnapshot
 from wsap_nexus.runs.plan import RunPlan
 from wsap_nexus.runs.reading import Tell, count, silent, with_progress
@@ -32,7 +33,7 @@ from wsap_nexus.store.repository import Repository
 
 ASKED = ("call", "model", "refusal", "failure", "tool", "tools")
 """Kinds of events about what agents asked of models and tools."""
-KINDS = ("episode", "step", "decision", "run")
+KINDS = ("episode", "step", "decision", "run", "tick", "influence")
 """Kinds of events that say what to go through again."""
 AMONG_SEVERAL = ("chosen", "left", "observation")
 """Further ones, in runs of several seats: they say in which order."""
@@ -66,17 +67,22 @@ def read_past(
     past = Checkpoint(tallies=totals.tallies, totals=totals, seconds=totals.seconds)
     past.last_episode = max(tally.episode for tally in totals.tallies.values()) if latest is not None else -1
     reading = _Reading(past, codec, after=-1 if snapshot is None else snapshot.seq, totals=totals)
-    kinds = KINDS if len(plan.seats) == 1 else (*KINDS, *AMONG_SEVERAL)
+    kinds = (*KINDS, *AMONG_SEVERAL) if plan.in_order else KINDS
     events = repository.read_events(run_id, from_seq=reading.first, kinds=kinds)
     for event in with_progress(events, repository, run_id, tell):
         reading.take(event)
+        if event.seq > reading.after:
+            past.life.extend(read_life(event))
     reading.end()
     past.lessons = read_lessons(repository, run_id)
     past.memories = read_memories(repository, run_id)
     past.calls = read_call_events(repository, run_id, from_seq=0 if snapshot is None else snapshot.seq)
     past.world_usage = read_world_usage(repository, run_id, totals)
     past.world_calls = read_world_calls(repository, run_id, snapshot=snapshot)
+    if plan.lives:
+        past.notes = read_notes(repository, run_id, from_seq=reading.after + 1)
     if snapshot is not None:
+        past.tick = snapshot.step
         past.world, past.agents = read_snapshot(snapshot.body)
         past.seats = read_seats(snapshot.body)
         past.first_episode = snapshot.episode
@@ -150,7 +156,8 @@ class _Reading:
         """The first event to take."""
         self._past = past
         self._codec = codec
-        self._after = after
+        self.after = after
+        """The event of the saved state."""
         self._counted = totals.seq
         self._history: dict[str, deque[Logged]] = {seat: deque() for seat in past.tallies}
         self._choices: dict[str, LoggedChoice] = {}  # whose steps have not come yet
@@ -164,11 +171,11 @@ class _Reading:
         """
         seat = event.seat or ""
         match event.kind:
-            case "run" | "episode" if event.seq <= self._counted:
+            case "run" | "episode" | "tick" if event.seq <= self._counted:
                 pass
             case "run":
                 self._past.seconds += float(event.data.get("seconds", 0.0))
-            case "episode":
+            case "episode" | "tick":
                 self._past.last_episode = event.episode
                 count(self._past.tallies, event)
             case "step":
@@ -194,12 +201,12 @@ class _Reading:
         self._past.history = self._history
         # Only what others did afterwards has to wait for a look.
         latest = max((_done(items[-1]) for items in self._history.values() if items), default=-1)
-        looked = {seat: seq for seat, seq in self._looked.items() if self._after < seq < latest}
+        looked = {seat: seq for seat, seq in self._looked.items() if self.after < seq < latest}
         self._past.looked = {seat: position_of_event(seq, seat) for seat, seq in looked.items()}
 
     def _add(self, logged: Logged) -> None:
         self._looked.pop(logged.seat, None)
-        if logged.seq > self._after:
+        if logged.seq > self.after:
             self._history[logged.seat].append(logged)
 
     def _step(self, event: EventRecord) -> None:
@@ -208,7 +215,7 @@ class _Reading:
         if event.seq > self._counted:
             count(self._past.tallies, event)
             self._past.open_choices.resolved(seat)
-        if event.seq > self._after:
+        if event.seq > self.after:
             step = read_step(event.seq, event.episode, event.step or 0, event.body, self._codec)
             self._add(replace(step, choice=choice))
         else:

@@ -3,38 +3,40 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import time
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import cast
 
-from wsap_core.errors import RecordMismatchError, UsageError, WsapError
-from wsap_core.factories import build
+from wsap_core.errors import RecordMismatchError, WsapError
+from wsap_core.protocol import Tick
 from wsap_core.seams.agent import Agent
 from wsap_core.seams.clock import Clock, SystemClock
-from wsap_core.seams.context import Context, derive_seed
+from wsap_core.seams.context import derive_seed
 from wsap_core.seams.game import Snapshots
 from wsap_core.seams.options import Options, check_used
 from wsap_core.seams.services import Services
 from wsap_core.specs import AdapterSpec, AgentSpec
 from wsap_core.worlds import World
 from wsap_llm.middleware import Meter
-from wsap_llm.secrets import with_secrets
 from wsap_nexus.runs.checkpoint import Checkpoint
 from wsap_nexus.runs.controls import Controls
 from wsap_nexus.runs.journal import SeatJournal
+from wsap_nexus.runs.life_log import Notes
+from wsap_nexus.runs.living import Between, Inbox, Life
 from wsap_nexus.runs.loop import Observer, SeatLoop, StepTaken
 from wsap_nexus.runs.memory import RunMemories
 from wsap_nexus.runs.pictures import PictureBook
 from wsap_nexus.runs.plan import RunPlan
 from wsap_nexus.runs.reading import silent, tell_repeating
-from wsap_nexus.runs.recorded_agent import RecordedAgent
 from wsap_nexus.runs.recorder import Recorder
 from wsap_nexus.runs.replay_order import ReplayOrder
-from wsap_nexus.runs.tally import RunSummary, SeatTally, cut_off, score
+from wsap_nexus.runs.seated import make_agent
+from wsap_nexus.runs.stopping import play_until_stopped, side_by_side
+from wsap_nexus.runs.tally import CutOffBy, RunSummary, SeatTally, cut_off, score
 from wsap_nexus.runs.totals import TotalsWriter
+from wsap_nexus.runs.trajectory import WORLD
 from wsap_nexus.runs.venue import OwnVenue, Venue
 from wsap_nexus.runs.world_calls import WorldJournal, journalled
 from wsap_nexus.worlds.seats import SeatPort
@@ -61,6 +63,8 @@ class Run:
         memories: what the agents remember from other runs, and where that is saved.
         seat_controls: what holds and stops single seats; the rest follow `controls`.
         departed: told of each seat of several that has left, or was stopped and let go, while the run goes on.
+        inbox: gives the influences that wait for a world that lives.
+        on_tick: told of each new tick of such a world.
     """
 
     def __init__(
@@ -80,6 +84,8 @@ class Run:
         memories: RunMemories | None = None,
         seat_controls: Mapping[str, Controls] | None = None,
         departed: Callable[[str], Awaitable[None]] | None = None,
+        inbox: Inbox = tuple,
+        on_tick: Callable[[Tick], None] | None = None,
     ) -> None:
         self.plan = plan
         self.spec = spec
@@ -107,14 +113,17 @@ class Run:
         known, offline, skills = self._past.world_calls, self._past.offline, self._memories.skills
         self.world_journal = WorldJournal(self._recorder, known, offline=offline, usage=self._past.world_usage)
         """The calls of its world to models."""
-        around = journalled(self.services, self.world_journal)
+        around = journalled(self._services_of_world(), self.world_journal)
         own = OwnVenue(spec, plan.seed, plan.options, self._clock, around, skills=skills, offline=offline)
         self._venue = venue or own
         self._loops: list[SeatLoop] = []
+        self._life: Life | None = None
+        self._between = Between()
+        self._inbox, self._on_tick = inbox, on_tick
         self._order: ReplayOrder | None = None
         self._episode = self._past.first_episode
         # As many are gone through again if the run is stopped before the next snapshot.
-        self._since_snapshot = sum(map(len, self._past.history.values()))
+        self._since_snapshot = sum(map(len, self._past.history.values())) + len(self._past.life)
         self._started = time.monotonic()
 
     def observe(self, observer: Observer) -> None:
@@ -128,11 +137,12 @@ class Run:
         metrics = score(self.spec, tallies)
         speed = None if (meter := self.meter) is None else meter.tokens_per_second
         left = any(loop.seat.left is not None and not loop.let_go for loop in self._loops)
-        unplayed = cut_off(tallies, plan.asked_episodes, "left" if left else "steps" if self._used_up() else "stopped")
-        own = self.world_journal.usage
+        by: CutOffBy = "left" if left else "steps" if self._used_up() else "stopped"
         return RunSummary(
-            self.run_id, self.spec.name, plan.agent_label, plan.seed, tallies, metrics, seconds, speed, unplayed, own
-        )
+            self.run_id, self.spec.name, plan.agent_label, plan.seed, tallies, metrics, seconds, speed,
+            None if plan.lives else cut_off(tallies, plan.asked_episodes, by), self.world_journal.usage,
+            self._tallies.get(WORLD),
+        )  # fmt: skip
 
     @property
     def tallies(self) -> tuple[SeatTally, ...]:
@@ -200,7 +210,7 @@ class Run:
             if self._episode > self._past.last_episode:
                 seed = derive_seed(self.plan.seed, self._episode)
                 self._recorder.episode(self._episode, seed)
-                for tally in self.tallies:
+                for tally in self._tallies.values():
                     tally.begin_episode(self._episode, seed)
             await self._play_episode()
             if self._is_over():
@@ -219,6 +229,8 @@ class Run:
 
     def _is_over(self) -> bool:
         left = any(loop.seat.left is not None for loop in self._loops)
+        if self._life is not None and not self._life.done:
+            return True  # stopped, at the limit, or left by all
         if left or self.controls.stopping or self._venue.one_episode:
             return True
         if self._episode < self._past.last_episode:
@@ -234,7 +246,7 @@ class Run:
     @property
     def whole_episodes(self) -> bool:
         """Whether a step limit lets the open episode come to its end: so it does where seats wait for each other."""
-        together = len(self.plan.seats) > 1 and self.spec.timing != "free"
+        together = len(self.plan.seats) > 1 and self.spec.timing != "free" and not self.plan.lives
         return together and self.plan.whole and not self.spec.persistent and not self._venue.one_episode
 
     async def _set_up(self) -> None:
@@ -242,32 +254,15 @@ class Run:
         plan = self.plan
         seats = await self._venue.open([s.name for s in plan.seats], derive_seed(plan.seed, self._episode))
         agent_options: list[Options] = []
-        order = self._order = self._past.order(self._clock) if len(plan.seats) > 1 else None
+        order = self._order = self._past.order(self._clock) if plan.in_order else None
         for seat_plan in plan.seats:
             seat = seats[seat_plan.name]
             self.failed_seat = seat_plan.name  # until it is there
-            spec = self._agent_specs[seat_plan.name]
-            # Where nobody outside is asked, nothing is needed to be let in.
-            offline = self._past.offline
-            own_options = Options(seat_plan.options if offline else with_secrets(seat_plan.options, os.environ))
-            own = Context.create(
-                plan.seed,
-                "agent",
-                seat_plan.name,
-                config=own_options,
-                clock=self._clock,
-                services=replace(self.services, journal=self._journal(seat_plan.name)),
-                agent_id=seat_plan.name,
-                world=self.spec.display_title,
-                game=self.spec,
-            )
-            if (script := self._past.script.get(seat_plan.name)) is not None:
-                agent: object = RecordedAgent(script)
-            else:
-                agent = build(spec.factory, own)
-                agent_options.append(own_options)
-            if not isinstance(agent, Agent):
-                raise UsageError(f"{seat_plan.agent!r} is not an agent: it needs initialize, decide, reflect and plan.")
+            agent = make_agent(
+                seat_plan, self._agent_specs[seat_plan.name], self.spec, plan.seed, self._past, agent_options,
+                clock=self._clock, services=replace(self.services, journal=self._journal(seat_plan.name)),
+            )  # fmt: skip
+            interactive = self._agent_specs[seat_plan.name].interactive
             loop = SeatLoop(
                 seat,
                 agent,
@@ -275,15 +270,30 @@ class Run:
                 self._recorder,
                 self._seat_controls.get(seat_plan.name, self.controls),
                 limit=None if plan.steps is None else plan.steps + OVERTIME * self.whole_episodes,
-                deadline=self.spec.deadline if len(plan.seats) > 1 and not spec.interactive else None,
+                deadline=self.spec.deadline if plan.in_order and not interactive else None,
                 history=self._past.history.get(seat_plan.name),
                 order=order,
                 looked=self._past.looked.get(seat_plan.name),
                 lessons=self._past.lessons.get(seat_plan.name),
-                decide_along=not spec.interactive,
+                decide_along=not interactive,
                 after_step=self._after_step,
+                between=self._between if plan.lives else None,
             )
             self._loops.append(loop)
+        if plan.lives and (world := self._venue.living) is not None:
+            self._life = Life(
+                world,
+                self.spec.name,
+                self._tallies[WORLD],
+                self._recorder,
+                self.controls,
+                limit=plan.steps,
+                history=self._past.life,
+                order=order,
+                inbox=self._inbox,
+                after_tick=self._after_tick,
+                number=self._past.tick,
+            )
         names = sorted({s.agent for s in plan.seats})
         check_used(f"The agent {' or '.join(map(repr, names))}", *agent_options)
         for loop in self._loops:
@@ -299,43 +309,66 @@ class Run:
                 cast(Snapshots, loop.agent).restore(self._past.agents[loop.seat.agent_id])
                 loop.restore(self._past.seats.get(loop.seat.agent_id, {}))
 
+    def _services_of_world(self) -> Services:
+        return replace(self.services, log=Notes(self._recorder, self._past.notes)) if self.plan.lives else self.services
+
     def _journal(self, seat: str) -> SeatJournal:
         calls, offline = self._past.calls.get(seat, ()), self._past.offline
         return SeatJournal(self._recorder, seat, calls, offline=offline, pictures=self._pictures)
 
     async def _play_episode(self) -> None:
-        """Play all seats side by side until the episode is over for each, or the run is stopped."""
+        """Play all seats side by side until the episode is over for each, or the run is stopped.
+
+        A world that lives ends it at its end or limit; without a limit, when it is over for all seats.
+        """
         order = self._order or ReplayOrder()
-        order.deadlock.begin(loop.seat.agent_id for loop in self._loops)
+        order.deadlock.begin([*(loop.seat.agent_id for loop in self._loops), *([WORLD] if self._life else [])])
         tasks = [asyncio.create_task(self._play_seat(loop, order)) for loop in self._loops]
-        stop = asyncio.create_task(self.controls.until_stopped())
-        standing = asyncio.create_task(order.deadlock.noticed())
+        life = [asyncio.create_task(self._live(self._life, order, tasks[:]))] if self._life else []
+        tasks += life
+        life_alone = life and self._loops and self.plan.steps is None
+        stuck = await side_by_side(tasks, self.controls, order.deadlock, ends_before=life if life_alone else ())
+        if stuck is not None:
+            raise self._stuck(stuck)
+
+    def _stuck(self, name: str) -> RecordMismatchError:
+        numbers = {loop.seat.agent_id: loop.next_decision for loop in self._loops}
+        where = f"step {numbers[name]} of seat {name!r}" if name in numbers else "the next tick"
+        return RecordMismatchError(
+            f"{self.spec.name!r} does not come to {where}, which is recorded, and everybody waits for that, so the "
+            "run can't be resumed; is it another version of the game?"
+        )
+
+    async def _live(self, life: Life, order: ReplayOrder, seats: Sequence[asyncio.Task[None]]) -> None:
+        """Drive the world of an episode; at its limit, end the seats, which wait for the next tick or decide in it."""
         try:
-            pending: set[asyncio.Task[None]] = set(tasks)
-            while pending:
-                done, _ = await asyncio.wait({*pending, stop, standing}, return_when=asyncio.FIRST_COMPLETED)
-                pending -= done
-                for task in done & set(tasks):
-                    task.result()
-                if stop in done:
-                    break
-                if standing in done and pending:
-                    stuck = next(loop for loop in self._loops if loop.seat.agent_id == standing.result())
-                    raise RecordMismatchError(
-                        f"{self.spec.name!r} does not come to step {stuck.next_decision} of seat "
-                        f"{stuck.seat.agent_id!r}, which is recorded, and everybody waits for that, so the run can't "
-                        "be resumed; is it another version of the game?"
-                    )
+            await life.play(self._episode)
         finally:
-            for task in (*tasks, stop, standing):
-                task.cancel()
-            await asyncio.gather(*tasks, stop, standing, return_exceptions=True)
+            order.deadlock.leave(WORLD)
+        if not life.done:
+            await self._between.reached(self._loops)
+            self._between.leave(over=True)
+            for seat in seats:
+                seat.cancel()
+
+    async def _after_tick(self, tick: Tick, *, new: bool) -> None:
+        self._since_snapshot += new
+        self._totals.update(self._tallies, self._past.seconds, self.world_journal.usage)
+        if self._loops:
+            await self._between.reached(self._loops)
+        if new and not tick.done:
+            await self._snapshot_if_due(tick.number)
+        self._between.leave()
+        if new and self._on_tick is not None:
+            self._on_tick(tick)
 
     async def _play_seat(self, loop: SeatLoop, order: ReplayOrder) -> None:
         """Play an episode of a seat to its end."""
+        among_others = self.plan.in_order
         try:
-            await self._play_until_stopped(loop)
-            among_others = len(self._loops) > 1 and not self.controls.stopping
+            controls = self._seat_controls.get(loop.seat.agent_id) if among_others else None
+            await play_until_stopped(loop, self._episode, controls, self.controls)
+            among_others = among_others and not self.controls.stopping
             if among_others and not loop.seat.done and loop.seat.left is None:
                 # It reached its limit or was stopped: the others must not wait for a seat that will not act again.
                 await loop.leave(self._episode)
@@ -346,31 +379,8 @@ class Run:
             raise
         finally:
             order.deadlock.leave(loop.seat.agent_id)
-
-    async def _play_until_stopped(self, loop: SeatLoop) -> None:
-        """Play an episode of a seat; one of several is removed as soon as it is stopped, whatever it waits for."""
-        controls = self._seat_controls.get(loop.seat.agent_id)
-        if controls is None or len(self._loops) == 1:
-            await loop.episode(self._episode)
-            return
-        playing = asyncio.create_task(loop.episode(self._episode))
-        stopped = asyncio.create_task(controls.until_stopped())
-        try:
-            await asyncio.wait({playing, stopped}, return_when=asyncio.FIRST_COMPLETED)
-            if not playing.done() and not self.controls.stopping:
-                if loop.acting:
-                    # The world has heard of its choice: it leaves, and takes with it what came of that.
-                    await loop.leave(self._episode)
-                    await playing
-                else:
-                    playing.cancel()
-                    await asyncio.gather(playing, return_exceptions=True)
-            if playing.done() and not playing.cancelled():
-                playing.result()
-        finally:
-            for task in (playing, stopped):
-                task.cancel()
-            await asyncio.gather(playing, stopped, return_exceptions=True)
+            loop.taking_in = False
+            self._between.moved()
 
     async def _depart(self, loop: SeatLoop) -> None:
         """Settle everything of a seat that has left, while others play on."""
@@ -388,17 +398,19 @@ class Run:
     async def _after_step(self, step: StepTaken) -> None:
         self._totals.update(self._tallies, self._past.seconds, self.world_journal.usage)
         self._since_snapshot += 1
-        if len(self._loops) == 1 and not step.result.done:
+        if len(self._loops) == 1 and not self.plan.lives and not step.result.done:
             await self._snapshot_if_due()
         for observer in self._observers:
             observer(step)
 
-    async def _snapshot_if_due(self) -> None:
+    async def _snapshot_if_due(self, tick: int | None = None) -> None:
         """Record the whole state after enough decisions, if the game and every agent can be saved."""
         able = all("snapshot" in self._agent_specs[loop.seat.agent_id].abilities for loop in self._loops)
         if not (able and self._venue.can_snapshot and 0 < self.plan.snapshot_every <= self._since_snapshot):
             return
+        if tick is not None and not all(loop.idle or loop.seat.done or loop.let_go for loop in self._loops):
+            return  # a seat is deciding beside the ticks
         agents = {loop.seat.agent_id: cast(Snapshots, loop.agent).snapshot() for loop in self._loops}
         seats = {loop.seat.agent_id: loop.state() for loop in self._loops}
-        self._recorder.snapshot(self._episode, await self._venue.snapshot(), agents, seats)
+        self._recorder.snapshot(self._episode, await self._venue.snapshot(), agents, seats, tick)
         self._since_snapshot = 0

@@ -7,10 +7,12 @@ import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 
 from wsap_core.errors import UsageError, WsapError
 from wsap_core.factories import load
 from wsap_core.host import PluginHost
+from wsap_core.protocol import Tick
 from wsap_core.protocol.wire import Codec
 from wsap_core.references import load_adapter_spec, load_agent_spec
 from wsap_core.seams.model_errors import PAUSES
@@ -58,6 +60,8 @@ class RunOptions:
     services: Services | None = None
     memories: MemoriesOf | None = None
     """Makes the memories of the seats that agents of the database take."""
+    on_tick: Callable[[Tick], None] | None = None
+    """Told of each new tick of a world that lives."""
 
 
 class RunHandle:
@@ -144,6 +148,7 @@ def unrecorded(
 ) -> RunHandle:
     """Return a run that is not recorded."""
     found = _checked(plan, parts or resolve_specs(plan, host))
+    plan = replace(plan, lives="lives" in found.game.abilities)
     if plan.identities:
         raise UsageError("What an agent of the database plays has to be recorded; play as nobody, or record the run.")
     return _session(plan, found, host, RunOptions(controls, observers, services))
@@ -161,6 +166,8 @@ def start(
     services: Services | None = None,
     past: Checkpoint | None = None,
     memories: MemoriesOf | None = None,
+    on_tick: Callable[[Tick], None] | None = None,
+    run_id: str | None = None,
 ) -> Iterator[RunHandle]:
     """Give a new recorded run, to be played within the block.
 
@@ -176,12 +183,15 @@ def start(
         services: handed to the game and the agents.
         past: replies of models to use again; see `replies_of`.
         memories: makes the memories of agents of the database.
+        on_tick: told of each new tick of a world that lives.
+        run_id: the id that the run is to have; a new one when None.
 
     Raises:
-        WsapError: a part can't be loaded, or the database can't be written; nothing is recorded then.
+        WsapError: a part can't be loaded, the id is taken, or the database can't be written; nothing is recorded then.
     """
-    around = RunOptions(controls, observers, services, memories)
+    around = RunOptions(controls, observers, services, memories, on_tick)
     found = _checked(plan, parts or resolve_specs(plan, host))
+    plan = replace(plan, lives="lives" in found.game.abilities)
     again = past is not None and past.offline
     record = store.repository.create_run(
         NewRun(
@@ -189,6 +199,7 @@ def start(
             agent=plan.agent_label,
             seed=plan.seed,
             step_limit=plan.steps,
+            id=run_id,
             config={**plan.to_config(), **({"replay": True} if again else {})},
         )
     )
@@ -208,6 +219,7 @@ def resume(
     observers: Iterable[Observer] = (),
     services: Services | None = None,
     memories: MemoriesOf | None = None,
+    on_tick: Callable[[Tick], None] | None = None,
 ) -> Iterator[RunHandle]:
     """Give a stopped run, to be resumed within the block.
 
@@ -221,13 +233,14 @@ def resume(
         observers: told after each new decision.
         services: handed to the game and the agents.
         memories: makes the memories of agents of the database.
+        on_tick: told of each new tick of a world that lives.
 
     Raises:
         UnknownNameError: there is no such run.
         UsageError: it has been played to its end.
         StorageLockedError: another process is playing it.
     """
-    around = RunOptions(controls, observers, services, memories)
+    around = RunOptions(controls, observers, services, memories, on_tick)
     record = store.repository.get_run(name)
     refuse_run_of_nexus(store, record.id)
     if record.status is RunStatus.FINISHED:
@@ -330,6 +343,8 @@ def _session(
         observers=around.observers,
         services=services,
         memories=memories,
+        inbox=tuple if store is None or run_id is None else partial(store.repository.inbox, run_id),
+        on_tick=around.on_tick,
     )
     return RunHandle(run, recorder, store, models)
 

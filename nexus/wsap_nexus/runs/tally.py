@@ -11,7 +11,7 @@ from wsap_core.protocol import Action, ActionResult
 from wsap_core.protocol.wire import dumps
 from wsap_core.seams.agent import NO_USAGE, DecisionInfo, Usage
 from wsap_core.specs import AdapterSpec, EpisodeSummary
-from wsap_nexus.runs.trajectory import TrajectoryHash, combined
+from wsap_nexus.runs.trajectory import WORLD, TrajectoryHash, combined
 
 _COUNTS = ("steps", "reward", "done", "repaired", "forced", "unconstrained", "cut", "continued", "unlocking", "episode")
 _OPEN = ("_seed", "_episode_steps", "_episode_reward")
@@ -83,6 +83,11 @@ class SeatTally:
         """Count one resolved step, given as its canonical line."""
         self.hash.add(line.encode("ascii"))
         self.count(result.reward, result.achievements, done=result.done, info=info)
+
+    def add_tick(self, line: str, *, done: bool) -> None:
+        """Count a tick of a world that lives, given as its canonical line."""
+        self.hash.add(line.encode("ascii"))
+        self.count(0.0, (), done=done, info=None)
 
     def count(self, reward: float, achievements: Iterable[str], *, done: bool, info: DecisionInfo | None) -> None:
         """Count one resolved step without its line, so that the hash stays behind."""
@@ -248,6 +253,8 @@ class RunSummary:
     """What was left unplayed; None if every episode that was asked for is whole."""
     world_usage: Usage = NO_USAGE
     """What the world itself asked of models."""
+    world: SeatTally | None = None
+    """What is counted of a world that lives: its ticks, as steps."""
 
     @property
     def steps(self) -> int:
@@ -261,13 +268,21 @@ class RunSummary:
 
     @property
     def done(self) -> bool:
-        """Whether every seat's last episode ended by itself."""
-        return all(s.done for s in self.seats)
+        """Whether every seat's last episode ended by itself, and with it a world that lives."""
+        return all(s.done for s in self.all_tallies)
+
+    @property
+    def all_tallies(self) -> tuple[SeatTally, ...]:
+        """Those of the seats, and that of a world that lives."""
+        return self.seats if self.world is None else (*self.seats, self.world)
 
     @property
     def trajectory_hash(self) -> str:
-        """The seat's hash; with several seats, the SHA-256 of their names and hashes in order of name."""
-        return combined({seat.name: seat.digest for seat in self.seats})
+        """The seat's hash; with several seats, the SHA-256 of their names and hashes in order of name.
+
+        A world that lives counts as a seat of the name `world`.
+        """
+        return combined({seat.name: seat.digest for seat in self.all_tallies})
 
     def to_json(self) -> dict[str, Any]:
         """Return the summary as JSON-ready data."""
@@ -276,7 +291,7 @@ class RunSummary:
             "game": self.game,
             "agent": self.agent,
             "seed": self.seed,
-            **counts(self.seats),
+            **counts(self.seats, self.world),
             "score": dict(self.metrics),
             "done": self.done,
             "cut_off": None if self.cut_off is None else asdict(self.cut_off),
@@ -318,17 +333,23 @@ def cut_off(seats: Sequence[SeatTally], asked: int | None, by: CutOffBy) -> CutO
     return CutOff(by, number, steps, missing)
 
 
-def counts(seats: Sequence[SeatTally]) -> dict[str, Any]:
-    """Return the totals of seats together, as in a summary."""
+def counts(seats: Sequence[SeatTally], world: SeatTally | None = None) -> dict[str, Any]:
+    """Return the totals of seats, and of a world that lives, together, as in a summary."""
     times: dict[str, int] = {}
     for seat in seats:
         for episode in seat.all_episodes():
             for name in episode.achievements:
                 times[name] = times.get(name, 0) + 1
     usage = sum((s.usage for s in seats), NO_USAGE)
+    everybody = seats if world is None else (*seats, world)
+    lived = {} if world is None else {
+        WORLD: {
+            "ticks": world.steps, "done": world.done, "trajectory_hash": world.digest
+        }
+    }  # fmt: skip
     return {
         "steps": sum(s.steps for s in seats),
-        "episodes": max((len(s.all_episodes()) for s in seats), default=0),
+        "episodes": max((len(s.all_episodes()) for s in everybody), default=0),
         "reward": round(sum(s.reward for s in seats), 6),
         "achievements": dict(sorted(times.items())),
         "decisions": {
@@ -339,12 +360,8 @@ def counts(seats: Sequence[SeatTally]) -> dict[str, Any]:
             "cut": sum(s.cut for s in seats),
             "continued": sum(s.continued for s in seats),
         },
-        "usage": {
-            "calls": usage.calls,
-            "prompt_tokens": usage.prompt_tokens,
-            "completion_tokens": usage.completion_tokens,
-            "cost": usage.cost,
-        },
+        "usage": asdict(usage),
+        **lived,
     }
 
 

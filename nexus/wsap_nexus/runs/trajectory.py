@@ -11,6 +11,9 @@ from wsap_core.errors import WireError
 EMPTY = hashlib.sha256().hexdigest()
 """The hash of a seat without steps: the SHA-256 of nothing."""
 
+WORLD = "world"
+"""The name under which the ticks of a world that lives are counted and hashed, beside those of the seats."""
+
 CHAINED_KEY, CHAINED = "trajectory_hash", "chained"
 """What the configuration of a run says of its hash; nothing in runs recorded by earlier versions."""
 

@@ -14,6 +14,7 @@ from wsap_core.seams.services import Services
 from wsap_core.specs import AdapterSpec
 from wsap_core.worlds import World
 from wsap_llm.secrets import with_secrets
+from wsap_nexus.runs.living import LivingWorld
 from wsap_nexus.worlds.port import LocalWorld
 from wsap_nexus.worlds.seats import SeatPort
 
@@ -42,6 +43,11 @@ class Venue(Protocol):
 
     async def reset(self, seed: int) -> None:
         """Begin another episode."""
+        ...
+
+    @property
+    def living(self) -> LivingWorld | None:
+        """The world, if it is open and lives."""
         ...
 
     async def snapshot(self) -> bytes:
@@ -123,6 +129,11 @@ class OwnVenue:
             if (skills := dict(self._skills(seat))) and "transit" in self._spec.abilities:
                 entry = Entry(f"{seat}-{seed}", seat, skills)
                 await face.admit(world.avatar_of(seat).avatar_id, entry)
+
+    @property
+    def living(self) -> LivingWorld | None:
+        """The world, if it is open and lives."""
+        return self.world if self.world is not None and self.world.lives else None
 
     async def snapshot(self) -> bytes:
         """Return the world's whole state."""

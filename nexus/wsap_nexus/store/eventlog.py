@@ -123,6 +123,7 @@ class LogWriter:
         seat: str | None = None,
         episode: int = 0,
         step: int | None = None,
+        takes: int | None = None,
     ) -> int:
         """Add an event to a run and return its number; it is recorded once `flush` has returned.
 
@@ -133,6 +134,7 @@ class LogWriter:
             seat: the seat of the event.
             episode: counted from 0.
             step: the step in the episode.
+            takes: the number of a row of the inbox, which is deleted in the same transaction.
 
         Raises:
             StorageError: an argument is out of its range, or an earlier event could not be written.
@@ -151,7 +153,7 @@ class LogWriter:
             seq = self._next.get(run_id)
             if seq is None:
                 seq = self._find_run(run_id)
-            item = Item(run_id, seq, kind, seat, episode, step, self._wall_clock(), form, packed)
+            item = Item(run_id, seq, kind, seat, episode, step, self._wall_clock(), form, packed, takes)
             try:
                 self._next[run_id] = seq + 1
                 self._add(item, len(packed))

@@ -24,6 +24,8 @@ class Item(NamedTuple):
     form: str
     """"json" or "bytes"."""
     body: bytes
+    takes: int | None = None
+    """The row of the inbox that goes with it."""
 
 
 class State(NamedTuple):
@@ -50,6 +52,8 @@ class Group:
     """New dictionaries of the rows."""
     states: dict[str, tuple[str, str | None]] = field(default_factory=dict)
     """Run -> new status, and the summary as JSON text or None to keep it."""
+    taken: list[int] = field(default_factory=list)
+    """Rows of the inbox that are deleted."""
     touched: dict[str, str] = field(default_factory=dict)
     """Run -> time of its last event, ISO 8601."""
 
@@ -68,6 +72,8 @@ def make_group(batch: Iterable[Item | State], encoder: BodyEncoder) -> Group:
         else:
             streams.setdefault((item.run_id, item.kind), []).append(len(events))
             events.append(item)
+            if item.takes is not None:
+                group.taken.append(item.takes)
     group.touched = {run: datetime.fromtimestamp(t, UTC).isoformat() for run, t in latest.items()}
     rows: list[EventValues | None] = [None] * len(events)
     for (run_id, kind), places in streams.items():
@@ -75,7 +81,7 @@ def make_group(batch: Iterable[Item | State], encoder: BodyEncoder) -> Group:
         if made is not None:
             group.dictionaries.append(made)
         for place, (codec, dictionary, body) in zip(places, encoded, strict=True):
-            _, seq, _, seat, episode, step, when, form, _ = events[place]
+            _, seq, _, seat, episode, step, when, form, _, _ = events[place]
             rows[place] = (run_id, seq, kind, seat, episode, step, when, form, codec, dictionary, body)
     group.events = [row for row in rows if row is not None]
     return group

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from pydantic import ValidationError
 from sqlalchemy import JSON, Float, Integer, Row, String, Table
 from sqlalchemy.sql import ColumnElement
 
@@ -16,6 +17,7 @@ from wsap_core.protocol.wire import Codec, dumps, encode
 from wsap_llm.secrets import redacted
 from wsap_nexus.errors import ConservationError
 from wsap_nexus.store.entities import AgentIdentity, AvatarRecord, EntryRequest, ItemRecord, Policy, SessionRecord
+from wsap_nexus.store.tables import RunFields
 
 LONGEST_TEXT = 200_000
 """Characters in a column without its own limit: a persona, a note, an event."""
@@ -146,3 +148,18 @@ def session_of(row: Row[Any]) -> SessionRecord:
 def recorded(policy: Policy) -> Any:
     """Return a policy as it is stored: without secrets."""
     return encode(replace(policy, options=redacted(policy.options)))
+
+
+def checked_run(values: dict[str, Any]) -> dict[str, Any]:
+    """Return the values of a new run, validated.
+
+    Raises:
+        StorageError: one is out of its range; the message says which and why.
+    """
+    try:
+        RunFields.model_validate(values)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_context=False, include_input=False)[0]
+        where = ".".join(str(part) for part in first["loc"])
+        raise StorageError(f"The run can't be recorded: its {where} is wrong ({first['msg']}).") from None
+    return values

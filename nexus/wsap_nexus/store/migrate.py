@@ -12,7 +12,7 @@ from wsap_core.errors import NotADatabaseError, StorageVersionError
 if TYPE_CHECKING:
     from alembic.config import Config
 
-HEAD = "0005"
+HEAD = "0006"
 """The newest revision; stated here so that opening a current database does not import alembic."""
 
 APPLICATION_ID = 0x57534150

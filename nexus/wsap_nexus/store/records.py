@@ -39,6 +39,8 @@ class NewRun:
     """`--steps`; None for one episode to its end."""
     config: Mapping[str, Any] = field(default_factory=dict)
     """Everything needed to start it again, JSON-ready."""
+    id: str | None = None
+    """The wanted id, of lower-case letters, digits, dots, dashes and underscores; None for a new one."""
 
 
 @dataclass(frozen=True, kw_only=True)

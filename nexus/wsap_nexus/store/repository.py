@@ -18,12 +18,14 @@ from wsap_core.version import PROTOCOL_VERSION
 from wsap_nexus.store.bodies import BodyDecoder, Encoded
 from wsap_nexus.store.database import Database
 from wsap_nexus.store.ids import new_run_id
+from wsap_nexus.store.mapping import checked_run
 from wsap_nexus.store.records import EventRecord, NewRun, RunRecord, RunStatus
-from wsap_nexus.store.tables import IS_SELDOM, METADATA, SELDOM, checked_run
+from wsap_nexus.store.tables import IS_SELDOM, METADATA, SELDOM
 
 _RUN = METADATA.tables["run"]
 _EVENT = METADATA.tables["event"]
 _DICTIONARY = METADATA.tables["dictionary"]
+_INBOX = METADATA.tables["inbox"]
 _SESSION = METADATA.tables["session"]
 
 NEXUS = "nexus"
@@ -69,6 +71,7 @@ class Repository:
         """Commit a new run with status "running", and return it with its id.
 
         Raises:
+            UsageError: there is a run of the wanted id.
             StorageError: a value is out of its range, or the database can't be written.
         """
         now = self._now()
@@ -88,10 +91,12 @@ class Repository:
         for attempt in range(_ATTEMPTS):
             # A day with many runs exhausts the short ids.
             token = self._token if attempt < _SHORT_ATTEMPTS else self._long_token
-            values["id"] = new_run_id(run.game, now, token)
+            values["id"] = new_run_id(run.game, now, token) if run.id is None else run.id
             checked_run(values)
             if self._insert(values):
                 return self._exactly(values["id"])
+            if run.id is not None:
+                raise UsageError(f"There is a run {run.id!r} already; choose another name.")
         raise StorageError("No free run id was found; the source of ids repeats itself.")
 
     def _long_token(self) -> str:
@@ -196,11 +201,30 @@ class Repository:
             UnknownNameError: there is no such run.
         """
         with self.database.write() as connection:
-            for table, column in ((_EVENT, _EVENT.c.run_id), (_DICTIONARY, _DICTIONARY.c.run_id)):
-                connection.execute(table.delete().where(column == run_id))
+            for table in (_EVENT, _DICTIONARY, _INBOX):
+                connection.execute(table.delete().where(table.c.run_id == run_id))
             gone = connection.execute(_RUN.delete().where(_RUN.c.id == run_id)).rowcount
         if not gone:
             raise self._unknown(run_id)
+
+    def find_run(self, run_id: str) -> RunRecord | None:
+        """Return the run of exactly this id, or None."""
+        with self.database.read() as connection:
+            row = connection.execute(select(_RUN).where(_RUN.c.id == run_id)).one_or_none()
+        return None if row is None else _run_record(row)
+
+    # --- the inbox ---------------------------------------------------------------------------
+
+    def add_to_inbox(self, run_id: str, body: Mapping[str, Any]) -> None:
+        """Let an influence wait for whoever plays a run."""
+        with self.database.write() as connection:
+            connection.execute(insert(_INBOX).values(run_id=run_id, body=dict(body)))
+
+    def inbox(self, run_id: str) -> list[tuple[int, Mapping[str, Any]]]:
+        """Return the influences that wait for a run, oldest first: the number of each, and its body."""
+        query = select(_INBOX.c.number, _INBOX.c.body).where(_INBOX.c.run_id == run_id).order_by(_INBOX.c.number)
+        with self.database.read() as connection:
+            return [(number, body) for number, body in connection.execute(query)]
 
     def _exactly(self, run_id: str) -> RunRecord:
         with self.database.read() as connection:

@@ -10,7 +10,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import ClassVar, Protocol
 
-from sqlalchemy import Connection, Executable, bindparam, insert, update
+from sqlalchemy import Connection, Executable, bindparam, delete, insert, update
 
 from wsap_nexus.store.database import Database
 from wsap_nexus.store.groups import Group
@@ -50,6 +50,7 @@ def open_sink(database: Database, *, busy_seconds: float = BUSY_SECONDS) -> Sink
 _EVENT = METADATA.tables["event"]
 _DICTIONARY = METADATA.tables["dictionary"]
 _RUN = METADATA.tables["run"]
+_INBOX = METADATA.tables["inbox"]
 
 
 _BLOCKS = (64, 16, 4, 1)
@@ -125,6 +126,8 @@ class SqliteSink:
         for start, size in _blocks(len(group.events)):
             rows = group.events[start : start + size]
             raw.execute(self._EVENTS[size], [value for row in rows for value in row])
+        for number in group.taken:
+            raw.execute("DELETE FROM inbox WHERE number = ?", (number,))
         for run_id, when in group.touched.items():
             raw.execute("UPDATE run SET updated = ? WHERE id = ?", (when, run_id))
         for run_id, (status, summary) in group.states.items():
@@ -150,6 +153,8 @@ class CoreSink:
                 if rows:
                     names = table.columns.keys()
                     connection.execute(insert(table), [dict(zip(names, row, strict=True)) for row in rows])
+            if group.taken:
+                connection.execute(delete(_INBOX).where(_INBOX.c.number.in_(group.taken)))
             for run_id, when in group.touched.items():
                 connection.execute(_touch(), {"run": run_id, "updated": when})
             for run_id, (status, summary) in group.states.items():

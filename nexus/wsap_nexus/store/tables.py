@@ -6,14 +6,13 @@ touching another. Reading a run reads neighbouring pages, since its events are a
 The other tables are the nexus' records; its events (`nexus_event`) are written in the transactions that they
 report.
 
-SQLModel tables do not validate values; `checked_run` and `mapping.checked` do.
+SQLModel tables do not validate values; `mapping.checked_run` and `mapping.checked` do.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from pydantic import ValidationError
 from sqlalchemy import (
     JSON,
     CheckConstraint,
@@ -28,7 +27,6 @@ from sqlalchemy import (
 from sqlalchemy.orm import registry
 from sqlmodel import Field, SQLModel
 
-from wsap_core.errors import StorageError
 from wsap_core.seams.context import SEED_LIMIT
 from wsap_nexus.store.records import RunStatus
 
@@ -36,7 +34,9 @@ LONGEST_NAME = 200
 """Characters in a run id, a game's or agent's name, a kind or a seat."""
 
 
-SELDOM = frozenset({"lessons", "mind", "plan", "snapshot", "start", "tools", "totals", "whisper"})
+SELDOM = frozenset(
+    {"influence", "lessons", "mind", "plan", "rewound", "snapshot", "start", "tools", "totals", "whisper"}
+)
 """The kinds of events that have an index, because they are looked for among many others."""
 IS_SELDOM = text(f"kind IN ({', '.join(map(repr, sorted(SELDOM)))})")
 """Part of a query for one of these kinds: SQLite uses the index only where the query has its condition."""
@@ -69,21 +69,6 @@ class RunRow(Base, RunFields, table=True):
 
     config: dict[str, Any] = Field(sa_column=Column(JSON, nullable=False))
     summary: dict[str, Any] | None = Field(default=None, sa_column=Column(JSON(none_as_null=True)))
-
-
-def checked_run(values: dict[str, Any]) -> dict[str, Any]:
-    """Return the values of a new run, validated.
-
-    Raises:
-        StorageError: one is out of its range; the message says which and why.
-    """
-    try:
-        RunFields.model_validate(values)
-    except ValidationError as error:
-        first = error.errors(include_url=False, include_context=False, include_input=False)[0]
-        where = ".".join(str(part) for part in first["loc"])
-        raise StorageError(f"The run can't be recorded: its {where} is wrong ({first['msg']}).") from None
-    return values
 
 
 class EventRow(Base, table=True):
@@ -121,6 +106,18 @@ class DictionaryRow(Base, table=True):
     kind: str = Field(max_length=LONGEST_NAME)
     body: bytes = Field(sa_column=Column(LargeBinary, nullable=False))
     """Compressed with zstd, without a dictionary."""
+
+
+class InboxRow(Base, table=True):
+    """An influence on a world that lives, which waits for whoever plays its run."""
+
+    __tablename__ = "inbox"
+    __table_args__ = (Index("inbox_run", "run_id", "number"), {"sqlite_autoincrement": True})
+
+    number: int | None = Field(default=None, sa_column=Column(Integer, primary_key=True, autoincrement=True))
+    """Never given out twice."""
+    run_id: str = Field(sa_column=Column(ForeignKey("run.id", ondelete="CASCADE"), nullable=False))
+    body: dict[str, Any] = Field(sa_column=Column(JSON, nullable=False))
 
 
 class AgentRow(Base, table=True):

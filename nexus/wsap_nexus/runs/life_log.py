@@ -1,0 +1,115 @@
+"""What the log has of a world that lives: its ticks, influences from outside, and notes."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from wsap_core.errors import UsageError, WireError
+from wsap_core.protocol.values import JsonValue
+from wsap_core.protocol.wire import dumps
+from wsap_nexus.runs.recorder import Recorder
+from wsap_nexus.runs.replay_order import LogPosition, position_of_event
+from wsap_nexus.runs.trajectory import WORLD
+from wsap_nexus.store.records import EventRecord
+from wsap_nexus.store.repository import Repository
+
+OWN_KINDS = frozenset({
+    "call", "chosen", "death", "decision", "episode", "failure", "influence", "left", "lessons", "mind", "model",
+    "observation", "picture", "plan", "refusal", "rewound", "run", "session", "snapshot", "step", "tick", "tool",
+    "tools", "totals", "whisper",
+})  # fmt: skip
+"""The kinds of events that are not a world's notes."""
+
+
+@dataclass(frozen=True)
+class LoggedTick:
+    """A recorded tick."""
+
+    seq: int
+    number: int
+    line: str
+    """Its canonical line, as the trajectory hash takes it."""
+    after: int | None = None
+    """The last event when it began; None in a run without seats."""
+
+    @property
+    def begun(self) -> LogPosition | None:
+        """When it began; before the seats saw what they decided upon in it."""
+        return None if self.after is None else (self.after, 1, "")
+
+    @property
+    def made(self) -> LogPosition:
+        """When its changes were applied."""
+        return position_of_event(self.seq, WORLD)
+
+
+@dataclass(frozen=True)
+class LoggedInfluence:
+    """A recorded influence that the world took."""
+
+    seq: int
+    body: Mapping[str, JsonValue]
+
+    @property
+    def made(self) -> LogPosition:
+        """When the world took it."""
+        return position_of_event(self.seq, WORLD)
+
+
+LifeEvent = LoggedTick | LoggedInfluence
+
+
+class Notes:
+    """The kernel's `WorldLog`: what a world adds to the record of its run, each once.
+
+    Args:
+        recorder: where to.
+        past: the notes that are recorded after the state that the run goes on from, as kind and text.
+    """
+
+    def __init__(self, recorder: Recorder, past: Iterable[tuple[str, str]] = ()) -> None:
+        self._recorder = recorder
+        self._past = Counter(past)
+
+    def note(self, kind: str, body: Mapping[str, JsonValue]) -> None:
+        """Record something that nothing depends on.
+
+        Raises:
+            UsageError: the kind is one that the run itself records.
+        """
+        if kind in OWN_KINDS:
+            raise UsageError(f"Events of the kind {kind!r} are the run's own; a world's note needs another kind.")
+        text = dumps(body)
+        if self._past[kind, text]:
+            self._past[kind, text] -= 1
+            return
+        self._recorder.world_note(kind, text)
+
+
+def read_life(event: EventRecord) -> Iterator[LifeEvent]:
+    """Give what a world lived through, of a recorded event; nothing but of a `tick`, and an `influence` not refused.
+
+    Raises:
+        WireError: the event is damaged.
+    """
+    try:
+        if event.kind not in ("tick", "influence"):
+            return
+        data = json.loads(event.body)
+        if event.kind == "influence":
+            if "refused" not in data:
+                yield LoggedInfluence(event.seq, data["body"])
+            return
+        after = data.pop("after", None)
+        yield LoggedTick(event.seq, int(data["number"]), dumps(data), None if after is None else int(after))
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise WireError(f"Event {event.seq} of the run ({event.kind}) is damaged: {error}.") from error
+
+
+def read_notes(repository: Repository, run_id: str, *, from_seq: int) -> Sequence[tuple[str, str]]:
+    """Return what a world has noted, from an event on, as kind and text."""
+    events = repository.read_events(run_id, from_seq=from_seq, seat=WORLD)
+    return [(event.kind, event.body.decode()) for event in events if event.kind not in OWN_KINDS]

@@ -1,0 +1,214 @@
+"""What drives a world that lives by itself: tick after tick, recorded, controlled and resumable."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections import deque
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from wsap_core.errors import RecordMismatchError, UsageError, WorldError, WsapError
+from wsap_core.protocol import Tick
+from wsap_core.protocol.values import JsonValue
+from wsap_core.protocol.wire import dumps
+from wsap_nexus.runs.controls import Controls
+from wsap_nexus.runs.life_log import LifeEvent, LoggedInfluence
+from wsap_nexus.runs.recorder import Recorder
+from wsap_nexus.runs.replay_order import ReplayOrder
+from wsap_nexus.runs.tally import SeatTally
+from wsap_nexus.runs.trajectory import WORLD
+
+Inbox = Callable[[], Sequence[tuple[int, Mapping[str, JsonValue]]]]
+"""Gives the influences that wait: the number of each, and its body."""
+
+
+class AfterTick(Protocol):
+    """Told of a tick."""
+
+    async def __call__(self, tick: Tick, *, new: bool) -> None:
+        """Take it in before the next begins."""
+        ...
+
+
+class LivingWorld(Protocol):
+    """A world that lives, wherever it runs."""
+
+    async def advance(self) -> Tick:
+        """Carry out the next tick, and return what it did."""
+        ...
+
+    def influence(self, body: Mapping[str, JsonValue]) -> str | Awaitable[str]:
+        """Take an influence, and return what was done; `UsageError` if it can't be."""
+        ...
+
+
+@dataclass
+class Life:
+    """A world's ticks in one run.
+
+    `play` drives them: recorded ones first, compared with the record, then new ones. Nothing else drives the world.
+    """
+
+    world: LivingWorld
+    game: str
+    """The game's name, for messages."""
+    tally: SeatTally
+    recorder: Recorder
+    controls: Controls
+    limit: int | None = None
+    """Ticks in the whole run; None for no limit."""
+    history: deque[LifeEvent] = field(default_factory=deque)
+    """What is carried out again before new ticks."""
+    order: ReplayOrder | None = None
+    """The recorded order of ticks and the acts of seats, in a run that has seats."""
+    inbox: Inbox = tuple
+    after_tick: AfterTick | None = None
+    """Told of each tick before the next begins, and whether it is `new` rather than carried out again."""
+    done: bool = False
+    """Whether the world has come to its end."""
+    number: int | None = None
+    """The last tick; None where that is not known yet."""
+    _taken: set[int] = field(default_factory=set)
+
+    async def play(self, episode: int) -> None:
+        """Drive the world until it is done, the limit is reached, or the run is stopped.
+
+        Raises:
+            WorldError: the world fails, or counts its ticks wrongly.
+            RecordMismatchError: it does not go the way that is recorded.
+            StorageError: something can't be recorded.
+        """
+        while not self.done and (self.history or self.limit is None or self.tally.steps < self.limit):
+            if self.history:
+                await self.controls.yield_to_loop()
+                await self._repeat(self.history.popleft())
+                continue
+            if not await self.controls.wait_until_running():
+                return
+            await self._take_influences(episode)
+            await self._new_tick(episode)
+
+    async def _new_tick(self, episode: int) -> None:
+        after = None if self.order is None else self.recorder.latest
+        tick = await self._advance()
+        if self.order is not None:
+            await self.order.ended(WORLD)
+        line = dumps(tick)
+        self.recorder.tick(episode, tick.number, line, after=after)
+        self.tally.add_tick(line, done=tick.done)
+        await self._passed(tick, new=True)
+
+    async def _repeat(self, logged: LifeEvent) -> None:
+        order = self.order or ReplayOrder()
+        if isinstance(logged, LoggedInfluence):
+            await order.reach(logged.made)
+            await self._influence(logged.body)
+            order.passed(logged.made)
+            return
+        if logged.begun is not None:
+            with order.deadlock.place(WORLD):
+                await order.reach(logged.begun)
+            order.passed(logged.begun)
+        tick = await self._advance()
+        await order.reach(logged.made)
+        if dumps(tick) != logged.line:
+            raise RecordMismatchError(
+                f"{self.game!r} did not go the way it was recorded in tick {logged.number}, so the run can't be "
+                "resumed; is it another version of the game?"
+            )
+        order.passed(logged.made)
+        await self._passed(tick, new=False)
+
+    async def _advance(self) -> Tick:
+        if self.order is None:
+            tick = await self.world.advance()
+        else:
+            with self.order.deadlock.world(WORLD):
+                tick = await self.world.advance()
+        if tick.number < 1 or (self.number is not None and tick.number != self.number + 1):
+            before = "" if self.number is None else f" after tick {self.number}"
+            raise WorldError(f"The game {self.game!r} calls it tick {tick.number}{before}; ticks count from 1.")
+        return tick
+
+    async def _passed(self, tick: Tick, *, new: bool) -> None:
+        self.number, self.done = tick.number, tick.done
+        if self.after_tick is not None:
+            await self.after_tick(tick, new=new)
+
+    async def _take_influences(self, episode: int) -> None:
+        if self.order is not None and not self.order.over:
+            return  # they come after what is recorded
+        waiting = self.inbox()
+        self._taken &= {number for number, _ in waiting}  # the others are gone from the inbox
+        for number, body in waiting:
+            if number in self._taken:
+                continue
+            self._taken.add(number)
+            try:
+                said = await self._influence(body)
+            except WsapError as error:
+                # Taken out of the inbox all the same, or it would end each attempt to go on.
+                self.recorder.influence(episode, body, number, refused=str(error))
+                if not isinstance(error, UsageError):
+                    raise
+            else:
+                self.recorder.influence(episode, body, number, said=said)
+
+    async def _influence(self, body: Mapping[str, JsonValue]) -> str:
+        said = self.world.influence(body)
+        return await said if inspect.isawaitable(said) else said
+
+
+class Between:
+    """The moment between two ticks, which the seats of a run take part in.
+
+    A seat passes here before it looks at the world for its next decision. So what came of a tick is taken in by all
+    of them before the next begins, and whoever saves the run finds them between two decisions.
+    """
+
+    _TURNS = 20
+    # Turns of the event loop after which whoever was woken is awake.
+
+    def __init__(self) -> None:
+        self.over = False
+        """Whether no tick comes any more."""
+        self._open = asyncio.Event()
+        self._open.set()
+        self._moved = asyncio.Event()
+
+    async def passed(self) -> bool:
+        """Return, for a seat, whether it may look at the world: there is a next tick."""
+        self.moved()
+        await self._open.wait()
+        return not self.over
+
+    def moved(self) -> None:
+        """Say that a seat has taken in what came of a tick, or plays no more."""
+        self._moved.set()
+
+    async def reached(self, seats: Sequence[TakesIn]) -> None:
+        """Keep seats from deciding anew, until `leave`, and return once none takes in what came of a tick."""
+        self._open.clear()
+        while True:
+            self._moved.clear()
+            for _ in range(self._TURNS):
+                await asyncio.sleep(0)
+            if not any(seat.taking_in for seat in seats):
+                return
+            await self._moved.wait()
+
+    def leave(self, *, over: bool = False) -> None:
+        """Let the seats go on; after the last tick they end."""
+        self.over = over
+        self._open.set()
+
+
+class TakesIn(Protocol):
+    """A seat that takes part."""
+
+    @property
+    def taking_in(self) -> bool:
+        """Whether it has a result that it is not through with."""
+        ...

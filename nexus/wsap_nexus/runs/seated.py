@@ -1,0 +1,51 @@
+"""The agent of a seat: made of its spec, or speaking from the record."""
+
+from __future__ import annotations
+
+import os
+
+from wsap_core.errors import UsageError
+from wsap_core.factories import build
+from wsap_core.seams.agent import Agent
+from wsap_core.seams.clock import Clock
+from wsap_core.seams.context import Context
+from wsap_core.seams.options import Options
+from wsap_core.seams.services import Services
+from wsap_core.specs import AdapterSpec, AgentSpec
+from wsap_llm.secrets import with_secrets
+from wsap_nexus.runs.checkpoint import Checkpoint
+from wsap_nexus.runs.plan import SeatPlan
+from wsap_nexus.runs.recorded_agent import RecordedAgent
+
+
+def make_agent(
+    seat: SeatPlan,
+    spec: AgentSpec,
+    game: AdapterSpec,
+    seed: int,
+    past: Checkpoint,
+    given: list[Options],
+    *,
+    clock: Clock,
+    services: Services,
+) -> Agent:
+    """Return the agent of a seat; its options are added to those `given`, to check later that all were used.
+
+    Raises:
+        UsageError: what the spec makes is no agent.
+        PluginError: it can't be made.
+    """
+    # Where nobody outside is asked, nothing is needed to be let in.
+    options = Options(seat.options if past.offline else with_secrets(seat.options, os.environ))
+    context = Context.create(
+        seed, "agent", seat.name,
+        config=options, clock=clock, services=services, agent_id=seat.name, world=game.display_title, game=game,
+    )  # fmt: skip
+    if (script := past.script.get(seat.name)) is not None:
+        agent: object = RecordedAgent(script)
+    else:
+        agent = build(spec.factory, context)
+        given.append(options)
+    if not isinstance(agent, Agent):
+        raise UsageError(f"{seat.agent!r} is not an agent: it needs initialize, decide, reflect and plan.")
+    return agent

@@ -1,0 +1,75 @@
+"""How what is played side by side ends: all seats together, or one of several."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+from wsap_nexus.runs.controls import Controls
+from wsap_nexus.runs.deadlock import DeadlockDetector
+from wsap_nexus.runs.loop import SeatLoop
+
+
+async def play_until_stopped(loop: SeatLoop, episode: int, own: Controls | None, run: Controls) -> None:
+    """Play an episode of a seat, which is removed as soon as it is stopped, whatever it waits for.
+
+    Args:
+        loop: the seat's.
+        episode: counted from 0.
+        own: what stops this seat alone; None where nothing does.
+        run: what stops the whole run.
+    """
+    if own is None:
+        await loop.episode(episode)
+        return
+    playing = asyncio.create_task(loop.episode(episode))
+    stopped = asyncio.create_task(own.until_stopped())
+    try:
+        await asyncio.wait({playing, stopped}, return_when=asyncio.FIRST_COMPLETED)
+        if not playing.done() and not run.stopping:
+            if loop.acting:
+                # The world has heard of its choice: it leaves, and takes with it what came of that.
+                await loop.leave(episode)
+                await playing
+            else:
+                playing.cancel()
+                await asyncio.gather(playing, return_exceptions=True)
+        if playing.done() and not playing.cancelled():
+            playing.result()
+    finally:
+        for task in (playing, stopped):
+            task.cancel()
+        await asyncio.gather(playing, stopped, return_exceptions=True)
+
+
+async def side_by_side(
+    tasks: Sequence[asyncio.Task[None]],
+    controls: Controls,
+    deadlock: DeadlockDetector,
+    *,
+    ends_before: Sequence[asyncio.Task[None]] = (),
+) -> str | None:
+    """Return when all tasks are through or the run is stopped; what goes on by then is cancelled.
+
+    It ends as well when only the tasks `ends_before` are left; or when nobody can go on during the replay of what is
+    recorded: then the seat is returned whose turn does not come.
+    """
+    stop = asyncio.create_task(controls.until_stopped())
+    standing = asyncio.create_task(deadlock.noticed())
+    pending: set[asyncio.Task[None]] = set(tasks)
+    try:
+        while pending - set(ends_before):
+            done, _ = await asyncio.wait({*pending, stop, standing}, return_when=asyncio.FIRST_COMPLETED)
+            pending -= done
+            for task in done & set(tasks):
+                if not task.cancelled():
+                    task.result()
+            if stop in done:
+                break
+            if standing in done and pending:
+                return standing.result()
+    finally:
+        for task in (*tasks, stop, standing):
+            task.cancel()
+        await asyncio.gather(*tasks, stop, standing, return_exceptions=True)
+    return None
