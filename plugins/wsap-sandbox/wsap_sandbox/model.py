@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, Protocol, TypeVar
+from typing import Any, Literal, TypeVar
 
 from wsap_core.errors import SnapshotError
 from wsap_core.protocol.values import JsonValue
@@ -357,8 +357,9 @@ def _refuse_faults(value: object) -> None:
 
 def faults(world: World) -> Iterator[str]:
     """Give each reason why a world can't be, as a sentence; none for a sound one."""
-    for what, parts in (("place", world.places), ("character", world.characters), ("object", world.objects)):
-        yield from (f"two {what}s have the id {one!r}." for one in _doubled([part.id for part in parts]))
+    used = [part.id for group in (world.places, world.characters, world.objects) for part in group]
+    yield from (f"{one!r} is the id of two." for one in _doubled(used))
+    yield from (f"{one!r} can't be an id, since it has a meaning of its own." for one in used if one in RESERVED)
     places = {place.id for place in world.places}
     for place in world.places:
         yield from (
@@ -373,8 +374,6 @@ def faults(world: World) -> Iterator[str]:
     yield from (f"the object {thing!r} is in two places." for thing in _doubled(held))
     yield from (f"the object {thing!r} is nowhere." for thing in sorted(known - set(held)))
     yield from (f"there is no object {thing!r}." for thing in sorted(set(held) - known))
-    used = [part.id for group in (world.places, world.characters, world.objects) for part in group]
-    yield from (f"{one!r} can't be an id, since it has a meaning of its own." for one in used if one in RESERVED)
     if not 1 <= world.cells <= 10:
         yield f"a memory of {world.cells} cells is not possible; 1 to 10 are."
 
@@ -391,12 +390,7 @@ def adapter_of(kind: type) -> Any:  # a TypeAdapter of whichever class
 _ADAPTERS: dict[type, Any] = {}
 
 
-class _HasId(Protocol):
-    @property
-    def id(self) -> str: ...
-
-
-P = TypeVar("P", bound=_HasId)
+P = TypeVar("P", Place, Character, WorldObject)
 
 
 def _found(parts: tuple[P, ...], wanted: str) -> P:
