@@ -16,6 +16,7 @@ ModelPool          asks them by address, with retries and limits
 Budget             what may still be spent; BudgetLimits, Budgets and Price go with it
 split_thinking     what was said in a whole reply, and what was thought
 find_values        the JSON values in a reply, read with tolerance
+Quoter             text of others, quoted in a prompt so that it can't pass for instructions
 continue_text      a thought that a tool interrupted, ready to be continued; it begins with OPENING
 
 Agents are in `wsap_llm.agent`, and played turns as prompts and replies in `wsap_llm.export`. Everything
@@ -29,6 +30,7 @@ from wsap_llm.backends.reading import read_options
 from wsap_llm.middleware import Budget, BudgetLimits, Budgets, Price
 from wsap_llm.patterns import json_pattern
 from wsap_llm.pictures import has_pictures, refused_picture
+from wsap_llm.quoting import Quoter
 from wsap_llm.reply.repair import find_values
 from wsap_llm.reply.tags import OPENING, continue_text
 from wsap_llm.thinking import ThinkSplitter, split_thinking
@@ -42,6 +44,7 @@ __all__ = [
     "Budgets",
     "ModelPool",
     "Price",
+    "Quoter",
     "ThinkSplitter",
     "continue_text",
     "estimate_request",

@@ -1,7 +1,6 @@
 """The world as data: places, characters with their memories, objects, and the record of a tick.
 
-Everything is frozen. A world and a tick's record have one JSON form each (`dump`, `load`), with a version,
-and give the same bytes again after a round trip.
+A world and a tick's record have one JSON form each (`dump`, `load`), which gives the same bytes after a round trip.
 """
 
 from __future__ import annotations
@@ -268,9 +267,9 @@ class TickRecord:
     """Ids of objects whose condition changed, and what it is now."""
     degraded: tuple[Degraded, ...] = ()
     calls: int = 0
-    """Calls to models, stories' among them, without those asked again."""
+    """Calls to models, those for stories among them, without those asked again."""
     reasked: int = 0
-    """Calls that were asked again because the first reply could not be used, without stories'."""
+    """Calls asked again because the first reply could not be used, without those for stories."""
 
 
 def after(world: World, record: TickRecord) -> World:
@@ -283,11 +282,7 @@ def after(world: World, record: TickRecord) -> World:
         influences=(),
         places=tuple(map(place_after, world.places, record.places)),
         characters=tuple(_character_after(one, changed[one.id], world.cells) for one in world.characters),
-        objects=tuple(
-            replace(one, condition=conditions[one.id]) if one.id in conditions else one for one in world.objects
-        )
-        if conditions
-        else world.objects,
+        objects=tuple(replace(one, condition=conditions.get(one.id, one.condition)) for one in world.objects),
     )
 
 
@@ -298,11 +293,10 @@ def place_after(place: Place, change: PlaceChange) -> Place:
 
 
 def _character_after(one: Character, change: CharacterChange, size: int) -> Character:
-    waiting = (*one.memory.overflow, *reversed(one.memory.cells[size - 1 :]))[change.summed_up :]
     memory = Memory(
         (change.cell, *one.memory.cells[: size - 1]),
         one.memory.summary if change.summary is None else change.summary,
-        waiting,
+        falling(size, one)[change.summed_up :],
     )
     return replace(
         one,
@@ -315,9 +309,9 @@ def _character_after(one: Character, change: CharacterChange, size: int) -> Char
     )
 
 
-def falling(world: World, one: Character) -> tuple[Cell, ...]:
-    """Return the cells that wait for a summary when the next tick begins, the oldest first."""
-    return (*one.memory.overflow, *reversed(one.memory.cells[world.cells - 1 :]))
+def falling(size: int, one: Character) -> tuple[Cell, ...]:
+    """Return what a summary has to take up in the next tick of a world of so many cells, the oldest first."""
+    return (*one.memory.overflow, *reversed(one.memory.cells[size - 1 :]))
 
 
 # --- JSON ----------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from wsap_core.protocol.values import JsonValue
-from wsap_llm.quoting import Quoter
+from wsap_llm.kit import Quoter
 from wsap_sandbox.model import DEGRADATIONS, InfluenceKind, WorldObject
 from wsap_sandbox.tick.facts import Actor, Facts, IntentFacts, MemoryFacts, PlaceFacts, SceneFacts, StoryFacts
 from wsap_sandbox.tick.language import Prompt

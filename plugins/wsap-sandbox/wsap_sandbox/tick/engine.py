@@ -177,7 +177,7 @@ class _Tick:
         summaries = {
             one.id: self._begun(self._summary(one, cells))
             for one in world.characters
-            if (cells := falling(world, one)[:MOST_SUMMED_UP])
+            if (cells := falling(world.cells, one)[:MOST_SUMMED_UP])
         }
         scenes = [self._begun(self._scene(place, intents)) for place in world.places]
         self.stories = [asyncio.create_task(self._story(scene)) for scene in scenes]
