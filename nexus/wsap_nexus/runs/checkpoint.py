@@ -7,14 +7,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from wsap_core.seams.agent import NO_USAGE, Usage
 from wsap_core.seams.clock import Clock
 from wsap_nexus.runs.life_log import LifeEvent, LoggedTick
 from wsap_nexus.runs.memory import MemorySnapshot
 from wsap_nexus.runs.recorded_agent import Decided
 from wsap_nexus.runs.recorder import Logged, LoggedChoice, LoggedLeave, LoggedStep
 from wsap_nexus.runs.replay_order import LogPosition, OpenChoices, ReplayOrder
-from wsap_nexus.runs.tally import SeatTally
+from wsap_nexus.runs.tally import NO_WORLD_USAGE, SeatTally, WorldUsage
 from wsap_nexus.runs.totals import Totals
 from wsap_nexus.store.records import EventRecord
 
@@ -58,7 +57,7 @@ class Checkpoint:
     """Recorded calls to models that may be made again, by seat."""
     world_calls: Iterable[EventRecord] = ()
     """Recorded events from which the world's own calls to models are had again."""
-    world_usage: Usage = NO_USAGE
+    world_usage: WorldUsage = NO_WORLD_USAGE
     """What those took before."""
     offline: bool = False
     """Whether no model may be asked: a recorded run is played again."""

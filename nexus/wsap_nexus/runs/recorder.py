@@ -4,7 +4,7 @@ Kinds: `episode` (its seed), `observation` (what a seat saw, where that is not w
 result showed), `plan`, `chosen` and `left` (in runs of several seats: what a seat chose, and that it
 was taken out, before the world hears of it), `step`, `decision` (what a step has come to take since),
 `tick` (of a world that lives), `influence` (from outside it), `rewound` (to an earlier tick),
-`death`, `snapshot`, `totals` (what was counted so far), `model`, `call`, `refusal` and `failure` (what
+`death`, `snapshot`, `totals` (what was counted so far), `model`, `asked`, `call`, `refusal` and `failure` (what
 was asked of language models, and what they would not do or could not be asked), `tools` and `tool`
 (what tools there are, and what they were asked), and `run` (started, resumed, stopped).
 """
@@ -193,6 +193,10 @@ class Recorder:
                 if not each.done():
                     each.set_result(None) if error is None else each.set_exception(error)
         self._committing = None
+
+    def asked(self, keys: Sequence[str]) -> None:
+        """Record which requests the world sends to models."""
+        self._write("asked", dumps({"keys": list(keys)}))
 
     def call(self, seat: str | None, body: Mapping[str, Any]) -> None:
         """Record a call to a language model; by the world itself for no seat."""

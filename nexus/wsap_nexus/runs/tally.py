@@ -178,7 +178,7 @@ class SeatTally:
                 setattr(self, name, type(getattr(self, name))(state[name.strip("_")]))
             self.hash = TrajectoryHash(str(state["hash"]))
             self.unlocked = {str(name): int(number) for name, number in state["unlocked"].items()}
-            self._settled, self._last = (read_usage(usage) for usage in state["usage"])
+            self._settled, self._last = (_usage(usage) for usage in state["usage"])
             self.episodes = list(state["episodes"])
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise WireError(f"The recorded totals of seat {self.name!r} are damaged: {error}.") from error
@@ -206,8 +206,7 @@ class SeatTally:
         )
 
 
-def read_usage(data: Mapping[str, Any]) -> Usage:
-    """Return recorded usage; KeyError or TypeError if it is damaged."""
+def _usage(data: Mapping[str, Any]) -> Usage:
     cost = data["cost"]
     return Usage(data["calls"], data["prompt_tokens"], data["completion_tokens"], None if cost is None else float(cost))
 
@@ -236,6 +235,29 @@ class CutOff:
 
 
 @dataclass(frozen=True)
+class WorldUsage:
+    """What a world itself asked of models."""
+
+    usage: Usage = NO_USAGE
+    asked_again: int = 0
+    """Calls that were on their way when the run was stopped, and asked again when it was resumed."""
+
+    def call(self, body: Mapping[str, Any]) -> WorldUsage:
+        """Return the sum with a recorded call."""
+        return WorldUsage(
+            self.usage + Usage(**body["reply"]["finish"]["usage"]), self.asked_again + bool(body.get("again"))
+        )
+
+    @classmethod
+    def of_json(cls, data: Mapping[str, Any]) -> WorldUsage:
+        """Return what `asdict` gave; KeyError or TypeError if it is damaged."""
+        return cls(_usage(data["usage"]), int(data["asked_again"]))
+
+
+NO_WORLD_USAGE = WorldUsage()
+
+
+@dataclass(frozen=True)
 class RunSummary:
     """The summary of a run, as `wsap play --json` prints it."""
 
@@ -251,7 +273,7 @@ class RunSummary:
     """Tokens of the models' replies for each second of a call, in this part of the run; None where none was made."""
     cut_off: CutOff | None = None
     """What was left unplayed; None if every episode that was asked for is whole."""
-    world_usage: Usage = NO_USAGE
+    world_usage: WorldUsage = NO_WORLD_USAGE
     """What the world itself asked of models."""
     world: SeatTally | None = None
     """What is counted of a world that lives: its ticks, as steps."""
@@ -365,12 +387,12 @@ def counts(seats: Sequence[SeatTally], world: SeatTally | None = None) -> dict[s
     }
 
 
-def with_world(counted: Mapping[str, Any], usage: Usage) -> dict[str, Any]:
+def with_world(counted: Mapping[str, Any], own: WorldUsage) -> dict[str, Any]:
     """Return the totals with what the world itself asked of models in them; as they are if it asked nothing."""
-    if not usage.calls:
+    if not own.usage.calls:
         return dict(counted)
-    whole = asdict(Usage(**counted["usage"]) + usage)
-    return {**counted, "usage": whole, "world": {**counted.get("world", {}), "usage": asdict(usage)}}
+    whole = asdict(Usage(**counted["usage"]) + own.usage)
+    return {**counted, "usage": whole, "world": {**counted.get("world", {}), **asdict(own)}}
 
 
 def _plural(number: int, noun: str) -> str:

@@ -15,11 +15,10 @@ from typing import Any, Protocol
 
 from wsap_core.errors import WireError
 from wsap_core.protocol.wire import dumps
-from wsap_core.seams.agent import NO_USAGE, Usage
 from wsap_nexus.runs.plan import RunPlan
 from wsap_nexus.runs.reading import COUNTED, Tell, count, with_progress
 from wsap_nexus.runs.replay_order import OpenChoices
-from wsap_nexus.runs.tally import SeatTally, counts, read_usage, with_world
+from wsap_nexus.runs.tally import NO_WORLD_USAGE, SeatTally, WorldUsage, counts, with_world
 from wsap_nexus.runs.trajectory import is_chained
 from wsap_nexus.store.records import EventRecord, RunRecord
 from wsap_nexus.store.repository import Repository
@@ -74,7 +73,7 @@ class Totals:
     """The event; -1 for the beginning of the run."""
     seconds: float = 0.0
     """Time spent in the earlier parts of a resumed run."""
-    world_usage: Usage = NO_USAGE
+    world_usage: WorldUsage = NO_WORLD_USAGE
     """What the world itself asked of models."""
     since: int | None = None
     """The event of the first choice before it that had not led to a step."""
@@ -104,7 +103,9 @@ class TotalsWriter:
         self._counted = past.steps if past is not None else 0
         self._finished = {} if past is None else {name: len(t.episodes) for name, t in past.tallies.items()}
 
-    def update(self, tallies: Mapping[str, SeatTally], seconds: float, world_usage: Usage = NO_USAGE) -> None:
+    def update(
+        self, tallies: Mapping[str, SeatTally], seconds: float, world_usage: WorldUsage = NO_WORLD_USAGE
+    ) -> None:
         """Record the totals if enough was decided since the last; `seconds` were spent in earlier parts of the run."""
         steps = sum(tally.steps for tally in tallies.values())
         if not self._every or steps - self._counted < self._every or not self._log.open_choices.are_last:
@@ -119,7 +120,7 @@ class TotalsWriter:
             "span": span,
             "seconds": seconds,
             "since": self._log.open_choices.first,
-            **({"world_usage": asdict(world_usage)} if world_usage.calls else {}),
+            **({"world_usage": asdict(world_usage)} if world_usage.usage.calls else {}),
             "seats": {name: tally.state(first.get(name, 0)) for name, tally in tallies.items()},
         }
         self._links.append(_Link(self._log.totals(body, steps), span, first))
@@ -140,7 +141,7 @@ def read_totals(log: Reads, event: EventRecord | None, seats: Mapping[str, SeatT
         for name, state in read[event.seq]["seats"].items():
             seats[name].restore(state)
         seconds, since = float(read[event.seq]["seconds"]), read[event.seq].get("since")
-        used = read_usage(read[event.seq].get("world_usage", asdict(NO_USAGE)))
+        used = WorldUsage.of_json(read[event.seq].get("world_usage", asdict(NO_WORLD_USAGE)))
         at = event.seq
         while (before := read[at]["before"]) is not None:
             if not before < at:
@@ -178,11 +179,13 @@ def totals_now(repository: Repository, run: RunRecord) -> dict[str, Any]:
     return with_world(counts(list(totals.tallies.values())), read_world_usage(repository, run.id, totals))
 
 
-def read_world_usage(repository: Repository, run_id: str, totals: Totals) -> Usage:
+def read_world_usage(repository: Repository, run_id: str, totals: Totals) -> WorldUsage:
     """Return what a run's world has asked of models: up to its last totals, and since."""
-    calls = repository.read_events(run_id, from_seq=totals.seq + 1, kinds=("call",))
-    since = (Usage(**event.data["reply"]["finish"]["usage"]) for event in calls if event.seat is None)
-    return sum(since, totals.world_usage)
+    usage = totals.world_usage
+    for event in repository.read_events(run_id, from_seq=totals.seq + 1, kinds=("call",)):
+        if event.seat is None:
+            usage = usage.call(event.data)
+    return usage
 
 
 class TotalsIndex:

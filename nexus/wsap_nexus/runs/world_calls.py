@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import deque
 from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -9,7 +10,6 @@ from typing import Any, cast
 
 from wsap_core.errors import RecordMismatchError, WireError
 from wsap_core.protocol.wire import encode
-from wsap_core.seams.agent import NO_USAGE, Usage
 from wsap_core.seams.model import Abilities, Backend, Chunk, Reply, Request, collect
 from wsap_core.seams.model_errors import PAUSES, BackendError
 from wsap_core.seams.options import with_prefix
@@ -20,9 +20,10 @@ from wsap_llm.middleware.record import chunks_of, failure_of
 from wsap_llm.secrets import clean, secrets_in
 from wsap_nexus.runs.journal import read_reply
 from wsap_nexus.runs.recorder import Recorder
+from wsap_nexus.runs.tally import NO_WORLD_USAGE, WorldUsage
 from wsap_nexus.store.records import EventRecord
 
-WORLD_CALLS = ("call", "failure", "model", "step", "tick", "run", "rewound")
+WORLD_CALLS = ("asked", "call", "failure", "model", "step", "tick", "run", "rewound")
 """Kinds of events from which a world's calls are had again."""
 
 Answer = Reply | BackendError
@@ -41,6 +42,8 @@ class _Part:
     """What is recorded of a world's calls up to its next tick, or a seat's next step."""
 
     kept: list[tuple[str, _Kept]] = field(default_factory=list)
+    asked: list[str] = field(default_factory=list)
+    """What was asked, whether it was answered or not."""
     models: dict[str, Abilities] = field(default_factory=dict)
     settled: bool = False
     """Whether the tick or step that they were made for is recorded, too."""
@@ -67,7 +70,7 @@ class WorldJournal:
         past: Iterable[EventRecord] = (),
         *,
         offline: bool = False,
-        usage: Usage = NO_USAGE,
+        usage: WorldUsage = NO_WORLD_USAGE,
     ) -> None:
         self.offline = offline
         """Whether a recorded run is played again."""
@@ -78,6 +81,9 @@ class WorldJournal:
         self._kept: dict[str, deque[_Kept]] = {}
         self._settled: set[str] = set()
         self._models: dict[str, Abilities] = {}
+        self._lost: set[str] = set()
+        self._asking: list[str] = []
+        self._telling: asyncio.Future[None] | None = None
         self._rewound = False
 
     def find(self, key: str, request: str) -> Answer | None:
@@ -106,16 +112,28 @@ class WorldJournal:
             )
         return None
 
+    async def ask(self, key: str, request: str) -> None:
+        """Record that a request is to be asked, in one event with those of the same moment, and return when it is
+        committed: what is on its way when the process dies can be told, and counted when it is asked again."""
+        self._asking.append(key or request)
+        if self._telling is None:
+            self._telling = asyncio.ensure_future(self._tell_asking())
+        await asyncio.shield(self._telling)
+
     async def reply(self, key: str, request: str, model: str, purpose: str, reply: Reply) -> None:
         """Record a reply, and return when it is committed."""
-        self.usage += reply.usage
         body = {"key": key, "request": request, "model": model, "purpose": purpose, "reply": reply}
+        if (name := key or request) in self._lost:
+            self._lost.remove(name)
+            body["again"] = True
+        self.usage = WorldUsage(self.usage.usage + reply.usage, self.usage.asked_again + ("again" in body))
         self._recorder.call(None, body)
         if not self.offline:
             await self._recorder.committed()
 
     async def fail(self, key: str, request: str, model: str, error: BackendError) -> None:
         """Record a failure, and return when it is committed."""
+        self._lost.discard(key or request)
         body = {"key": key, "request": request, "model": model, "failed": type(error).__name__, "words": str(error)}
         self._recorder.failure(None, body)
         if not self.offline:
@@ -148,6 +166,12 @@ class WorldJournal:
         self._rewound = False
         self._kept.clear()
         self._settled.clear()
+        self._lost.clear()
+
+    async def _tell_asking(self) -> None:
+        asking, self._asking, self._telling = self._asking, [], None
+        self._recorder.asked(asking)
+        await self._recorder.committed()
 
     def _take(self, name: str, at: int) -> Answer:
         kept = self._kept[name]
@@ -164,7 +188,9 @@ class WorldJournal:
             return False
         self._models |= part.models
         self._rewound = part.rewound
+        self._lost.update(part.asked)
         for name, kept in part.kept:
+            self._lost.discard(name)
             self._kept.setdefault(name, deque()).append(kept)
             if part.settled:
                 self._settled.add(name)
@@ -240,6 +266,7 @@ class _WorldModel:
     async def _answered(self, request: Request, digest: str, answer: Answer | None) -> Answer:
         """Return a new answer, or the one of another run, once it is recorded in this one."""
         if answer is None:
+            await self._journal.ask(request.key, digest)
             try:
                 answer = await collect(cast(Backend, self._backend), request)
             except PAUSES:
@@ -283,6 +310,8 @@ def _read(events: Iterable[EventRecord]) -> Iterator[_Part]:
 def _add(part: _Part, kind: str, data: Mapping[str, Any]) -> None:
     name = str(data.get("key") or data.get("request"))
     match kind:
+        case "asked":
+            part.asked += data["keys"]
         case "call":
             part.kept.append((name, _Kept(data["request"], read_reply(data["reply"]))))
         case "failure":

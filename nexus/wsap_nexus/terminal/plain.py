@@ -131,7 +131,8 @@ def summary_lines(
         lines.append(f"models{' then' if again else ''}: {', '.join(taken)}")
         lines += rate(spent)
     if taken := parts(spending_of(summary.get("world") or {})):
-        lines.append(f"world: {', '.join(taken)}")
+        again = summary["world"]["asked_again"]
+        lines.append(f"world: {', '.join([*taken, f'{again} asked again'] if again else taken)}")
     lines += _how_seats_did(summary.get("seats", ()))
     lines.append(f"trajectory {str(summary['trajectory_hash'])[:16]}")
     return lines

@@ -64,7 +64,7 @@ def spending_so_far(run: Run) -> Spent:
     seats = spending_of_seats(run.tallies)
     return replace(
         seats,
-        usage=seats.usage + run.world_journal.usage,
+        usage=seats.usage + run.world_journal.usage.usage,
         tokens_per_second=None if run.meter is None else run.meter.tokens_per_second,
         progress=have / planned if planned else None,
     )
