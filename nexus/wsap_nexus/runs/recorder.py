@@ -11,7 +11,6 @@ was asked of language models, and what they would not do or could not be asked),
 
 from __future__ import annotations
 
-import asyncio
 import base64
 import json
 from collections.abc import Mapping, Sequence
@@ -22,6 +21,7 @@ from wsap_core.errors import WireError
 from wsap_core.protocol import Action, ActionResult, DeathEvent, Observation
 from wsap_core.protocol.wire import Codec, dumps
 from wsap_core.seams.agent import DecisionInfo, Usage
+from wsap_nexus.runs.commits import SharedCommits
 from wsap_nexus.runs.replay_order import LogPosition, OpenChoices, position_after_event, position_of_event
 from wsap_nexus.runs.trajectory import WORLD
 
@@ -59,8 +59,7 @@ class Recorder:
         """Of the seats in a run of several."""
         self.latest = -1
         """The number of the last event; -1 before the first."""
-        self._uncommitted: list[asyncio.Future[None]] = []
-        self._committing: asyncio.Task[None] | None = None
+        self._commits = SharedCommits()
 
     def episode(self, episode: int, seed: int) -> None:
         """Record that an episode begins for all seats."""
@@ -175,24 +174,7 @@ class Recorder:
         """
         if self._log is None:
             return
-        committed = asyncio.get_running_loop().create_future()
-        self._uncommitted.append(committed)
-        if self._committing is None:
-            self._committing = asyncio.create_task(self._commit(self._log))
-        await committed
-
-    async def _commit(self, log: Log) -> None:
-        while self._uncommitted:
-            waiting, self._uncommitted = self._uncommitted, []
-            error: Exception | None = None
-            try:
-                await asyncio.to_thread(log.flush)
-            except Exception as failed:
-                error = failed
-            for each in waiting:
-                if not each.done():
-                    each.set_result(None) if error is None else each.set_exception(error)
-        self._committing = None
+        await self._commits.reached(self._log.flush)
 
     def asked(self, keys: Sequence[str]) -> None:
         """Record which requests the world sends to models."""

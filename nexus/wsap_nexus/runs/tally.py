@@ -245,7 +245,7 @@ class WorldUsage:
     def call(self, body: Mapping[str, Any]) -> WorldUsage:
         """Return the sum with a recorded call."""
         return WorldUsage(
-            self.usage + Usage(**body["reply"]["finish"]["usage"]), self.asked_again + bool(body.get("again"))
+            self.usage + Usage(**body["reply"]["finish"]["usage"]), self.asked_again + int(body.get("again", 0))
         )
 
     @classmethod

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections import deque
+from collections import Counter, deque
 from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, cast
@@ -81,7 +81,7 @@ class WorldJournal:
         self._kept: dict[str, deque[_Kept]] = {}
         self._settled: set[str] = set()
         self._models: dict[str, Abilities] = {}
-        self._lost: set[str] = set()
+        self._lost: Counter[str] = Counter()
         self._asking: list[str] = []
         self._telling: asyncio.Future[None] | None = None
         self._rewound = False
@@ -123,17 +123,16 @@ class WorldJournal:
     async def reply(self, key: str, request: str, model: str, purpose: str, reply: Reply) -> None:
         """Record a reply, and return when it is committed."""
         body = {"key": key, "request": request, "model": model, "purpose": purpose, "reply": reply}
-        if (name := key or request) in self._lost:
-            self._lost.remove(name)
-            body["again"] = True
-        self.usage = WorldUsage(self.usage.usage + reply.usage, self.usage.asked_again + ("again" in body))
+        if times := self._lost.pop(key or request, 0):
+            body["again"] = times
+        self.usage = WorldUsage(self.usage.usage + reply.usage, self.usage.asked_again + times)
         self._recorder.call(None, body)
         if not self.offline:
             await self._recorder.committed()
 
     async def fail(self, key: str, request: str, model: str, error: BackendError) -> None:
         """Record a failure, and return when it is committed."""
-        self._lost.discard(key or request)
+        self._lost.pop(key or request, None)
         body = {"key": key, "request": request, "model": model, "failed": type(error).__name__, "words": str(error)}
         self._recorder.failure(None, body)
         if not self.offline:
@@ -190,7 +189,7 @@ class WorldJournal:
         self._rewound = part.rewound
         self._lost.update(part.asked)
         for name, kept in part.kept:
-            self._lost.discard(name)
+            self._lost.pop(name, None)
             self._kept.setdefault(name, deque()).append(kept)
             if part.settled:
                 self._settled.add(name)
