@@ -115,8 +115,8 @@ class ViewSink(Protocol):
 class RunReader(Protocol):
     """Recorded runs, read back."""
 
-    def events(self, run: str) -> Iterator[Mapping[str, Any]]:
-        """Give the events of a run, oldest first."""
+    def events(self, run: str, *kinds: str, after: int = -1) -> Iterator[Mapping[str, Any]]:
+        """Give the events of a run, oldest first: of these kinds, or of all; those after the number `after` alone."""
 
     def ticks(self, run: str) -> int:
         """Return the number of a run's newest tick, once what was rewound is left out; 0 before the first."""

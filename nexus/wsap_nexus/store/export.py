@@ -46,13 +46,14 @@ class RecordedRuns:
     def __init__(self, repository: Repository) -> None:
         self._repository = repository
 
-    def events(self, run: str) -> Iterator[Mapping[str, Any]]:
-        """Yield the events of a run, oldest first, as the lines of the export.
+    def events(self, run: str, *kinds: str, after: int = -1) -> Iterator[Mapping[str, Any]]:
+        """Yield the events of a run, oldest first, as the lines of the export; see `RunReader`.
 
         Raises:
             UnknownNameError: there is no such run.
         """
-        for event in self._repository.read_events(self._repository.get_run(run).id):
+        run_id = self._repository.get_run(run).id
+        for event in self._repository.read_events(run_id, from_seq=after + 1, kinds=kinds or None):
             yield event_data(event)
 
     def ticks(self, run: str) -> int:

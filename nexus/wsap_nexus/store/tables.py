@@ -35,7 +35,7 @@ LONGEST_NAME = 200
 
 
 SELDOM = frozenset(
-    {"influence", "lessons", "mind", "plan", "rewound", "snapshot", "start", "tools", "totals", "whisper"}
+    {"influence", "lessons", "mind", "plan", "rewound", "snapshot", "start", "tick", "tools", "totals", "whisper"}
 )
 """The kinds of events that have an index, because they are looked for among many others."""
 IS_SELDOM = text(f"kind IN ({', '.join(map(repr, sorted(SELDOM)))})")

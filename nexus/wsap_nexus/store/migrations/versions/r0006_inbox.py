@@ -11,7 +11,10 @@ branch_labels = None
 depends_on = None
 
 _BEFORE = "kind IN ('lessons', 'mind', 'plan', 'snapshot', 'start', 'tools', 'totals', 'whisper')"
-_NOW = "kind IN ('influence', 'lessons', 'mind', 'plan', 'rewound', 'snapshot', 'start', 'tools', 'totals', 'whisper')"
+_NOW = (
+    "kind IN ('influence', 'lessons', 'mind', 'plan', 'rewound', 'snapshot', 'start', 'tick', 'tools', 'totals', "
+    "'whisper')"
+)
 
 
 def upgrade() -> None:
