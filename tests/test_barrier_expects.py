@@ -3,54 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping
 
 import pytest
+from barrier_kit import SEATS, Script, rounds_of_some
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wsap_core import Action, ActionResult, Barrier, Observation
+from wsap_core import Action, ActionResult, Barrier
 from wsap_core.errors import WorldError
-
-SEATS = ("a", "b", "c", "d")
-
-
-@dataclass
-class Script:
-    """A world that goes through rounds written down beforehand, and gives a result when its seat is named next."""
-
-    named: Sequence[Sequence[str]]
-    at: int = 0
-    resolved: list[dict[str, str]] = field(default_factory=list)
-    told: list[str] = field(default_factory=list)
-    """Who was given a result, in order of rounds."""
-    holds_back: bool = True
-    waiting: list[str] = field(default_factory=list)
-    asked: int = 0
-
-    def barrier(self) -> Barrier:
-        return Barrier(SEATS, self.resolve, lambda s: Action("default"), observe=self.observe, expects=self.expects)
-
-    def observe(self, seat: str) -> Observation:
-        return Observation(step=self.at)
-
-    def expects(self) -> Sequence[str]:
-        self.asked += 1
-        return self.named[self.at] if self.at < len(self.named) else ()
-
-    def resolve(self, actions: Mapping[str, Action]) -> Mapping[str, ActionResult]:
-        self.resolved.append({seat: action.name for seat, action in actions.items()})
-        self.at += 1
-        self.waiting += actions
-        upcoming = self.expects()
-        ready = [s for s in self.waiting if not self.holds_back or not upcoming or s in upcoming]
-        self.waiting = [s for s in self.waiting if s not in ready]
-        self.told += ready
-        return {s: ActionResult(True, f"after {self.at}", done=not upcoming) for s in ready}
-
-
-rounds_of_some = st.lists(st.sets(st.sampled_from(SEATS), min_size=1).map(sorted), min_size=1, max_size=8)
 
 
 async def play(barrier: Barrier, seat: str, slowness: int, log: list[tuple[str, int, str]]) -> None:
@@ -67,11 +28,16 @@ async def play(barrier: Barrier, seat: str, slowness: int, log: list[tuple[str, 
             return
 
 
-@given(named=rounds_of_some, slowness=st.lists(st.integers(0, 3), min_size=4, max_size=4), holds_back=st.booleans())
+@given(
+    named=rounds_of_some,
+    slowness=st.lists(st.integers(0, 3), min_size=4, max_size=4),
+    holds_back=st.booleans(),
+    turns=st.integers(0, 5),
+)
 def test_each_round_is_resolved_with_just_the_seats_it_names(
-    named: list[list[str]], slowness: list[int], holds_back: bool
+    named: list[list[str]], slowness: list[int], holds_back: bool, turns: int
 ) -> None:
-    script = Script(named, holds_back=holds_back)
+    script = Script(named, holds_back=holds_back, turns=turns)
     log: list[tuple[str, int, str]] = []
 
     async def run() -> None:

@@ -16,7 +16,9 @@ from rounds_kit import Standoff, from_page, value
 from wsap_core import Action, ActionResult, Context, Seat, World
 from wsap_core.authoring.rounds import RoundGame
 from wsap_core.errors import SnapshotError, UsageError
+from wsap_core.protocol.values import JsonValue
 from wsap_core.references import load_adapter_spec
+from wsap_core.specs import Timing
 from wsap_core.worlds import GAME_OVER
 
 KUHN: type[RoundGame] = from_page("kuhn.py")["KuhnPoker"]
@@ -207,3 +209,66 @@ def test_chance_in_the_middle_of_an_episode_is_the_same_after_a_restore() -> Non
     one, other = asyncio.run(twice())
     assert one == other
     assert len(set(one)) == 2
+
+
+# --- rounds that take time ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("timing", ["alternating", "free"])
+def test_a_game_whose_moves_take_time_goes_as_one_whose_moves_take_none(timing: Timing) -> None:
+    class Slow(Standoff):
+        async def apply(self, moves: Mapping[str, Action]) -> None:
+            self.taken = True  # half a round
+            for _ in range(5):
+                await asyncio.sleep(0)
+            self.taken = False
+            super().apply(moves)
+
+    async def play(game: Standoff) -> list[tuple[str, float, bool, JsonValue]]:
+        told = []
+
+        async def sit(seat: str, *names: str) -> None:
+            face = game.seat(seat)
+            for name in names:
+                await face.observe()
+                result = await face.act(Action(name))
+                told.append((seat, result.reward, result.done, game.dump()))
+
+        await asyncio.gather(sit("ann", "pass", "pass"), sit("bob", "pass", "take"), sit("cid", "pass", "pass"))
+        return sorted(told)
+
+    quick, slow = Standoff(), Slow()
+    quick.timing = slow.timing = timing
+    if timing == "alternating":
+        assert asyncio.run(play(slow)) == asyncio.run(play(quick))
+    else:
+        assert len(asyncio.run(play(slow))) == 6
+        assert slow.round <= 6
+
+
+def test_a_snapshot_in_the_middle_of_a_round_that_takes_time_is_that_of_before() -> None:
+    class Slow(Standoff):
+        async def apply(self, moves: Mapping[str, Action]) -> None:
+            self.passed = 99
+            await let.wait()
+            self.passed = 0
+            super().apply(moves)
+
+    let = asyncio.Event()
+
+    async def run() -> tuple[bytes, bytes, bytes]:
+        game = Slow()
+        first = game.snapshot()
+        acting = asyncio.create_task(game.seat("ann").act(Action("pass")))
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        assert game.passed == 99
+        midway = game.snapshot()
+        late = asyncio.create_task(game.seat("bob").act(Action("take")))
+        let.set()
+        assert (await late).done
+        await acting
+        return first, midway, game.snapshot()
+
+    first, midway, last = asyncio.run(run())
+    assert midway == first != last

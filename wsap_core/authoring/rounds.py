@@ -7,25 +7,21 @@ again, default actions, leaving, messages, snapshots, and the last pay of each s
 
 from __future__ import annotations
 
+import asyncio
+import inspect
 import math
-from collections.abc import Mapping
+from collections.abc import Awaitable, Mapping
 from dataclasses import replace
-from functools import cached_property
-from random import Random
 
 from wsap_core.authoring.packing import WRONG_DATA, pack, unpack
-from wsap_core.authoring.rules import GameRules
+from wsap_core.authoring.rules import OVER, GameRules
 from wsap_core.errors import SnapshotError, UsageError
-from wsap_core.protocol import Action, ActionAvailability, ActionDef, ActionResult, ActionSpace, Observation, View
-from wsap_core.protocol.availability import choices_of
+from wsap_core.protocol import Action, ActionResult, ActionSpace, Observation, View
 from wsap_core.protocol.values import JsonValue
-from wsap_core.sampling import sample
 from wsap_core.seams.context import Context
-from wsap_core.worlds.barrier import Barrier
-from wsap_core.worlds.legality import check_action, index_actions, narrowed
+from wsap_core.worlds.barrier import Barrier, Results
+from wsap_core.worlds.legality import check_action
 from wsap_core.worlds.mailbox import Mailbox
-
-OVER = "The game is over."
 
 
 class RoundGame(GameRules):
@@ -40,55 +36,18 @@ class RoundGame(GameRules):
         if self.talks:
             self.mailbox = Mailbox(self.seats, team_of=self.team_of, immediate=self.timing == "free")
         self._taken: dict[str, str] = {}
+        self._turns = asyncio.Lock()  # with `free` timing
+        self._before: bytes | None = None
         self._barrier = Barrier(
             self.seats, self._resolve, self.default_action, observe=self.observation, expects=lambda: self._named
         )
         self.reset()
 
-    def refusal(self, seat: str, action: Action) -> str:
-        """Return why a declared action of a seat that is to move is illegal now; empty if it is legal."""
-        offer = self._offers(seat).get(action.name)
-        if offer is None or not offer.available:
-            return (offer.reason if offer else "") or f"{action.name} is not possible now."
-        if not (choices := choices_of(offer)):
-            return ""
-        return check_action(action, {action.name: narrowed(self._declared[action.name], choices)})[1]
-
-    def default_action(self, seat: str) -> Action:
-        """Return what is done for a seat whose agent is late or gone: the first legal action, with first choices."""
-        offer = next((o for o in self._offers(seat).values() if o.available), None)
-        if offer is None:
-            return Action(self.action_space.names[0])
-        definition = narrowed(self._declared[offer.name], choices_of(offer))
-        needed = (p for p in definition.parameters if not p.optional)
-        first = {p.name: (p.choices() or (sample(p.json_schema(), Random(0)),))[0] for p in needed}
-        return Action(offer.name, first)
-
-    def observation(self, seat: str) -> Observation:
-        """Return what `see` does, with the step and what is possible now; override it to set these otherwise."""
-        asked = seat in self._named
-        offers = self._offers(seat) if asked else {}
-        why = "it is not possible now" if asked else "the game is over" if self.done(seat) else "it is not your turn"
-        possible = [offers.get(name) or ActionAvailability(name, False, why) for name in self._declared]
-        return replace(self.see(seat), step=self.round, available_actions=possible)
+    # --- the world --------------------------------------------------------------------------------
 
     def unpacked(self, data: bytes) -> dict[str, JsonValue]:
         """Return what a snapshot holds; override it to read those of older versions."""
         return unpack(self._header, data, type(self).__name__, self.largest_snapshot)
-
-    def message(self, seat: str, pay: float) -> str:
-        """Return the words of a result that brings so much pay."""
-        return (OVER if self.done(seat) else "It is your turn.") + (f" You get {pay:g}." if pay else "")
-
-    def picture(self, seat: str) -> View:
-        """Return what one seat sees, drawn; the world's own `render()` is for spectators."""
-        return self.observation(seat).to_view()
-
-    # --- the world --------------------------------------------------------------------------------
-
-    def done(self, seat: str) -> bool:
-        """Return whether the episode is over for a seat."""
-        return not self._named or (self.timing == "free" and seat not in self._named)
 
     def forced(self) -> frozenset[str]:
         """Return, inside `apply`, the seats that missed a deadline and move by default."""
@@ -100,7 +59,7 @@ class RoundGame(GameRules):
         self.round = 0
         self._paid = dict.fromkeys(self.seats, 0.0)
         self._told: set[str] = set()  # seats that a result has told the end
-        self._random = None
+        self._random = self._before = None
         self.begin()
         self._named = tuple(self.to_move())
         self._barrier.restart()
@@ -141,9 +100,12 @@ class RoundGame(GameRules):
 
     def snapshot(self) -> bytes:
         """Return the whole state; moves of a round that is not complete are made again."""
+        return self._before or self._packed(self.round)
+
+    def _packed(self, number: int) -> bytes:
         state = {
             "seed": [self.seed, self.episode],
-            "round": self.round,
+            "round": number,
             "paid": self._paid,
             "told": sorted(self._told),
         }
@@ -175,7 +137,7 @@ class RoundGame(GameRules):
         if not set(named) <= set(self.seats) or not all(map(math.isfinite, (*paid.values(), *returns.values()))):
             raise ValueError("who moves or what was paid can't be so")
         self.seed, self.episode, self.round, self._paid, self._named = seed, episode, number, paid, named
-        self._told = set(told)
+        self._told, self._before = set(told), None
         for seat in self.seats:
             self.observation(seat)  # raises where the state does not hold together
 
@@ -188,6 +150,13 @@ class RoundGame(GameRules):
 
     async def play(self, seat: str, action: Action) -> ActionResult:
         """Take a seat's action; return its result when the seat is asked again or the game is over for it."""
+        if self.timing == "free":
+            async with self._turns:
+                return await self._play(seat, action)
+        await self._barrier.settled()
+        return await self._play(seat, action)
+
+    async def _play(self, seat: str, action: Action) -> ActionResult:
         action, why = check_action(action, self._declared)
         asked = seat in self._named if self.timing == "free" else seat in self._barrier.expected
         tool = not why and self._declared[action.name].is_tool
@@ -206,22 +175,42 @@ class RoundGame(GameRules):
             return await self._barrier.act(seat, action)
         if not asked:
             return ActionResult(False, OVER, done=True, observation=self.observation(seat))
-        self._advance({seat: action})
+        if (later := self._advance({seat: action})) is not None:
+            await later
         return self._tell(seat)
 
     def closing_result(self, seat: str) -> ActionResult | None:
         """Return the last result of a seat for which the game ended without an action of its own; None for others."""
         return self._result(seat) if self.done(seat) and seat not in self._told else None
 
-    def _advance(self, moves: Mapping[str, Action]) -> None:
+    def _advance(self, moves: Mapping[str, Action]) -> Awaitable[None] | None:
         self.round, self._random = self.round + 1, None
-        self.apply(moves)
+        applied = self.apply(moves)
+        if inspect.isawaitable(applied):
+            self._before = self._packed(self.round - 1)
+            return self._advance_later(applied)
+        self._conclude()
+        return None
+
+    async def _advance_later(self, applied: Awaitable[None]) -> None:
+        await applied
+        self._before = None
+        self._conclude()
+
+    def _conclude(self) -> None:
         self._named = tuple(self.to_move())
         if self.talks:
             self.mailbox.deliver()
 
-    def _resolve(self, moves: Mapping[str, Action]) -> Mapping[str, ActionResult]:
-        self._advance(moves)
+    def _resolve(self, moves: Mapping[str, Action]) -> Results | Awaitable[Results]:
+        later = self._advance(moves)
+        return self._results() if later is None else self._results_later(later)
+
+    async def _results_later(self, later: Awaitable[None]) -> Results:
+        await later
+        return self._results()
+
+    def _results(self) -> Results:
         ready = {*self._named, *self.hears()} if self._named else set(self.seats)
         return {seat: self._tell(seat) for seat in self._barrier.held if seat in ready}
 
@@ -236,14 +225,6 @@ class RoundGame(GameRules):
         pay = self.returns()[seat] - self._paid[seat]
         words, earned = self.message(seat, pay), tuple(self.achieved(seat))
         return ActionResult(True, words, pay, earned, self.done(seat), self.observation(seat))
-
-    def _offers(self, seat: str) -> dict[str, ActionAvailability]:
-        offers = (ActionAvailability(o) if isinstance(o, str) else o for o in self.legal(seat))
-        return {offer.name: offer for offer in offers}
-
-    @cached_property
-    def _declared(self) -> dict[str, ActionDef]:
-        return index_actions(self.action_space)
 
     @property
     def _header(self) -> bytes:

@@ -3,38 +3,24 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
+import inspect
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import TypeVar
 
 from wsap_core.errors import WorldError
 from wsap_core.protocol import Action, ActionResult, Observation
+from wsap_core.worlds.waiting import Waiting
 
-Resolve = Callable[[Mapping[str, Action]], Mapping[str, ActionResult]]
+T = TypeVar("T")
+Results = Mapping[str, ActionResult]
+Resolve = Callable[[Mapping[str, Action]], Results | Awaitable[Results]]
 """Carries out the actions of a round, by seat in the world's order, and gives each seat its result.
 
-A seat that it leaves out goes on waiting: a later round gives its result.
+A seat that it leaves out goes on waiting: a later round gives its result. It may be asynchronous, and take its time.
 """
 
 Expects = Callable[[], Sequence[str]]
 """Gives the seats that the next round waits for; none when the game is over."""
-
-
-TOLD_OF_WAITING: ContextVar[Callable[[bool], None] | None] = ContextVar("told of waiting", default=None)
-"""Told True when a seat begins to wait for others, and False when it no longer does, where whoever plays the seat
-wants to know: that of somebody who waits for the world it is this which is not a matter of time."""
-
-
-@contextmanager
-def _waiting() -> Iterator[None]:
-    told = TOLD_OF_WAITING.get()
-    if told is not None:
-        told(True)
-    try:
-        yield
-    finally:
-        if told is not None:
-            told(False)
 
 
 class Barrier:
@@ -51,6 +37,10 @@ class Barrier:
     result is held back can't act, so whatever names it gives it its result first. When nobody is named
     the game is over: `turn` returns at once, and a result that the last resolution still holds back is
     replaced by one that says so, so that nobody waits for ever.
+
+    While an asynchronous `resolve` is under way, whoever acts or asks for its turn waits until it is over, and
+    whoever leaves has left after it. A deadline that passes meanwhile forces nobody: all have acted. If it fails,
+    all who wait and whoever comes later are told so by its error.
 
     Args:
         seats: the agents, in the world's fixed order.
@@ -87,6 +77,10 @@ class Barrier:
         self._results: dict[str, asyncio.Future[ActionResult]] = {}
         self._shown: dict[str, int] = {}  # the round that a seat saw last, by its turn or its result
         self._open = asyncio.Event()
+        self._resolving: asyncio.Task[None] | None = None
+        self._failure: Exception | None = None
+        self._leaving: dict[str, bool] = {}  # who asked to leave during a resolution, and whether it is replaced
+        self._waiting = Waiting()
         self.round = 0
         """How many rounds have been resolved."""
         self.forced: list[tuple[int, str, Action]] = []
@@ -107,12 +101,25 @@ class Barrier:
         """Whether the world waits for nobody any more."""
         return not self._asked()
 
+    async def settled(self) -> None:
+        """Return once no round is being resolved.
+
+        Raises:
+            Exception: whatever the resolution raised.
+        """
+        while self._resolving is not None:
+            self._open.clear()
+            await self._wait(self._open.wait())
+        if self._failure is not None:
+            raise self._failure
+
     async def turn(self, seat: str) -> int:
         """Wait until the seat can decide, has left or the game is over, and return the round it decides in."""
+        await self.settled()
         while seat in self._active and seat not in self._absent and seat not in self.expected and not self.over:
             self._open.clear()
-            with _waiting():
-                await self._open.wait()
+            await self._wait(self._open.wait())
+            await self.settled()
         self._shown[seat] = self.round
         return self.round
 
@@ -122,6 +129,9 @@ class Barrier:
         An action decided in a round that has been resolved without it is refused; that round is `round_seen`, or
         else the one of which the seat was last told, by `turn` or by a result.
         """
+        if round_seen is None and seat not in self._submitted:
+            round_seen = self._shown.get(seat)
+        await self.settled()
         if seat not in self._active or seat in self._absent:
             return ActionResult(False, "You have left this world.", done=True, observation=self._observe(seat))
         if self.over:
@@ -134,13 +144,10 @@ class Barrier:
         if seat not in self.expected:
             message = "You have acted already." if seat in self._submitted else "It is not your turn."
             return ActionResult(False, message, observation=self._observe(seat))
-        future = asyncio.get_running_loop().create_future()
-        self._results[seat] = future
+        self._results[seat] = future = asyncio.get_running_loop().create_future()
         self._submitted[seat] = action
         self._resolve_if_complete()
-        with _waiting():
-            result: ActionResult = await future
-        return result
+        return await self._wait(future)
 
     def expire(self) -> tuple[str, ...]:
         """End the time for this round: missing seats get their default action. Return who was forced."""
@@ -156,6 +163,9 @@ class Barrier:
         """Stop waiting for a seat, for good; one that is `replaced` goes on playing its default action."""
         if seat not in self._active or seat in self._absent:
             return
+        if self._resolving is not None:
+            self._leaving.setdefault(seat, replaced)
+            return
         if replaced:
             self._absent.add(seat)
         else:
@@ -170,6 +180,10 @@ class Barrier:
 
     def restart(self, *, round_number: int = 0) -> None:
         """Forget an unresolved round, and who has left; for resets and restored snapshots."""
+        if self._resolving is not None:
+            self._resolving.cancel()
+        self._settle()
+        self._failure = None
         for future in self._results.values():
             future.cancel()
         self._results.clear()
@@ -184,7 +198,7 @@ class Barrier:
 
     def _resolve_if_complete(self) -> None:
         """Resolve as many rounds as can be: the absent act at once, as long as somebody is present."""
-        while len(self._absent) < len(self._active):
+        while self._resolving is None and self._failure is None and len(self._absent) < len(self._active):
             for seat in self.expected:
                 if seat in self._absent:
                     self._submitted[seat] = self._default_action(seat)
@@ -214,6 +228,44 @@ class Barrier:
             return
         actions = {s: self._submitted[s] for s in self._order if s in self._submitted}
         results = self._resolve(actions)
+        if inspect.isawaitable(results):
+            self._resolving = asyncio.create_task(self._resolve_later(results))
+            self._waiting.for_world(True)
+        else:
+            self._give(results)
+
+    async def _resolve_later(self, resolving: Awaitable[Results]) -> None:
+        """Wait for the results of a round, give them, and let those go on who have waited with what they wanted."""
+        me = asyncio.current_task()
+        try:
+            results = await resolving
+        except BaseException as error:
+            if self._resolving is me:
+                self._fail(error if isinstance(error, Exception) else WorldError("The round was never resolved."))
+            if not isinstance(error, Exception):
+                raise
+            return
+        try:
+            if self._resolving is me:  # or it was restarted meanwhile
+                leaving = self._settle()
+                self._give(results)
+                for seat, replaced in leaving.items():
+                    self.leave(seat, replaced=replaced)
+                self._resolve_if_complete()
+        except Exception as error:
+            self._fail(error)
+
+    def _fail(self, error: Exception) -> None:
+        """Tell everybody, now or when they come, that a round can't be resolved."""
+        self._settle()
+        self._failure = error
+        for future in self._results.values():
+            if not future.done():
+                future.set_exception(error)
+        self._open.set()
+
+    def _give(self, results: Results) -> None:
+        """End the round: give the results, and go on to the next."""
         waiting, self._results = self._results, {}
         self._submitted = {}
         self.round += 1
@@ -230,3 +282,19 @@ class Barrier:
                 if not future.done():
                     future.set_result(self._game_over(seat))
         self._open.set()
+
+    def _settle(self) -> dict[str, bool]:
+        """Be done with a resolution, and return who wanted to leave meanwhile."""
+        leaving, self._leaving, self._resolving = self._leaving, {}, None
+        self._waiting.for_world(False)
+        return leaving
+
+    async def _wait(self, event: Awaitable[T]) -> T:
+        """Wait for something; a resolution that nobody waits for any more is given up."""
+        try:
+            with self._waiting():
+                return await event
+        except asyncio.CancelledError:
+            if self._resolving is not None and not self._waiting:
+                self._resolving.cancel()
+            raise

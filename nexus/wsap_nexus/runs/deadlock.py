@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from typing import Literal
 
 from wsap_core.seams.clock import Clock, SystemClock
-from wsap_core.worlds.barrier import TOLD_OF_WAITING
+from wsap_core.worlds.waiting import TOLD_OF_WAITING
 
 WORLD_TIMEOUT = 180.0
 """Seconds that a world may take for something recorded where it does not say that it waits for other seats: longer
