@@ -14,7 +14,7 @@ from wsap_core.host import Registration
 from wsap_core.protocol import Action, ActionDef, ActionResult, ActionSpace, Observation
 from wsap_core.seams.agent import Usage
 from wsap_core.seams.context import Context
-from wsap_core.seams.model import Abilities, Backend, Chunk, Finish, Message, Reply, Request, TextChunk, collect
+from wsap_core.seams.model import Abilities, Backend, Chunk, Finish, Message, Request, TextChunk, collect
 from wsap_core.seams.model_errors import BackendError
 from wsap_core.seams.options import with_prefix
 from wsap_core.specs import AdapterSpec, BackendSpec
@@ -32,7 +32,7 @@ class Village:
         self._address = str(context.config.get("model", "teller/it"))
         self._options = with_prefix(context.config, "model.")
         self._keyed = context.config.get("keyed", True)
-        self._words = str(context.config.get("words", "What do you do?"))
+        self._words = str(context.config.get("words", self.question))
         self._models = context.services.require("models")
         self._backend: Backend | None = None
         self._reset()
@@ -41,6 +41,7 @@ class Village:
         self.tick = 0
         self.told: list[str] = []
 
+    question = "What do you do?"
     game_description = "A village."
     action_space = ActionSpace((ActionDef("wait", "Let time pass."),))
 
@@ -121,7 +122,3 @@ def village_host(teller: Any, *, saved: bool = True) -> PluginHost:
 
 def village_plan(ticks: int, *, every: int = 500, **options: Any) -> RunPlan:
     return RunPlan("village", (SeatPlan("seat-1", "random"),), steps=ticks, options=options, snapshot_every=every)
-
-
-def reply_of(text: str) -> Reply:
-    return Reply(text, finish=Finish(usage=Usage(1, 10, 2, 0.5)))

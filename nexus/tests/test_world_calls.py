@@ -9,21 +9,38 @@ import signal
 import subprocess
 import sys
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from asking_world import A_TICK, Teller, village_host, village_plan
+from asking_world import A_TICK, Teller, Village, village_host, village_plan
 from asking_world_kill import Counting
 
-from wsap_core.errors import RecordMismatchError
+from wsap_core.errors import RecordMismatchError, UsageError
+from wsap_core.protocol.wire import dumps, encode
+from wsap_core.seams.context import Context
+from wsap_core.seams.model import Reply, Request
+from wsap_core.seams.model_errors import BadRequestError, BudgetReachedError, ServerFailedError
+from wsap_core.seams.services import Services
+from wsap_core.specs import AdapterSpec
+from wsap_llm.backends.pool import ModelPool, RequestPolicy
+from wsap_llm.middleware import Budget, BudgetLimits, Budgets
 from wsap_nexus.api import resume_run
+from wsap_nexus.hub.settings import Settings
 from wsap_nexus.runs.controls import Controls
 from wsap_nexus.runs.plan import RunPlan
-from wsap_nexus.runs.session import replies_of, start
+from wsap_nexus.runs.recorder import Recorder
+from wsap_nexus.runs.session import replies_of, resume, start
 from wsap_nexus.runs.store import open_database, open_store
 from wsap_nexus.runs.tally import RunSummary
+from wsap_nexus.runs.world_calls import WorldJournal
+from wsap_nexus.store.entities import WorldRecord
+from wsap_nexus.store.records import EventRecord
 from wsap_nexus.store.repository import Repository
+from wsap_nexus.worlds.placement import Placement
+from wsap_nexus.worlds.port import LocalWorld
+from wsap_nexus.worlds.serve_world import world_app
 
 
 @pytest.fixture
@@ -32,30 +49,36 @@ def database(tmp_path: Path) -> str:
 
 
 def recorded(
-    plan: RunPlan, teller: Teller, database: str, *, stop: int | None = None, saved: bool = True
+    plan: RunPlan | None,
+    teller: Teller,
+    database: str,
+    *,
+    stop: int | None = None,
+    saved: bool = True,
+    limit: int | None = None,
 ) -> RunSummary:
-    """Play a recorded run, and stop it after so many ticks."""
+    """Play a recorded run, or go on with the last one, and stop it after so many ticks; no call is tried twice."""
     controls, taken = Controls(), []
+    host = village_host(teller, saved=saved)
+    models = ModelPool(host, policy=RequestPolicy(attempts=1), budgets=[Budget("run", calls=limit)])
 
     def observe(step: Any) -> None:
         taken.append(step)
         if len(taken) == stop:
             controls.stop()
 
-    with (
-        open_store(database) as store,
-        start(plan, village_host(teller, saved=saved), store, controls=controls, observers=[observe]) as session,
-    ):
-        return asyncio.run(session.play())
+    more: dict[str, Any] = {"controls": controls, "observers": [observe], "services": Services(models=models)}
+    with open_store(database) as store:
+        around = resume("last", host, store, **more) if plan is None else start(plan, host, store, **more)
+        with around as session:
+            return asyncio.run(session.play())
 
 
-def replayed(teller: Teller, database: str, run: str = "last", **changed: Any) -> RunSummary:
+def replayed(teller: Teller, database: str, run: str = "last", steps: int | None = None, **changed: Any) -> RunSummary:
     """Play a recorded run again."""
-    from dataclasses import replace
-
     with open_store(database) as store:
         plan, past = replies_of(run, store)
-        plan = replace(plan, options={**plan.options, **changed})
+        plan = replace(plan, options={**plan.options, **changed}, steps=steps or plan.steps)
         with start(plan, village_host(teller), store, past=past) as session:
             return asyncio.run(session.play())
 
@@ -87,7 +110,7 @@ def test_a_resumed_run_asks_only_what_was_not_answered(database: str, saved: boo
     teller = Teller()
     recorded(village_plan(9, every=4), teller, database, stop=6, saved=saved)
     assert len(teller.requests) == 6 * A_TICK
-    resumed = resume_run(database=database, host=village_host(teller, saved=saved))
+    resumed = recorded(None, teller, database, saved=saved)
     assert len(teller.requests) == 9 * A_TICK
     assert resumed.trajectory_hash == whole.trajectory_hash
     assert resumed.world_usage == whole.world_usage
@@ -108,14 +131,14 @@ def test_killed_between_paid_calls_nothing_that_was_committed_is_asked_again(tmp
         assert killed(tmp_path, ticks, draw.randint(1, 2 * A_TICK - 1), draw.choice((0, 3, 30, 100))) is None
         answered = (tmp_path / "answered").read_text().split()
         assert not committed.keys() & set(answered[before:])  # nothing of what was there before is paid again
-        before, committed = len(answered), replies(tmp_path)
+        before, committed = len(answered), replies(str(tmp_path / "cut.db"))
         assert committed.keys() <= set(answered)
     end = killed(tmp_path, ticks, 0, 0)
     assert end is not None
     answered = (tmp_path / "answered").read_text().split()
     assert not committed.keys() & set(answered[before:])
-    assert set(replies(tmp_path).values()) == {1}
-    assert len(replies(tmp_path)) == ticks * A_TICK == int(end[1])
+    assert set(replies(str(tmp_path / "cut.db")).values()) == {1}
+    assert len(replies(str(tmp_path / "cut.db"))) == ticks * A_TICK == int(end[1])
     assert len(answered) - ticks * A_TICK <= int(end[2])  # what was paid twice is counted
     whole = recorded(village_plan(ticks, every=5), Counting(str(tmp_path / "whole"), 0, 0), str(tmp_path / "whole.db"))
     assert end[0] == whole.trajectory_hash
@@ -135,9 +158,132 @@ def killed(folder: Path, ticks: int, last: int, turns: int) -> list[str] | None:
     return done.stdout.split() if done.returncode == 0 else None
 
 
-def replies(folder: Path) -> Counter[str]:
+def replies(database: str) -> Counter[str]:
     """Return the keys of the replies in the log, and how often each is there."""
-    with open_database(str(folder / "cut.db"), read_only=True) as opened:
+    with open_database(database, read_only=True) as opened:
         repository = Repository(opened)
         calls = repository.read_events(repository.get_run("last").id, kinds=("call",))
         return Counter(event.data["key"] for event in calls)
+
+
+def test_a_call_that_failed_is_part_of_the_run(database: str) -> None:
+    """The second attempt stands beside the first, also when the run is gone on with or played again."""
+
+    def answer(request: Request, number: int) -> str | Exception:
+        return ServerFailedError("down") if request.key.endswith("boris/0") else f"#{number}"
+
+    teller = Teller(answer)
+    recorded(village_plan(4), teller, database, stop=2)
+    resumed = recorded(None, teller, database)
+    assert len(teller.requests) == 4 * (A_TICK + 1)
+    assert resumed.world_usage.usage.calls == 4 * A_TICK
+    assert replayed(Teller(), database).trajectory_hash == resumed.trajectory_hash
+
+
+def test_what_ended_the_run_is_asked_again(database: str) -> None:
+    broken = Teller(lambda request, number: BadRequestError("no") if number == 7 else f"#{number}")
+    with pytest.raises(BadRequestError, match="no"):
+        recorded(village_plan(3), broken, database)
+    resumed = recorded(None, broken, database)
+    assert resumed.steps == 3
+    assert len(replies(database)) == 3 * A_TICK
+    assert len(broken.requests) <= 3 * A_TICK + 2  # that call, and what was on its way beside it
+    assert replayed(Teller(), database).trajectory_hash == resumed.trajectory_hash
+
+
+def test_a_limit_of_the_run_counts_the_worlds_calls(database: str) -> None:
+    teller = Teller()
+    with pytest.raises(BudgetReachedError, match="4 calls a run"):
+        recorded(village_plan(3), teller, database, limit=4)
+    with pytest.raises(BudgetReachedError, match="4 calls a run"):
+        resume_run(database=database, host=village_host(teller), budgets=Budgets(run=BudgetLimits(calls=4)))
+    assert len(teller.requests) == 4
+    resumed = recorded(None, teller, database)
+    assert len(teller.requests) == 3 * A_TICK
+    assert resumed.world_usage.usage.calls == 3 * A_TICK
+
+
+def test_a_resumed_world_that_asks_something_else_in_a_tick_that_is_over_is_refused(
+    database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    teller = Teller()
+    recorded(village_plan(5), teller, database, stop=2, saved=False)
+    monkeypatch.setattr(Village, "question", "Who are you?")
+    with pytest.raises(RecordMismatchError, match="something else at 1/intent/anna/0"):
+        recorded(None, teller, database, saved=False)
+    assert len(teller.requests) == 2 * A_TICK
+
+
+# --- what the journal reads ---------------------------------------------------------------
+
+
+def event(seq: int, kind: str, seat: str | None = None, **body: Any) -> EventRecord:
+    return EventRecord(
+        run_id="run", seq=seq, kind=kind, seat=seat, episode=0, step=None, time=0.0, body=dumps(body).encode(),
+        is_text=True,
+    )  # fmt: skip
+
+
+def call(seq: int, key: str, text: str, request: str = "r") -> EventRecord:
+    return event(seq, "call", key=key, request=request, reply=encode(Reply(text)))
+
+
+def journal(*events: EventRecord, offline: bool = False) -> WorldJournal:
+    return WorldJournal(Recorder(None, None), events, offline=offline)
+
+
+def text(answer: object) -> str:
+    assert isinstance(answer, Reply)
+    return answer.text
+
+
+def test_in_a_tick_that_is_not_over_another_request_is_asked() -> None:
+    kept = journal(call(0, "1/a", "one"), event(1, "tick", "world"), call(2, "2/a", "two"))
+    assert kept.find("2/a", "other") is None
+    assert text(kept.find("2/a", "r")) == "two"
+    assert kept.find("2/a", "r") is None  # given once
+    with pytest.raises(RecordMismatchError, match="something else at 1/a"):
+        kept.find("1/a", "other")
+
+
+def test_after_a_rewinding_the_same_keys_have_the_replies_of_then() -> None:
+    events = [
+        call(0, "1/a", "first"),
+        event(1, "tick", "world"),
+        call(2, "2/a", "never finished"),
+        event(3, "rewound", "world", to=0),
+        event(4, "snapshot"),
+        call(5, "1/a", "second"),
+        event(6, "tick", "world"),
+        call(7, "2/a", "later"),
+    ]
+    again = journal(*events, offline=True)
+    assert text(again.find("1/a", "r")) == "first"
+    with pytest.raises(RecordMismatchError, match="no reply to what the world asks its model at 2/a"):
+        again.find("2/a", "r")
+    again.rewind()
+    assert text(again.find("1/a", "r")) == "second"
+    assert text(again.find("2/a", "r")) == "later"
+
+
+def test_a_failure_that_ended_the_run_is_forgotten_and_one_that_was_lived_with_is_not() -> None:
+    failed = event(0, "failure", key="1/a", request="r", failed="ServerFailedError", words="down")
+    ended = event(1, "run", what="stopped", error="ServerFailedError: down")
+    assert journal(failed, ended).find("1/a", "r") is None
+    assert isinstance(journal(failed).find("1/a", "r"), ServerFailedError)
+    assert isinstance(journal(failed, event(1, "step", "seat-1"), ended).find("1/a", "r"), ServerFailedError)
+
+
+# --- where it may be ----------------------------------------------------------------------
+
+
+SPEC = AdapterSpec("village", "A village.", "asking_world:Village", title="The village", asks_models=True)
+
+
+def test_a_world_that_asks_models_stays_where_they_are() -> None:
+    record = WorldRecord("w", SPEC.name, None, 0, {}, "")
+    home = Context(services=Services(models=ModelPool(village_host(Teller()))))
+    placement = Placement(Settings(workers=1), lambda: home, lambda game, world, error: None)
+    assert isinstance(placement.make(SPEC, record), LocalWorld)
+    with pytest.raises(UsageError, match="The village asks language models itself, so it can't be served on its own"):
+        world_app(SPEC)
