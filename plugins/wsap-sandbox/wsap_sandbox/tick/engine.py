@@ -82,12 +82,11 @@ class Engine:
         tick = _Tick(self._caller(world), self._language, self._settings.text, world, seats or {})
         try:
             record = await tick.record()
+            await self.settle()  # the stories of the tick before, which have had all of this one
         except BaseException:
             await tick.cancel()
             raise
-        before, self._telling = self._telling, asyncio.create_task(self._tell_all(tick.stories))
-        if before is not None:
-            await before
+        self._telling = asyncio.create_task(self._tell_all(tick.stories))
         if not self._settings.overlap:
             await self.settle()
         return after(world, record), record
