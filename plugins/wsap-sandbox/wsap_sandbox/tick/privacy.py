@@ -19,8 +19,8 @@ RUN = 4
 """Words in a row that give a private text away; a shorter sentence does as a whole."""
 RUN_OF_MEMORY = 8
 """The same for memories, which say much that everybody saw."""
-_ORDINARY = 12
-"""Most letters of a single word that is taken for an ordinary one, such as a mood."""
+_LONGEST_MOOD = 12
+"""Most letters of a state that is a single word and gives nothing away."""
 
 Runs = frozenset[str]
 
@@ -30,7 +30,8 @@ _SENTENCE = re.compile(r"[.!?;:…\n]+")
 
 def private_runs(one: Character, intention: str, whispers: Iterable[str]) -> Runs:
     """Return the runs of words in the game master's prompt that nobody but this character may get to know."""
-    told = map(runs, (one.description, one.internal_state, one.external_intent, *one.triggers))
+    told = [runs(text) for text in (one.description, *one.triggers)]
+    told += [runs(text) for text in (one.internal_state, one.external_intent) if not _ordinary(text)]
     cells = (*one.memory.cells, *one.memory.overflow)
     parts = [part for cell in cells for part in (cell.tried, cell.came_of_it, cell.interpretation)]
     memories = (runs(text, RUN_OF_MEMORY) for text in (one.memory.summary, *parts))
@@ -72,6 +73,11 @@ def withhold(text: str, forbidden: Runs) -> str:
     return "".join((*pieces, text[end:])).strip()
 
 
+def _ordinary(text: str) -> bool:
+    """Whether a state is one word that gives nothing away, such as a mood."""
+    return text.rstrip(".!").isalpha() and len(text) <= _LONGEST_MOOD
+
+
 @lru_cache(maxsize=8192)
 def runs(text: str, size: int = RUN) -> Runs:
     """Return the runs of `size` words of a text, and its shorter sentences as a whole."""
@@ -80,7 +86,7 @@ def runs(text: str, size: int = RUN) -> Runs:
         words = _WORD.findall(sentence)
         if len(words) >= size:
             found.update(" ".join(words[i : i + size]) for i in range(len(words) - size + 1))
-        elif len(words) > 1 or (words and not (words[0].isalpha() and len(words[0]) <= _ORDINARY)):
+        elif words:
             found.add(" ".join(words))
     return frozenset(found)
 
