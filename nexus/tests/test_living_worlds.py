@@ -10,9 +10,15 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import pytest
+from living_worlds import Meadow
+
+from wsap_core import Context
+from wsap_core.errors import UsageError
 from wsap_core.host import PluginHost
 from wsap_core.protocol import Tick
 from wsap_llm.backends.pool import ModelPool
+from wsap_nexus.runs.restoring import Runs
 from wsap_nexus.runs.store import Store, open_store
 from wsap_nexus.services import StoreRunner
 
@@ -70,3 +76,91 @@ def test_a_world_that_ends_ends_its_run(tmp_path: Path) -> None:
     assert (summary["done"], summary["world"]["ticks"]) == (True, 4)
     assert played(tmp_path, options={"ends": 4}, seed=1) == summary  # finished: not played again
     assert len(ticks(tmp_path)) == 4
+
+
+def state(tmp_path: Path, run: str = "m", step: int | None = None) -> bytes:
+    """Return the state of a run's world after a tick, in a session of its own."""
+    with opened(tmp_path) as (_, store):
+        world = asyncio.run(Runs(PluginHost.discovered(), store.repository).restored(run, step))
+        assert isinstance(world, Meadow)
+        return world.snapshot()
+
+
+def test_any_tick_of_a_run_is_restored_offline_from_the_snapshot_before_it(tmp_path: Path) -> None:
+    states: list[bytes] = []
+    meadow = Meadow(Context.create(0, config={}))
+    meadow.reset(seed=3)
+    for number in range(1, 11):
+        states.append(meadow.snapshot())
+        asyncio.run(meadow.advance())
+        assert meadow.number == number
+    states.append(meadow.snapshot())
+    played(tmp_path, steps=10, seed=3, snapshot_every=4)
+    for step, expected in enumerate(states):
+        assert state(tmp_path, step=step) == expected, step
+    assert state(tmp_path) == states[-1]
+    with pytest.raises(UsageError, match="has the ticks 0 to 10, and no tick 11"):
+        state(tmp_path, step=11)
+    with pytest.raises(UsageError, match="no tick -1"):
+        state(tmp_path, step=-1)
+
+
+def test_influences_wait_for_whoever_plays_and_come_before_the_next_tick(tmp_path: Path) -> None:
+    (tmp_path / "dry").mkdir()
+    dry = played(tmp_path / "dry", steps=4, seed=3)
+    played(tmp_path, steps=2, seed=3, snapshot_every=0)
+    with opened(tmp_path) as (runner, store):
+        runner.influence("m", {"rain": 5})
+        runner.influence("m", {"snow": 1})
+        assert len(store.repository.inbox("m")) == 2
+    summary = played(tmp_path, steps=2, seed=3)
+    assert summary["trajectory_hash"] != dry["trajectory_hash"]
+    with opened(tmp_path) as (_, store):
+        assert store.repository.inbox("m") == []
+        events = [e.data for e in store.repository.read_events("m", kinds=("influence",))]
+    assert [event.get("said") for event in events] == ["It rains: 5.", None]
+    assert events[1]["refused"] == "It can only rain here."
+    flowers = [body["body"]["flowers"] for _, body in ticks(tmp_path)]
+    without = [body["body"]["flowers"] for _, body in ticks(tmp_path / "dry")]
+    assert [now - then for now, then in zip(flowers, without, strict=True)] == [0, 0, 5, 5]
+    again = played(tmp_path, steps=0)  # from the beginning: the rain comes at its place
+    assert again["trajectory_hash"] == summary["trajectory_hash"]
+
+
+def test_a_run_goes_on_from_an_earlier_tick_and_keeps_what_was(tmp_path: Path) -> None:
+    played(tmp_path, steps=6, seed=3, snapshot_every=4)
+    before, third = ticks(tmp_path), state(tmp_path, step=3)
+    with opened(tmp_path) as (runner, _):
+        asyncio.run(runner.rewind("m", 3))
+        assert state(tmp_path) == third
+        runner.influence("m", {"rain": 9})
+        for beyond in (-1, 4, 99):
+            with pytest.raises(UsageError, match="has the ticks 0 to 3"):
+                asyncio.run(runner.rewind("m", beyond))
+    played(tmp_path, steps=2)
+    numbers = [number for number, _ in ticks(tmp_path)]
+    assert numbers == [1, 2, 3, 4, 5, 6, 4, 5]
+    assert ticks(tmp_path)[:6] == before
+    assert ticks(tmp_path)[6][1]["body"]["flowers"] == before[3][1]["body"]["flowers"] + 9
+    assert state(tmp_path, step=3) == third
+    assert json.loads(state(tmp_path, step=4))[1] == ticks(tmp_path)[6][1]["body"]["flowers"]
+    with opened(tmp_path) as (runner, _):
+        asyncio.run(runner.rewind("m", 2))
+        asyncio.run(runner.rewind("m", 0))
+    played(tmp_path, steps=6)
+    assert ticks(tmp_path)[-6:] == before  # the rain has not fallen there
+
+
+def test_a_branch_begins_with_a_tick_of_another_run(tmp_path: Path) -> None:
+    played(tmp_path, steps=6, seed=3)
+    with opened(tmp_path) as (runner, store):
+        asyncio.run(runner.branch("m", 4, "n"))
+        assert store.repository.get_run("n").config["branched_from"] == {"run": "m", "step": 4}
+        with pytest.raises(UsageError, match="a run 'n' already"):
+            asyncio.run(runner.branch("m", 4, "n"))
+        with pytest.raises(UsageError, match="has the ticks 4 to 4, and no tick 3"):
+            asyncio.run(runner.rewind("n", 3))
+        asyncio.run(runner.play(GAME, {}, run="n", steps=2))
+    assert ticks(tmp_path, "n") == ticks(tmp_path)[4:]
+    assert state(tmp_path, "n", 4) == state(tmp_path, step=4)
+    assert state(tmp_path, "n") == state(tmp_path)

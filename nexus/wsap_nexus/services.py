@@ -11,6 +11,7 @@ from wsap_core.errors import UsageError
 from wsap_core.host import PluginHost
 from wsap_core.protocol import Tick
 from wsap_core.protocol.values import JsonValue
+from wsap_core.protocol.wire import dumps
 from wsap_core.references import load_adapter_spec
 from wsap_core.seams.model import Price, SpendingLimit
 from wsap_core.seams.services import Player, Services
@@ -19,10 +20,12 @@ from wsap_llm.secrets import is_reference
 from wsap_nexus.cli.notices import Notices
 from wsap_nexus.runs.controls import Controls
 from wsap_nexus.runs.plan import RunPlan, SeatPlan, plan_seats
+from wsap_nexus.runs.recorder import Recorder
+from wsap_nexus.runs.restoring import Runs, restored
 from wsap_nexus.runs.session import InstalledSpecs, resolve_specs, resume, start
-from wsap_nexus.runs.store import Store, open_store
-from wsap_nexus.store.export import RecordedRuns
-from wsap_nexus.store.records import RunStatus
+from wsap_nexus.runs.store import Store, hold_run, open_store
+from wsap_nexus.store.records import NewRun, RunRecord, RunStatus
+from wsap_nexus.store.ticks import find_tick
 
 __all__ = ["StoreRunner", "opened"]
 
@@ -45,7 +48,7 @@ def opened(
     models = ModelPool(host, budgets=budgets, prices=prices)
     with open_store(database) as store:
         runner = StoreRunner(host, store, models)
-        yield Services(runner=runner, runs=RecordedRuns(store.repository), parts=InstalledSpecs(host), models=models)
+        yield Services(runner=runner, runs=Runs(host, store.repository), parts=InstalledSpecs(host), models=models)
 
 
 class StoreRunner:
@@ -125,12 +128,53 @@ class StoreRunner:
         self._store.repository.add_to_inbox(record.id, body)
 
     async def rewind(self, run: str, step: int) -> None:
-        """Let a run go on from an earlier tick; see `wsap_core.seams.services.Runner`."""
-        raise NotImplementedError
+        """Let a run go on from an earlier tick; see `wsap_core.seams.services.Runner`.
+
+        Raises:
+            UsageError: it has no such tick, or seats.
+            StorageLockedError: another process plays it.
+        """
+        record = self._store.repository.get_run(run)
+        with hold_run(self._store.database, record.id):
+            world, step = await self._world_at(record, step)
+            writer, recorder = self._store.writer, Recorder(self._store.writer, record.id)
+            with writer.together():
+                recorder.write("rewound", dumps({"to": step}))
+                recorder.snapshot(0, world, {}, tick=step)
+                writer.set_status(record.id, RunStatus.INTERRUPTED)
+            writer.flush()
 
     async def branch(self, run: str, step: int, name: str) -> None:
-        """Begin a run with a tick of another; see `wsap_core.seams.services.Runner`."""
-        raise NotImplementedError
+        """Begin a run with a tick of another; see `wsap_core.seams.services.Runner`.
+
+        Raises:
+            UsageError: the run has no such tick, or seats; or the name is taken.
+        """
+        repository, writer = self._store.repository, self._store.writer
+        record = repository.get_run(run)
+        world, step = await self._world_at(record, step)
+        config = {**record.config, "branched_from": {"run": record.id, "step": step}}
+        made = repository.create_run(
+            NewRun(game=record.game, agent=record.agent, seed=record.seed, config=config, id=name)
+        )
+        recorder = Recorder(writer, made.id)
+        with writer.together():
+            recorder.note("started")
+            recorder.episode(0, record.seed)
+            recorder.snapshot(0, world, {}, tick=step)
+            writer.set_status(made.id, RunStatus.INTERRUPTED)
+        writer.flush()
+
+    async def _world_at(self, record: RunRecord, step: int) -> tuple[bytes, int]:
+        """Return the state of a run's world after a tick."""
+        plan = RunPlan.from_config(record.config)
+        if plan.seats:
+            raise UsageError(
+                f"Run {record.id!r} has seats, and what their players had in mind at a tick is not recorded; only a "
+                "world that lives by itself alone can be rewound or branched."
+            )
+        specs, position = resolve_specs(plan, self._host), find_tick(self._store.repository, record, step)
+        return (await restored(self._store.repository, record, specs, position)).snapshot(), position.step
 
     def _seats(self, game: str, seats: Mapping[str, Player], options: Mapping[str, Any] | None) -> tuple[SeatPlan, ...]:
         for given in (options or {}, *(player.options for player in seats.values())):

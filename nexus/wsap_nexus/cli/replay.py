@@ -120,14 +120,15 @@ def _show_view(repository: Repository, record: RunRecord, selection: dict[str, s
     import asyncio
 
     from wsap_core.host import PluginHost
+    from wsap_nexus.runs.restoring import Runs
     from wsap_nexus.runs.views import spec_with_views, view_of_run
-    from wsap_nexus.store.export import RecordedRuns
     from wsap_nexus.terminal.look import Viewer, draw_view, look
 
-    spec = spec_with_views(record, PluginHost.discovered())
+    host = PluginHost.discovered()
+    spec = spec_with_views(record, host)
     if spec is None:
         return False
-    view = partial(view_of_run, spec, RecordedRuns(repository), record.id)
+    view = partial(view_of_run, spec, Runs(host, repository), record.id)
     if plain or not _can_browse():
         output_console().print(draw_view(view(selection), details=True))
     else:

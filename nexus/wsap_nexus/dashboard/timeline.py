@@ -21,8 +21,8 @@ from wsap_nexus.http.callers import Admin
 from wsap_nexus.hub.nexus import Nexus
 from wsap_nexus.hub.place import GAME, NEXUS_SPEC
 from wsap_nexus.hub.served import Hub
+from wsap_nexus.runs.restoring import Runs
 from wsap_nexus.runs.views import spec_with_views, view_of_run
-from wsap_nexus.store.export import RecordedRuns
 from wsap_nexus.store.records import EventRecord, RunRecord, RunStatus
 from wsap_nexus.store.tables import METADATA
 from wsap_nexus.terminal.recorded import note_of_event
@@ -132,7 +132,7 @@ async def view(nexus: Hub, request: Request, run_id: str, by: Admin) -> Response
     if spec is None:
         return json_response({"view": None, "remark": "This game shows its runs by their steps alone."})
     selection = {key: value[:200] for key, value in list(request.query_params.items())[:10]}
-    runs = RecordedRuns(nexus.store.repository)
+    runs = Runs(nexus.host, nexus.store.repository)
     try:
         found = view_json(await asyncio.to_thread(view_of_run, spec, runs, record.id, selection))
     except WsapError as error:  # the game's own code failed

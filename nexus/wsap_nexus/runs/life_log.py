@@ -15,6 +15,7 @@ from wsap_nexus.runs.replay_order import LogPosition, position_of_event
 from wsap_nexus.runs.trajectory import WORLD
 from wsap_nexus.store.records import EventRecord
 from wsap_nexus.store.repository import Repository
+from wsap_nexus.store.ticks import late_events
 
 OWN_KINDS = frozenset({
     "call", "chosen", "death", "decision", "episode", "failure", "influence", "left", "lessons", "mind", "model",
@@ -109,7 +110,12 @@ def read_life(event: EventRecord) -> Iterator[LifeEvent]:
         raise WireError(f"Event {event.seq} of the run ({event.kind}) is damaged: {error}.") from error
 
 
-def read_notes(repository: Repository, run_id: str, *, from_seq: int) -> Sequence[tuple[str, str]]:
-    """Return what a world has noted, from an event on, as kind and text."""
-    events = repository.read_events(run_id, from_seq=from_seq, seat=WORLD)
-    return [(event.kind, event.body.decode()) for event in events if event.kind not in OWN_KINDS]
+def read_notes(repository: Repository, run_id: str, snapshot: EventRecord | None) -> Sequence[tuple[str, str]]:
+    """Return what a world has noted since a snapshot, or late before that, as kind and text."""
+    late = late_events(repository, snapshot) if snapshot is not None else ()
+    events = repository.read_events(run_id, from_seq=0 if snapshot is None else snapshot.seq, seat=WORLD)
+    return [
+        (event.kind, event.body.decode())
+        for event in (*late, *events)
+        if event.seat == WORLD and event.kind not in OWN_KINDS
+    ]

@@ -30,6 +30,7 @@ from wsap_nexus.runs.totals import TOTALS, Totals, read_totals, read_world_usage
 from wsap_nexus.runs.world_calls import WORLD_CALLS
 from wsap_nexus.store.records import EventRecord
 from wsap_nexus.store.repository import Repository
+from wsap_nexus.store.ticks import TickPosition, late_events
 
 ASKED = ("call", "model", "refusal", "failure", "tool", "tools")
 """Kinds of events about what agents asked of models and tools."""
@@ -48,6 +49,7 @@ def read_past(
     codec: Codec,
     *,
     tell: Tell = silent,
+    until: TickPosition | None = None,
 ) -> Checkpoint:
     """Return the checkpoint of a run: totals of every step, and how to get back to where it stopped.
 
@@ -57,30 +59,37 @@ def read_past(
 
     Args:
         tell: told of the progress where reading takes long, as in runs that earlier versions recorded.
+        until: the tick of a world that lives after which nothing is to be read; it is then gone back to offline.
 
     Raises:
         WireError: an event is damaged.
     """
-    snapshot = repository.last_event(run_id, "snapshot") if _can_restore(spec, agents) else None
-    latest = repository.last_event(run_id, TOTALS) if plan.chained else None
-    totals = read_totals(repository, latest, plan.tallies())
-    past = Checkpoint(tallies=totals.tallies, totals=totals, seconds=totals.seconds)
+    if until is None:
+        snapshot = repository.last_event(run_id, "snapshot") if _can_restore(spec, agents) else None
+        latest = repository.last_event(run_id, TOTALS) if plan.chained else None
+        totals = read_totals(repository, latest, plan.tallies())
+    else:
+        snapshot, latest = until.snapshot, None
+        totals = Totals(plan.tallies(), -1 if snapshot is None else snapshot.seq)
+    past = Checkpoint(tallies=totals.tallies, totals=totals, seconds=totals.seconds, offline=until is not None)
     past.last_episode = max(tally.episode for tally in totals.tallies.values()) if latest is not None else -1
     reading = _Reading(past, codec, after=-1 if snapshot is None else snapshot.seq, totals=totals)
     kinds = (*KINDS, *AMONG_SEVERAL) if plan.in_order else KINDS
-    events = repository.read_events(run_id, from_seq=reading.first, kinds=kinds)
+    to_seq = None if until is None else until.end + 1
+    events = repository.read_events(run_id, from_seq=reading.first, to_seq=to_seq, kinds=kinds)
     for event in with_progress(events, repository, run_id, tell):
         reading.take(event)
         if event.seq > reading.after:
             past.life.extend(read_life(event))
     reading.end()
-    past.lessons = read_lessons(repository, run_id)
-    past.memories = read_memories(repository, run_id)
-    past.calls = read_call_events(repository, run_id, from_seq=0 if snapshot is None else snapshot.seq)
-    past.world_usage = read_world_usage(repository, run_id, totals)
+    if until is None:
+        past.lessons = read_lessons(repository, run_id)
+        past.memories = read_memories(repository, run_id)
+        past.calls = read_call_events(repository, run_id, from_seq=0 if snapshot is None else snapshot.seq)
+        past.world_usage = read_world_usage(repository, run_id, totals)
     past.world_calls = read_world_calls(repository, run_id, snapshot=snapshot)
-    if plan.lives:
-        past.notes = read_notes(repository, run_id, from_seq=reading.after + 1)
+    if plan.lives and until is None:
+        past.notes = read_notes(repository, run_id, snapshot)
     if snapshot is not None:
         past.tick = snapshot.step
         past.world, past.agents = read_snapshot(snapshot.body)
@@ -108,12 +117,17 @@ def read_world_calls(
 
     What has a key is had from the tick before the snapshot's, too: something may still have been on its way then.
     """
-    since = first = 0 if snapshot is None else snapshot.seq
-    if snapshot is not None and (tick := repository.last_event(run_id, "tick", before=since)) is not None:
-        before = repository.last_event(run_id, "tick", before=tick.seq)
-        first = 0 if before is None else before.seq
+    if snapshot is None:
+        yield from repository.read_events(run_id, kinds=WORLD_CALLS)
+        return
+    yield from repository.read_events(run_id, to_seq=snapshot.seq, kinds=("model",))
+    yield from (event for event in late_events(repository, snapshot, "call", "failure") if event.data["key"])
+    tick = repository.last_event(run_id, "tick", before=snapshot.seq)
+    before = tick and repository.last_event(run_id, "tick", before=tick.seq)
+    rewound = repository.last_event(run_id, "rewound", before=snapshot.seq)
+    first = max(before.seq if before else 0, rewound.seq + 1 if rewound else 0)
     for event in repository.read_events(run_id, from_seq=first, kinds=WORLD_CALLS):
-        if event.seq >= since or event.kind not in ("call", "failure") or event.data["key"]:
+        if event.seq >= snapshot.seq or event.kind not in ("call", "failure") or event.data["key"]:
             yield event
 
 

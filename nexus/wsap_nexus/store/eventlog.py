@@ -21,7 +21,8 @@ from __future__ import annotations
 import atexit
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from types import TracebackType
 from typing import Any, Self
 
@@ -85,7 +86,7 @@ class LogWriter:
         self._limit = limit
         self._busy_seconds = busy_seconds
 
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._wake = threading.Condition(self._lock)
         """Notifies the writer: of a first event, a full group, or a waiting caller."""
         self._progress = threading.Condition(self._lock)
@@ -183,6 +184,17 @@ class LogWriter:
             if run_id not in self._next:
                 self._next[run_id] = self._find_run(run_id)
             self._add(State(run_id, RunStatus(status), packed, self._wall_clock()), 0)
+
+    @contextmanager
+    def together(self) -> Iterator[None]:
+        """Commit what is appended within the block in one transaction; for a few events.
+
+        Raises:
+            StorageError: an earlier event could not be written.
+        """
+        self.flush()
+        with self._lock:
+            yield
 
     def flush(self) -> None:
         """Return when everything appended so far is committed.

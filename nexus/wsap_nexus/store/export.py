@@ -9,7 +9,6 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from wsap_core.protocol import wire
-from wsap_core.seams.game import GameAdapter
 from wsap_nexus.store.history import newest_tick, read_history
 from wsap_nexus.store.records import EventRecord, RunRecord
 from wsap_nexus.store.repository import Repository
@@ -76,10 +75,6 @@ class RecordedRuns:
     def runs(self) -> Sequence[str]:
         """Return the ids of all runs, newest first."""
         return [run.id for run in self._repository.list_runs()]
-
-    async def restored(self, run: str, step: int | None = None) -> GameAdapter:
-        """Return a world that lives as it was after a tick."""
-        raise NotImplementedError
 
 
 def _header(run: RunRecord) -> dict[str, Any]:

@@ -34,9 +34,10 @@ LONGEST_NAME = 200
 """Characters in a run id, a game's or agent's name, a kind or a seat."""
 
 
-SELDOM = frozenset(
-    {"influence", "lessons", "mind", "plan", "rewound", "snapshot", "start", "tick", "tools", "totals", "whisper"}
-)
+SELDOM = frozenset({
+    "influence", "lessons", "mind", "model", "plan", "rewound", "snapshot", "start", "tick", "tools", "totals",
+    "whisper",
+})  # fmt: skip
 """The kinds of events that have an index, because they are looked for among many others."""
 IS_SELDOM = text(f"kind IN ({', '.join(map(repr, sorted(SELDOM)))})")
 """Part of a query for one of these kinds: SQLite uses the index only where the query has its condition."""

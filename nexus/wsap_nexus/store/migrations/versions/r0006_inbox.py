@@ -12,8 +12,8 @@ depends_on = None
 
 _BEFORE = "kind IN ('lessons', 'mind', 'plan', 'snapshot', 'start', 'tools', 'totals', 'whisper')"
 _NOW = (
-    "kind IN ('influence', 'lessons', 'mind', 'plan', 'rewound', 'snapshot', 'start', 'tick', 'tools', 'totals', "
-    "'whisper')"
+    "kind IN ('influence', 'lessons', 'mind', 'model', 'plan', 'rewound', 'snapshot', 'start', 'tick', 'tools', "
+    "'totals', 'whisper')"
 )
 
 
