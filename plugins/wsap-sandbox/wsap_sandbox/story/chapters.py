@@ -1,0 +1,176 @@
+"""A story as it is read back from its run: of each tick what happened, who was where, and how it was told."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from wsap_core.protocol.values import JsonValue
+from wsap_sandbox.model import CharacterChange, LedgerEvent, TickRecord, World, dump, load
+from wsap_sandbox.story.words import words_of
+
+KINDS = ("tick", "story")
+"""The kinds of events of a run that a story is in."""
+
+_LATE = 2
+"""Ticks after which all stories of one are told."""
+
+
+@dataclass(frozen=True, slots=True)
+class Spot:
+    """A place as a map shows it."""
+
+    name: str
+    exits: tuple[str, ...] = ()
+    """Ids of the places that one can go to from here."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cast:
+    """Who and what the ids in a tick stand for; recorded with each tick, because a world's people may change."""
+
+    title: str = ""
+    language: str = "en"
+    era: int = 0
+    characters: Mapping[str, str] = field(default_factory=dict)
+    """Id -> name; no two are the same."""
+    places: Mapping[str, Spot] = field(default_factory=dict)
+    """In the world's order."""
+
+    def name(self, part: str) -> str:
+        """Return the name of a character or place; its id where it has none."""
+        return self.places[part].name if part in self.places else self.characters.get(part, part)
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """What happened in one place in one tick."""
+
+    place: str
+    people: tuple[str, ...]
+    """Ids of those who were there when the tick began."""
+    text: str
+    """The narration; empty where none was recorded."""
+    events: tuple[LedgerEvent, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Chapter:
+    """One tick of a story."""
+
+    record: TickRecord
+    cast: Cast
+    stories: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """Id of a place -> the note about the narration of its scene."""
+
+    @property
+    def tick(self) -> int:
+        """The tick's number."""
+        return self.record.tick
+
+    @property
+    def places(self) -> tuple[str, ...]:
+        """The ids of all places, in the world's order."""
+        return tuple(self.cast.places) or tuple(change.id for change in self.record.places)
+
+    def scenes(self) -> Iterator[Scene]:
+        """Give the scene of each place, in the world's order."""
+        for place in self.places:
+            people = tuple(one.id for one in self.record.characters if (one.came_from or one.place) == place)
+            events = tuple(event for event in self.record.events if event.place == place)
+            yield Scene(place, people, str(self.stories.get(place, {}).get("text", "")), events)
+
+    def where(self) -> dict[str, list[str]]:
+        """Return place -> the characters who are there at the end of the tick, as ids."""
+        found: dict[str, list[str]] = {place: [] for place in self.places}
+        for one in self.record.characters:
+            found.setdefault(one.place, []).append(one.id)
+        return found
+
+    def change(self, character: str) -> CharacterChange | None:
+        """Return what the tick made of a character; None if it was not there."""
+        return next((one for one in self.record.characters if one.id == character), None)
+
+    def rests_on(self, scene: Scene) -> list[str]:
+        """Return what a scene's narration rests on, a line each: events of the ledger, and where the prompts stand."""
+        words = words_of(self.cast.language)
+        lines = [self.line(event) for event in scene.events]
+        replaced = [
+            (one.phase, one.subject, f"{one.kind} {one.detail}".rstrip())
+            for one in self.record.degraded
+            if one.subject == scene.place or one.subject in scene.people
+        ]
+        told = self.stories.get(scene.place, {}).get("degraded", ())
+        replaced += [("story", scene.place, str(one["kind"])) for one in told]
+        lines += [f"{words['degraded']} {phase}, {self.cast.name(whom)}: {why}" for phase, whom, why in replaced]
+        era = f"{self.cast.era}:" if self.cast.era else ""
+        asked = [f"intent/{one}" for one in scene.people] + [f"scene/{scene.place}", f"story/{scene.place}"]
+        return [*lines, f"{words['prompts']} {', '.join(f'{era}{self.tick}/{key}/0' for key in asked)}"]
+
+    def line(self, event: LedgerEvent) -> str:
+        """Return an event of the ledger in one line."""
+        words, name = words_of(self.cast.language), self.cast.name
+        about = [words[event.outcome]] if event.actor else []
+        about += [f"{words['trigger']}: {trigger}" for trigger in event.triggers]
+        if event.witnesses:
+            about.append(f"{words['seen']} {', '.join(map(name, event.witnesses))}")
+        return f"{event.id} {event.text}" + (f" ({'; '.join(about)})" if about else "")
+
+
+def tick_body(world: World, record: TickRecord) -> dict[str, JsonValue]:
+    """Return the body of a tick for the run's log: its record, and who and what the ids in it stand for.
+
+    Args:
+        world: the world after the tick.
+        record: the tick.
+    """
+    people = _distinct({one.id: one.name for one in world.characters})
+    places = _distinct({one.id: one.name for one in world.places})
+    cast: dict[str, JsonValue] = {
+        "title": world.title,
+        "language": world.language,
+        "era": world.era,
+        "characters": [[one, name] for one, name in people.items()],
+        "places": [[one.id, places[one.id], list(one.exits)] for one in world.places],
+    }
+    return {**dump(record), "cast": cast}
+
+
+def read_chapters(events: Iterable[Mapping[str, Any]]) -> Iterator[Chapter]:
+    """Give the chapters of a story from the events of its run, oldest first, of the kinds `KINDS`.
+
+    Narration is recorded shortly before or after its tick.
+
+    Raises:
+        SnapshotError: a tick is of another version, or damaged.
+    """
+    waiting: dict[int, Chapter] = {}
+    stories: dict[int, dict[str, Mapping[str, Any]]] = {}
+    for event in events:
+        body = event["body"]
+        if event["kind"] == "story":
+            stories.setdefault(body["tick"], {})[body["place"]] = body
+            continue
+        record = load(body["body"], TickRecord)
+        waiting[record.tick] = Chapter(record, _cast(body["body"].get("cast", {})), stories.setdefault(record.tick, {}))
+        for tick in [tick for tick in waiting if tick <= record.tick - _LATE]:
+            yield waiting.pop(tick)
+            del stories[tick]
+    yield from waiting.values()
+
+
+def _cast(data: Mapping[str, Any]) -> Cast:
+    return Cast(
+        str(data.get("title", "")),
+        str(data.get("language", "en")),
+        int(data.get("era", 0)),
+        dict(data.get("characters", ())),
+        {place: Spot(name, tuple(exits)) for place, name, exits in data.get("places", ())},
+    )
+
+
+def _distinct(names: Mapping[str, str]) -> dict[str, str]:
+    times = Counter(names.values())
+    return {part: name if times[name] == 1 else f"{name} ({part})" for part, name in names.items()}

@@ -1,0 +1,100 @@
+"""A story as one HTML file that needs no network: a map, a timeline, one character to follow, and a search."""
+
+from __future__ import annotations
+
+import json
+from base64 import b64encode
+from collections.abc import Iterable, Iterator
+from hashlib import sha256
+from html import escape
+from importlib import resources
+from itertools import chain
+from typing import Any
+
+from wsap_core.errors import UsageError
+from wsap_core.untrusted import single_line, strip_control
+from wsap_sandbox.story.chapters import Cast, Chapter, Spot
+from wsap_sandbox.story.words import words_of
+
+
+def html(chapters: Iterable[Chapter]) -> Iterator[str]:
+    """Give the page part by part; it holds a story's ticks as data, and text stays text in it.
+
+    Args:
+        chapters: the ticks, oldest first.
+
+    Raises:
+        UsageError: there are none.
+    """
+    rest = iter(chapters)
+    first = next(rest, None)
+    if first is None:
+        raise UsageError("The story has no ticks yet, so that there is nothing to show.")
+    cast = first.cast
+    title, words = single_line(cast.title), words_of(cast.language)
+    script, style = _asset("page.js"), _asset("page.css")
+    # Only this script and this style count, whatever the story says.
+    policy = f"default-src 'none'; script-src '{_digest(script)}'; style-src '{_digest(style)}'; base-uri 'none'"
+    yield (
+        f'<!doctype html>\n<html lang="{escape(cast.language)}">\n<head>\n<meta charset="utf-8">\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{policy}; form-action \'none\'">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        '<meta name="referrer" content="no-referrer">\n'
+        f"<title>{escape(title)}</title>\n<style>{style}</style>\n</head>\n<body>\n"
+        f"<noscript><p>{escape(words['script'])}</p></noscript>\n"
+        '<script type="application/json" id="data">{"ticks":['
+    )
+    characters: dict[str, str] = {}
+    places: dict[str, Spot] = {}
+    for number, chapter in enumerate(chain((first,), rest)):
+        # Whoever has left the world is still in the chapters before.
+        characters |= chapter.cast.characters
+        places |= chapter.cast.places or {place: Spot(place) for place in chapter.places}
+        yield ("," if number else "") + _json(_tick(chapter))
+    whole = _cast(Cast(title, cast.language, 0, characters, places)) | {"words": words}
+    yield f"],{_json(whole)[1:]}</script>\n<script>{script}</script>\n</body>\n</html>\n"
+
+
+def _tick(chapter: Chapter) -> dict[str, Any]:
+    people = {
+        one.id: {
+            "intention": strip_control(one.intention),
+            "memory": strip_control(one.cell.text),
+            "feels": strip_control(one.internal_state),
+            "wants": strip_control(one.external_intent),
+        }
+        for one in chapter.record.characters
+    }
+    scenes = [
+        {
+            "place": scene.place,
+            "who": scene.people,
+            "text": strip_control(scene.text or " ".join(event.text for event in scene.events)),
+            "rests": [single_line(line) for line in chapter.rests_on(scene)],
+        }
+        for scene in chapter.scenes()
+    ]
+    return {"n": chapter.tick, "where": chapter.where(), "people": people, "scenes": scenes}
+
+
+def _cast(cast: Cast) -> dict[str, Any]:
+    return {
+        "title": cast.title,
+        "characters": [[one, single_line(name)] for one, name in cast.characters.items()],
+        "places": [[one, single_line(spot.name)] for one, spot in cast.places.items()],
+        "exits": [[one, to] for one, spot in cast.places.items() for to in spot.exits],
+    }
+
+
+def _json(value: Any) -> str:
+    # Any: JSON. Nothing in it can end the element that it stands in.
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e").replace("\u2028", "\\u2028")
+
+
+def _asset(name: str) -> str:
+    return resources.files("wsap_sandbox.story").joinpath(name).read_text("utf-8")
+
+
+def _digest(text: str) -> str:
+    return f"sha256-{b64encode(sha256(text.encode()).digest()).decode()}"
