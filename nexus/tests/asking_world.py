@@ -115,7 +115,8 @@ def village_host(teller: Any, *, saved: bool = True) -> PluginHost:
     """Return a host with the village and its model."""
     host = host_with_ours()
     abilities = ("seed", "snapshot") if saved else ("seed",)
-    host.games.add(Registration(AdapterSpec("village", "A village.", Village, abilities=abilities), "t", "t"))
+    spec = AdapterSpec("village", "A village.", "asking_world:Village", abilities=abilities, asks_models=True)
+    host.games.add(Registration(spec, "t", "t"))
     host.backends.add(Registration(BackendSpec("teller", "", teller.make), "t", "t"))
     return host
 

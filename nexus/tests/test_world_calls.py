@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 from asking_world import A_TICK, Teller, Village, village_host, village_plan
 from asking_world_kill import Counting
+from life_kit import nexus_at
 
 from wsap_core.errors import RecordMismatchError, UsageError
 from wsap_core.protocol.wire import dumps, encode
@@ -35,7 +36,7 @@ from wsap_nexus.runs.session import replies_of, resume, start
 from wsap_nexus.runs.store import open_database, open_store
 from wsap_nexus.runs.tally import RunSummary
 from wsap_nexus.runs.world_calls import WorldJournal
-from wsap_nexus.store.entities import WorldRecord
+from wsap_nexus.store.entities import EntryRequest, Policy, WorldRecord
 from wsap_nexus.store.records import EventRecord
 from wsap_nexus.store.repository import Repository
 from wsap_nexus.worlds.placement import Placement
@@ -162,7 +163,8 @@ def replies(database: str) -> Counter[str]:
     """Return the keys of the replies in the log, and how often each is there."""
     with open_database(database, read_only=True) as opened:
         repository = Repository(opened)
-        calls = repository.read_events(repository.get_run("last").id, kinds=("call",))
+        (run,) = repository.list_runs(game="village")
+        calls = repository.read_events(run.id, kinds=("call",))
         return Counter(event.data["key"] for event in calls)
 
 
@@ -287,3 +289,31 @@ def test_a_world_that_asks_models_stays_where_they_are() -> None:
     assert isinstance(placement.make(SPEC, record), LocalWorld)
     with pytest.raises(UsageError, match="The village asks language models itself, so it can't be served on its own"):
         world_app(SPEC)
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_in_the_nexus_a_worlds_calls_are_in_the_run_that_is_played_there(tmp_path: Path, workers: int) -> None:
+    teller, ticks = Teller(), 6
+    host = village_host(teller)
+    policies = {"ida": {"nexus": Policy("external"), "village": Policy("random")}}
+    around: dict[str, Any] = {"host": host, "games": ("village",), "workers": workers}
+
+    async def begin() -> None:
+        async with nexus_at(tmp_path, policies, **around) as place:
+            reached = asyncio.Event()
+            place.nexus.on_step(lambda stay, step: reached.set() if step.step == 3 else None)
+            await place.nexus.enter("ida", "village", EntryRequest(steps=ticks))
+            await reached.wait()
+
+    async def go_on() -> None:
+        async with nexus_at(tmp_path, {}, **around) as place:
+            await place.until_events("left")
+
+    asyncio.run(begin())
+    database = str(tmp_path / "nexus.db")
+    before, asked = replies(database), len(teller.requests)
+    asyncio.run(go_on())
+    assert len(before) >= 3 * A_TICK
+    assert not before.keys() & {request.key for request in teller.requests[asked:]}
+    assert set(replies(database).values()) == {1}
+    assert len(replies(database)) == ticks * A_TICK

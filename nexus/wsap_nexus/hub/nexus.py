@@ -36,6 +36,7 @@ from wsap_nexus.models.spending import limited_models
 from wsap_nexus.runs.run import Run
 from wsap_nexus.runs.session import InstalledSpecs
 from wsap_nexus.runs.store import Store
+from wsap_nexus.runs.world_calls import journalled
 from wsap_nexus.store.entities import AgentIdentity, EntryRequest, SessionRecord
 from wsap_nexus.store.events import AgentPaused, AgentResumed, NexusStarted, NexusStopped
 from wsap_nexus.store.events.endings import GAME_OFFLINE
@@ -390,7 +391,7 @@ class Nexus:
     # --- parts ------------------------------------------------------------------------------------------
 
     def _world_context(self) -> Context:
-        return Context(clock=self.clock, services=self.services)
+        return Context(clock=self.clock, services=journalled(self.services))
 
     def _world_failed(self, game: str, world_id: str, error: Exception) -> None:
         """Count a failure of a world; too many take its game offline."""

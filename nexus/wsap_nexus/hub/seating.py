@@ -20,8 +20,9 @@ from wsap_nexus.hub.external import ExternalAgent
 from wsap_nexus.hub.visitor_seat import VisitorSeat
 from wsap_nexus.runs.plan import RunPlan
 from wsap_nexus.runs.recorder import Recorder
+from wsap_nexus.runs.world_calls import JournalledModels, WorldJournal
 from wsap_nexus.store.entities import EXTERNAL
-from wsap_nexus.worlds.port import WorldPort
+from wsap_nexus.worlds.port import LocalWorld, WorldPort
 from wsap_nexus.worlds.seats import SeatPort
 
 
@@ -164,6 +165,12 @@ class KeptVenue:
         for name in self._guests:
             self._seats[name] = self.wrap_seat(name, self._seats[name])
         return self._seats
+
+    def keep_calls(self, journal: WorldJournal) -> None:
+        """Keep the world's own calls to models from here on in the journal of a run."""
+        models = self.port.services.models if isinstance(self.port, LocalWorld) else None
+        if isinstance(models, JournalledModels):
+            models.journal = journal
 
     def seat(self, name: str) -> SeatPort:
         """Return an open seat."""

@@ -228,6 +228,7 @@ class SessionRunner:
                 run_id, {s: agent.id for s, agent in agents.items()}, past.memories if past else None, recorder
             ),
         )
+        venue.keep_calls(run.world_journal)
         venue.wrap_seat = self._agent_context.guests(sessions, past, recorder)
         self.runs[run_id] = run
         self._context.live.ports[run_id] = venue.port

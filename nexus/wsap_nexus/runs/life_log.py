@@ -18,9 +18,9 @@ from wsap_nexus.store.repository import Repository
 from wsap_nexus.store.ticks import late_events
 
 OWN_KINDS = frozenset({
-    "call", "chosen", "death", "decision", "episode", "failure", "influence", "left", "lessons", "mind", "model",
-    "observation", "picture", "plan", "refusal", "rewound", "run", "session", "snapshot", "step", "tick", "tool",
-    "tools", "totals", "whisper",
+    "asked", "call", "chosen", "death", "decision", "episode", "failure", "influence", "left", "lessons", "mind",
+    "model", "observation", "picture", "plan", "refusal", "rewound", "run", "session", "snapshot", "step", "tick",
+    "tool", "tools", "totals", "whisper",
 })  # fmt: skip
 """The kinds of events that are not a world's notes."""
 

@@ -196,24 +196,18 @@ class WorldJournal:
         return not part.rewound
 
 
-def journalled(services: Services, journal: WorldJournal) -> Services:
-    """Return the services of a run's world: its calls to models are journalled."""
-    if services.models is None and not journal.offline:
-        return services
-    return replace(services, models=JournalledModels(cast(WorldModels, services.models), journal))
-
-
 class JournalledModels:
-    """The models of a run's world: the service `models` in its context.
+    """The models of a game: the service `models` in its context.
 
     Args:
         models: asked for what is not recorded; by nobody where a recorded run is played again.
-        journal: where the calls are kept.
+        journal: where the calls are kept; None until the world belongs to a run.
     """
 
-    def __init__(self, models: WorldModels, journal: WorldJournal) -> None:
+    def __init__(self, models: WorldModels, journal: WorldJournal | None = None) -> None:
         self._models = models
-        self._journal = journal
+        self.journal = journal
+        """Where the calls are kept."""
 
     async def open(self, name: str, options: Mapping[str, Any] | None = None) -> Backend:
         """Return the model of an address; see `wsap_core.seams.services.WorldModels`.
@@ -222,62 +216,69 @@ class JournalledModels:
             RecordMismatchError: a recorded run is played again, in which this model was not opened.
             WsapError: there is no such backend, it can't be asked, or it is used with other options.
         """
-        name = name.strip()
+        name, journal = name.strip(), self.journal
         backend = None
-        if self._journal.offline:
-            abilities = self._journal.abilities(name)
+        if journal is not None and journal.offline:
+            abilities = journal.abilities(name)
         else:
             backend = await self._models.open(name, options)
             abilities = backend.abilities
-        self._journal.note_model(name, abilities)
-        secrets = secrets_in(with_prefix(options or {}, "model."))
-        return _WorldModel(name, abilities, backend, self._journal, secrets)
+        if journal is not None:
+            journal.note_model(name, abilities)
+        return _WorldModel(name, abilities, backend, self, secrets_in(with_prefix(options or {}, "model.")))
+
+
+def journalled(services: Services, journal: WorldJournal | None = None) -> Services:
+    """Return services for a game, whose calls to models are journalled; in a journal that is set later if None."""
+    if services.models is None and (journal is None or not journal.offline):
+        return services
+    return replace(services, models=JournalledModels(cast(WorldModels, services.models), journal))
 
 
 class _WorldModel:
     """A model whose every call is journalled; the run closes it."""
 
     def __init__(
-        self,
-        model: str,
-        abilities: Abilities,
-        backend: Backend | None,
-        journal: WorldJournal,
-        secrets: Sequence[str],
+        self, model: str, abilities: Abilities, backend: Backend | None, owner: JournalledModels, secrets: Sequence[str]
     ) -> None:
         self.model = model
         self.abilities = abilities
         self._backend = backend
-        self._journal = journal
+        self._owner = owner
         self._secrets = secrets
 
     async def stream(self, request: Request) -> AsyncGenerator[Chunk, None]:
         """Give the recorded reply, or a new one as soon as it is committed."""
-        digest = request_key(self.model, request)
-        answer = self._journal.find(request.key, digest)
-        if answer is None or self._journal.offline:
-            answer = await self._answered(request, digest, answer)
+        journal = self._owner.journal
+        answer = await (self._asked(request) if journal is None else self._journalled(request, journal))
         if isinstance(answer, BackendError):
             raise answer
         for chunk in chunks_of(answer):
             yield chunk
 
-    async def _answered(self, request: Request, digest: str, answer: Answer | None) -> Answer:
-        """Return a new answer, or the one of another run, once it is recorded in this one."""
-        if answer is None:
-            await self._journal.ask(request.key, digest)
-            try:
-                answer = await collect(cast(Backend, self._backend), request)
-            except PAUSES:
-                raise
-            except BackendError as error:
-                clean(error, self._secrets)
-                answer = error
+    async def _journalled(self, request: Request, journal: WorldJournal) -> Answer:
+        digest = request_key(self.model, request)
+        found = journal.find(request.key, digest)
+        if found is not None and not journal.offline:
+            return found
+        if found is None:
+            await journal.ask(request.key, digest)
+        answer = found or await self._asked(request)
         if isinstance(answer, BackendError):
-            await self._journal.fail(request.key, digest, self.model, answer)
+            await journal.fail(request.key, digest, self.model, answer)
         else:
-            await self._journal.reply(request.key, digest, self.model, request.purpose, answer)
+            await journal.reply(request.key, digest, self.model, request.purpose, answer)
         return answer
+
+    async def _asked(self, request: Request) -> Answer:
+        """Return the model's answer; a limit that is reached, which pauses the run, is none and raised."""
+        try:
+            return await collect(cast(Backend, self._backend), request)
+        except PAUSES:
+            raise
+        except BackendError as error:
+            clean(error, self._secrets)
+            return error
 
     async def aclose(self) -> None:
         """Do nothing: other parts of the run may ask the same model."""

@@ -22,6 +22,7 @@ from wsap_core.protocol import (
 from wsap_core.seams.context import Context
 from wsap_core.seams.game import AvatarGameAdapter, Transits
 from wsap_core.seams.options import Options, check_used
+from wsap_core.seams.services import Services
 from wsap_core.specs import AdapterSpec
 from wsap_core.untrusted import single_line
 from wsap_core.worlds import World
@@ -113,6 +114,8 @@ class LocalWorld:
     ) -> None:
         own = Options(with_secrets(options, os.environ))
         base = context or Context()
+        self.services = base.services
+        """The services of the game."""
         self._world = World.create(spec, Context.create(seed, config=own, clock=base.clock, services=base.services))
         check_used(f"The game {spec.name!r}", own)
 
@@ -120,7 +123,7 @@ class LocalWorld:
     def of(cls, world: World) -> LocalWorld:
         """Return the port of an existing world."""
         port = cls.__new__(cls)
-        port._world = world
+        port._world, port.services = world, Services()
         return port
 
     @property
