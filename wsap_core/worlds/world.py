@@ -257,6 +257,8 @@ class World:
             if left:
                 state_now = self.avatar_of(agent_id).state
                 self.seats[agent_id].left = JackOutResult(True, state_now, "Left before.")
+                if isinstance(self.adapter, Leavable) and not self.has_avatars:
+                    self.adapter.leave(agent_id)
 
     @property
     def _avatars(self) -> AvatarGameAdapter:

@@ -21,6 +21,7 @@ from wsap_nexus.runs.goals import GoalWatch
 from wsap_nexus.runs.living import Between
 from wsap_nexus.runs.recorder import Logged, LoggedChoice, LoggedLeave, LoggedStep, Recorder
 from wsap_nexus.runs.replay_order import LogPosition, ReplayOrder
+from wsap_nexus.runs.rounds import RoundEnd
 from wsap_nexus.runs.tally import SeatTally, step_line
 from wsap_nexus.worlds.seats import SeatPort, default_action, leave
 
@@ -68,7 +69,7 @@ class SeatLoop:
         decide_along: whether the agent decides along during the replay, so that its own state follows; False for
             a person.
         after_step: told after each new decision.
-        between: the moment between two ticks of a world that lives.
+        between: the moment between two ticks of a world that lives, or the end of a round.
     """
 
     def __init__(
@@ -87,7 +88,7 @@ class SeatLoop:
         lessons: Mapping[int, tuple[str, ...]] | None = None,
         decide_along: bool = True,
         after_step: Callable[[StepTaken], Awaitable[None] | None] | None = None,
-        between: Between | None = None,
+        between: Between | RoundEnd | None = None,
     ) -> None:
         self.seat = seat
         self.agent = agent
@@ -194,7 +195,7 @@ class SeatLoop:
 
     def state(self) -> dict[str, Any]:
         """Return the loop's own state between two decisions, besides world and agent; JSON-ready."""
-        return {"goals": self._goals.state(), "plan": list(self._plan)}
+        return {"goals": self._goals.state(), "plan": list(self._plan), **({"let_go": True} if self.let_go else {})}
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Restore a state.
@@ -205,6 +206,7 @@ class SeatLoop:
         if "goals" in state:
             self._goals.set_state(state["goals"])
         self._plan = tuple(single_line(line) for line in state.get("plan") or ())
+        self.let_go = bool(state.get("let_go", False))
 
     async def _observe(self, order: ReplayOrder, episode: int) -> tuple[Observation, int]:
         """Return what a seat among several sees at its next decision, and the last event by then.

@@ -32,6 +32,7 @@ from wsap_nexus.runs.plan import RunPlan
 from wsap_nexus.runs.reading import silent, tell_repeating
 from wsap_nexus.runs.recorder import Recorder
 from wsap_nexus.runs.replay_order import ReplayOrder
+from wsap_nexus.runs.rounds import RoundEnd
 from wsap_nexus.runs.seated import make_agent
 from wsap_nexus.runs.stopping import play_until_stopped, side_by_side
 from wsap_nexus.runs.tally import CutOffBy, RunSummary, SeatTally, cut_off, score
@@ -119,6 +120,8 @@ class Run:
         self._loops: list[SeatLoop] = []
         self._life: Life | None = None
         self._between = Between()
+        together = len(plan.seats) > 1 and not plan.lives and spec.timing != "free"
+        self._round_end = RoundEnd(self._is_due, self._save, self._put_off, self._clock) if together else None
         self._inbox, self._on_tick = inbox, on_tick
         self._order: ReplayOrder | None = None
         self._episode = self._past.first_episode
@@ -277,7 +280,7 @@ class Run:
                 lessons=self._past.lessons.get(seat_plan.name),
                 decide_along=not interactive,
                 after_step=self._after_step,
-                between=self._between if plan.lives else None,
+                between=self._between if plan.lives else self._round_end,
             )
             self._loops.append(loop)
         if plan.lives and (world := self._venue.living) is not None:
@@ -306,8 +309,12 @@ class Run:
         if self._past.world is not None:
             await self._venue.restore(self._past.world)
             for loop in self._loops:
-                cast(Snapshots, loop.agent).restore(self._past.agents[loop.seat.agent_id])
-                loop.restore(self._past.seats.get(loop.seat.agent_id, {}))
+                name = loop.seat.agent_id
+                loop.restore(self._past.seats.get(name, {}))
+                if (state := self._past.agents.get(name)) is not None:
+                    cast(Snapshots, loop.agent).restore(state)
+                else:
+                    self._gone.add(name)
 
     def _services_of_world(self) -> Services:
         return replace(self.services, log=Notes(self._recorder, self._past.notes)) if self.plan.lives else self.services
@@ -322,8 +329,12 @@ class Run:
         A world that lives ends it at its end or limit; without a limit, when it is over for all seats.
         """
         order = self._order or ReplayOrder()
-        order.deadlock.begin([*(loop.seat.agent_id for loop in self._loops), *([WORLD] if self._life else [])])
-        tasks = [asyncio.create_task(self._play_seat(loop, order)) for loop in self._loops]
+        playing = [loop for loop in self._loops if loop.seat.agent_id not in self._gone]
+        if self._round_end is not None:
+            self._round_end.elsewhere = self.world is None
+            self._round_end.begin(playing)
+        order.deadlock.begin([*(loop.seat.agent_id for loop in playing), *([WORLD] if self._life else [])])
+        tasks = [asyncio.create_task(self._play_seat(loop, order)) for loop in playing]
         life = [asyncio.create_task(self._live(self._life, order, tasks[:]))] if self._life else []
         tasks += life
         life_alone = life and self._loops and self.plan.steps is None
@@ -381,6 +392,8 @@ class Run:
             order.deadlock.leave(loop.seat.agent_id)
             loop.taking_in = False
             self._between.moved()
+            if self._round_end is not None:
+                self._round_end.out(loop)
 
     async def _depart(self, loop: SeatLoop) -> None:
         """Settle everything of a seat that has left, while others play on."""
@@ -403,14 +416,25 @@ class Run:
         for observer in self._observers:
             observer(step)
 
-    async def _snapshot_if_due(self, tick: int | None = None) -> None:
-        """Record the whole state after enough decisions, if the game and every agent can be saved."""
+    def _is_due(self) -> bool:
+        """Return whether enough was decided since the state was recorded, and game and agents can be saved."""
+        if not 0 < self.plan.snapshot_every <= self._since_snapshot or not (self._order is None or self._order.over):
+            return False
         able = all("snapshot" in self._agent_specs[loop.seat.agent_id].abilities for loop in self._loops)
-        if not (able and self._venue.can_snapshot and 0 < self.plan.snapshot_every <= self._since_snapshot):
-            return
-        if tick is not None and not all(loop.idle or loop.seat.done or loop.let_go for loop in self._loops):
-            return  # a seat is deciding beside the ticks
-        agents = {loop.seat.agent_id: cast(Snapshots, loop.agent).snapshot() for loop in self._loops}
+        return able and self._venue.can_snapshot
+
+    async def _snapshot_if_due(self, tick: int | None = None) -> None:
+        """Record the whole state, if that is due and no seat is deciding beside the ticks."""
+        deciding = tick is not None and not all(loop.idle or loop.seat.done or loop.let_go for loop in self._loops)
+        if self._is_due() and not deciding:
+            await self._save(tick)
+
+    async def _save(self, tick: int | None = None) -> None:
+        here = [loop for loop in self._loops if loop.seat.agent_id not in self._gone]
+        agents = {loop.seat.agent_id: cast(Snapshots, loop.agent).snapshot() for loop in here}
         seats = {loop.seat.agent_id: loop.state() for loop in self._loops}
         self._recorder.snapshot(self._episode, await self._venue.snapshot(), agents, seats, tick)
         self._since_snapshot = 0
+
+    def _put_off(self, decisions: int) -> None:
+        self._since_snapshot = max(0, self.plan.snapshot_every - decisions)

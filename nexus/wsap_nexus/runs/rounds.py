@@ -1,0 +1,118 @@
+"""The end of a round, at which a run of several seats is saved: all are between two decisions."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Protocol
+
+from wsap_core.seams.clock import Clock
+
+
+class Playing(Protocol):
+    """A seat that is played."""
+
+    acting: bool
+    """Whether a choice is recorded, and what comes of it is not yet taken in."""
+    taking_in: bool
+    """Whether it is not through with a result."""
+    idle: bool
+    """Whether it waits for its next decision."""
+
+
+class RoundEnd:
+    """Keeps seats from their next decision, once the run is to be saved, until all are through with the last round.
+
+    Where one of them decides already, nobody waits: the end of the next round will do. Where some wait for those who
+    are kept here, as in games in turns whose results are held back, it is tried again later, and ever more rarely.
+
+    Args:
+        due: whether the run is to be saved.
+        save: saves it.
+        put_off: told that this can't be done for now, and after how many more decisions to try again.
+        clock: for a world elsewhere, whose results come one by one.
+    """
+
+    PATIENCE = 1.0
+    """Seconds in which all results of a round have come from a world elsewhere."""
+    _TURNS = 20
+    # Turns of the event loop after which whoever was woken is awake.
+
+    def __init__(
+        self, due: Callable[[], bool], save: Callable[[], Awaitable[None]], put_off: Callable[[int], None], clock: Clock
+    ) -> None:
+        self.elsewhere = False
+        """Whether the world is in another process."""
+        self._due, self._save, self._put_off = due, save, put_off
+        self._clock = clock
+        self._playing: list[Playing] = []
+        self._here, self._later = 0, 1
+        self._came = asyncio.Event()
+        self._open: asyncio.Event | None = None
+
+    def begin(self, seats: Sequence[Playing]) -> None:
+        """Take these seats as those that are played."""
+        self._playing = list(seats)
+
+    def out(self, seat: Playing) -> None:
+        """Say that a seat is not played any more."""
+        if seat in self._playing:
+            self._playing.remove(seat)
+        self._came.set()
+
+    async def passed(self) -> bool:
+        """Return when the seat may look at the world: always True."""
+        if not self._due():
+            return True
+        self._here += 1
+        self._came.set()
+        try:
+            if self._open is not None:
+                await self._open.wait()
+                return True
+            opens = self._open = asyncio.Event()
+            try:
+                if (all_here := await self._all_here()) is not None:
+                    if all_here:
+                        await self._save()
+                        self._later = 1
+                else:
+                    self._put_off(self._later)
+                    self._later *= 2
+            finally:
+                self._open = None
+                opens.set()
+        finally:
+            self._here -= 1
+        return True
+
+    async def _all_here(self) -> bool | None:
+        """Return whether all seats are kept here; False if one decides already, None if some wait for the others."""
+        while self._here < len(self._playing):
+            idle = sum(seat.idle for seat in self._playing)
+            if idle > self._here or not all(s.idle or s.acting or s.taking_in for s in self._playing):
+                return False
+            self._came.clear()
+            if not await self._somebody_comes():
+                return None
+        return True
+
+    async def _somebody_comes(self) -> bool:
+        for _ in range(self._TURNS):
+            if self._came.is_set():
+                return True
+            await asyncio.sleep(0)
+        if self.elsewhere and not self._taking_in:
+            coming = asyncio.create_task(self._came.wait())
+            late = asyncio.create_task(self._clock.sleep(self.PATIENCE))
+            await asyncio.wait({coming, late}, return_when=asyncio.FIRST_COMPLETED)
+            for task in (coming, late):
+                task.cancel()
+            await asyncio.gather(coming, late, return_exceptions=True)
+        if self._taking_in:
+            await self._came.wait()
+        return self._came.is_set()
+
+    @property
+    def _taking_in(self) -> bool:
+        return any(seat.taking_in for seat in self._playing)
