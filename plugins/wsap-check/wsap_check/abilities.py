@@ -33,6 +33,8 @@ _MEMBERS: dict[str, tuple[str, ...]] = {
     "multi-seat": ("seat",),
     "transit": ("admit", "release"),
     "messages": ("mailbox",),
+    "lives": ("advance",),
+    "influence": ("influence",),
 }
 
 
@@ -71,8 +73,8 @@ async def spec(notes: Notes, subject: Subject) -> None:
     """The spec is consistent."""
     said = subject.spec
     low, high = said.seats
-    if not 1 <= low <= high:
-        notes.error(f"seats is {said.seats}: the fewest come first, and there is at least one.")
+    if not (0 if subject.can("lives") else 1) <= low <= high or not high:
+        notes.error(f"seats is {said.seats}: the fewest come first, and there is at least one, or the world lives.")
     if (high > 1) != subject.can("multi-seat"):
         declared = "declared" if subject.can("multi-seat") else "not declared"
         notes.error(f"seats is {said.seats}, and the ability 'multi-seat' is {declared}.")

@@ -9,15 +9,16 @@ import itertools
 import random
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from typing import Literal, TypeVar
+from typing import Literal, TypeVar, cast
 
 from wsap_check.raised import called, describe
 from wsap_check.steps import Step, first_difference, fresh_text, place
-from wsap_check.subject import Fault, Notes, NothingToCheck, Subject
+from wsap_check.subject import TICKING, Fault, Notes, NothingToCheck, Subject
 from wsap_core.errors import WsapError
 from wsap_core.protocol import AVATAR_ACTIONS, Action, ActionDef, ActionResult, Observation
 from wsap_core.sampling import sample
 from wsap_core.seams.context import derive_seed
+from wsap_core.seams.game import Lives
 from wsap_core.worlds import GAME_OVER, MESSAGE_ACTIONS, Seat, World
 
 T = TypeVar("T")
@@ -126,6 +127,7 @@ class Table:
         self.seats = [self.world.open_seat(name) for name in names]
         self._backwards = backwards
         self._numbers: dict[str, int] = {}
+        self._ticks: asyncio.Task[None] | None = None
 
     @property
     def seat(self) -> Seat:
@@ -140,8 +142,19 @@ class Table:
     async def begin(self, seed: int | None = None) -> Table:
         """Begin an episode, of the table's seed when None, and return the table."""
         self._numbers = {}
+        if self._ticks is not None:
+            self._ticks.cancel()
+            await asyncio.gather(self._ticks, return_exceptions=True)
+            self._ticks = None
         await self.world.reset(seed=self.seed if seed is None else seed)
+        self._live()
         return self
+
+    def _live(self) -> None:
+        """Let a world that lives carry out its ticks."""
+        if self.subject.can("lives") and self._ticks is None:
+            self._ticks = asyncio.create_task(_advance(cast(Lives, self.world.adapter)))
+            TICKING.get().add(self._ticks)
 
     async def next_episode(self) -> None:
         """Begin the next episode of the same seed, as the runtime does."""
@@ -189,6 +202,7 @@ class Table:
             Fault: the game raised, or nobody could go on.
         """
         trace: list[Step] = []
+        self._live()
         while len(trace) < steps:
             before = len(trace)
             in_turns = self.subject.spec.timing == "alternating"
@@ -212,6 +226,8 @@ class Table:
                 done, pending = await asyncio.wait(pending, timeout=limit, return_when=asyncio.FIRST_COMPLETED)
                 for task in done:
                     task.result()
+                if self._ticks is not None and self._ticks.done() and (error := self._ticks.exception()):
+                    raise Fault(describe(error, called("advance")), self.where()) from error
                 if done or len(run.trace) != seen:
                     continue
                 if run.stopping and await self._settled(run):
@@ -272,6 +288,14 @@ class Table:
         except Exception as error:
             call = called("observe") if action is None else called("act", action)
             raise Fault(describe(error, call), self.where(seat, action)) from error
+
+
+async def _advance(world: Lives) -> None:
+    """Carry out the ticks of a world that lives, each of which waits for the seats that decide in it."""
+    while True:
+        if (await world.advance()).done:
+            return
+        await asyncio.sleep(0)  # so that a world that waits for nothing does not keep the seats from acting
 
 
 async def walk(

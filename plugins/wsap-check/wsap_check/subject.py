@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Coroutine, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
@@ -17,6 +18,10 @@ from wsap_core.specs import AdapterSpec
 from wsap_core.worlds import World
 
 T = TypeVar("T")
+
+
+TICKING: ContextVar[set[asyncio.Task[None]]] = ContextVar("ticking")
+"""The worlds that live while a check is run, each kept alive by its task."""
 
 
 class Fault(Exception):
@@ -127,7 +132,7 @@ class Check(Generic[S]):
         notes = Notes(self.name)
         try:
             self._must_apply(subject)
-            run_sync(self.body(notes, subject))
+            run_sync(kept_alive(self.body(notes, subject)))
         except NothingToCheck as nothing:
             if not notes.findings:
                 return CheckOutcome(self.name, self.summary, "skipped", str(nothing))
@@ -146,6 +151,18 @@ class Check(Generic[S]):
                 reason = "" if subject.can(need) else f"the {subject.kind} does not declare {need!r}"
             if reason:
                 raise NothingToCheck(reason)
+
+
+async def kept_alive(body: Coroutine[Any, Any, T]) -> T:
+    """Run a coroutine, and end the worlds that live when it is over."""
+    ticking: set[asyncio.Task[None]] = set()
+    TICKING.set(ticking)
+    try:
+        return await body
+    finally:
+        for task in ticking:
+            task.cancel()
+        await asyncio.gather(*ticking, return_exceptions=True)
 
 
 def check(*applies: str | Condition) -> Callable[[Body[S]], Check[S]]:

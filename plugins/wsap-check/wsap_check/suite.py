@@ -18,6 +18,7 @@ from wsap_check import (
     senses,
     shape,
     snapshots,
+    ticks,
     transits,
 )
 from wsap_check.agents import AgentSubject
@@ -47,6 +48,7 @@ CHECKS: tuple[Check[Subject], ...] = (
     *(avatars.jack_in, avatars.jack_out, avatars.avatar_states, avatars.death, avatars.avatar_actions),
     *(transits.transit_bonuses, transits.transit_items, transits.transit_release),
     *(transits.transit_once, transits.transit_sleep),
+    *(ticks.ticks, ticks.ticks_continue, ticks.refused_influence),
     *(abilities.achievements, abilities.rendering, abilities.score_metrics),
 )
 """The checks of games."""
