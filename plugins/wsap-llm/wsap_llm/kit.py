@@ -15,6 +15,7 @@ For whoever asks models:
 ModelPool          asks them by address, with retries and limits
 Budget             what may still be spent; BudgetLimits, Budgets and Price go with it
 split_thinking     what was said in a whole reply, and what was thought
+strict_schema      a JSON Schema within the subset of strict modes
 find_values        the JSON values in a reply, read with tolerance
 Quoter             text of others, quoted in a prompt so that it can't pass for instructions
 continue_text      a thought that a tool interrupted, ready to be continued; it begins with OPENING
@@ -33,6 +34,7 @@ from wsap_llm.pictures import has_pictures, refused_picture
 from wsap_llm.quoting import Quoter
 from wsap_llm.reply.repair import find_values
 from wsap_llm.reply.tags import OPENING, continue_text
+from wsap_llm.strict_schema import strict_schema
 from wsap_llm.thinking import ThinkSplitter, split_thinking
 from wsap_llm.tokens import estimate_request
 from wsap_llm.waiting import retry_after
@@ -55,4 +57,5 @@ __all__ = [
     "refused_picture",
     "retry_after",
     "split_thinking",
+    "strict_schema",
 ]

@@ -22,9 +22,13 @@ class Prompt:
 class Language(Protocol):
     """One language. Texts in facts are already harmless: one line each, without control characters and tags."""
 
-    code: str
-    letters: str
-    """The range of its letters as in a regular expression's class, such as `a-z`."""
+    @property
+    def code(self) -> str:
+        """Its code, such as `en`."""
+
+    @property
+    def letters(self) -> str:
+        """The range of its letters as in a regular expression's class, such as `a-z`."""
 
     def intent(self, facts: IntentFacts) -> Prompt:
         """Ask a character what it means to do now."""

@@ -1,0 +1,189 @@
+"""A sandbox as a game: ticks, seats, influences, snapshots."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any, cast
+
+import pytest
+
+from wsap_core.errors import ConfigError, SnapshotError, UsageError
+from wsap_core.protocol import Action, Tick
+from wsap_core.references import load_adapter_spec
+from wsap_core.seams.context import Context
+from wsap_core.worlds import World
+from wsap_sandbox.seat import CharacterObservation
+from wsap_sandbox.world import Sandbox
+
+
+def made(seed: int = 3, **options: Any) -> World:
+    spec = load_adapter_spec("sandbox").with_options(options)
+    return World.create(spec, Context.create(seed, config=options))
+
+
+def sandbox(world: World) -> Sandbox:
+    return cast(Sandbox, world.adapter)
+
+
+async def ticks(world: World, count: int) -> list[Tick]:
+    return [await world.advance() for _ in range(count)]
+
+
+@pytest.mark.parametrize("language", ["en", "ru"])
+def test_a_world_goes_on_by_itself_and_the_same_seed_gives_the_same_ticks(language: str) -> None:
+    one = asyncio.run(ticks(made(language=language), 4))
+    assert [tick.number for tick in one] == [1, 2, 3, 4]
+    assert one == asyncio.run(ticks(made(language=language), 4))
+    assert one[0].summary
+
+
+def test_the_order_and_number_of_calls_at_a_time_change_nothing() -> None:
+    assert asyncio.run(ticks(made(concurrency=1), 4)) == asyncio.run(ticks(made(concurrency=50), 4))
+
+
+def test_a_restored_world_goes_on_the_same() -> None:
+    async def play() -> None:
+        world, other = made(), made(seed=9)
+        await ticks(world, 3)
+        other.restore(world.snapshot())
+        assert await ticks(world, 3) == await ticks(other, 3)
+
+    asyncio.run(play())
+
+
+def test_a_damaged_snapshot_is_refused_and_changes_nothing() -> None:
+    world = made()
+    before = world.snapshot()
+    for data in (b"", b"{}", sandbox(world).snapshot()[:-3]):
+        with pytest.raises(SnapshotError):
+            sandbox(world).restore(data)
+    assert world.snapshot() == before
+
+
+def test_a_seat_means_something_and_the_others_run_themselves() -> None:
+    async def play() -> tuple[bool, Mapping[str, Any]]:
+        world = made()
+        seat = world.open_seat("anna")
+        assert "You are Anna." in seat.game_description
+        seen = await seat.observe()
+        assert isinstance(seen, CharacterObservation)
+        ticking = asyncio.create_task(world.advance())
+        result = await seat.act(Action("intend", {"text": "I sing a song about the mill."}))
+        return result.success, (await ticking).body
+
+    success, body = asyncio.run(play())
+    changes = {change["id"]: change for change in cast(Any, body["characters"])}
+    assert changes["anna"]["decided_by"] == "seat"
+    assert changes["anna"]["intention"] == "I sing a song about the mill."
+    assert {change["decided_by"] for one, change in changes.items() if one != "anna"} == {"model"}
+    assert success in (True, False)
+
+
+def test_a_tick_waits_for_its_seat_and_a_cancelled_one_has_changed_nothing() -> None:
+    async def play() -> None:
+        world = made()
+        world.open_seat("anna")
+        before = world.snapshot()
+        ticking = asyncio.create_task(world.advance())
+        for _ in range(200):
+            await asyncio.sleep(0)
+        assert not ticking.done()
+        ticking.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await ticking
+        assert world.snapshot() == before
+
+    asyncio.run(play())
+
+
+def test_a_second_act_in_a_tick_is_refused() -> None:
+    async def play() -> None:
+        world = made()
+        seat = world.open_seat("anna")
+        first = asyncio.create_task(seat.act(Action("wait")))
+        await asyncio.sleep(0)
+        assert "already" in (await seat.act(Action("wait"))).message
+        await world.advance()
+        await first
+
+    asyncio.run(play())
+
+
+def test_who_leaves_lets_the_tick_go_on_without_them() -> None:
+    async def play() -> None:
+        world = made()
+        world.open_seat("anna")
+        ticking = asyncio.create_task(world.advance())
+        await asyncio.sleep(0)
+        world.seats["anna"].leave()
+        tick = await ticking
+        assert {change["decided_by"] for change in cast(Any, tick.body["characters"])} == {"model"}
+
+    asyncio.run(play())
+
+
+def test_somebody_unknown_arrives_as_a_newcomer_who_is_noticed_and_saved() -> None:
+    async def play() -> None:
+        world = made()
+        sandbox(world).seat("Luna <the> Fox")
+        newcomer = sandbox(world).state.characters[-1]
+        assert (newcomer.id, newcomer.name) == ("luna-the-fox", "Luna ‹the› Fox")
+        sandbox(world).leave("Luna <the> Fox")
+        tick = await world.advance()
+        assert any("Luna" in event["text"] for event in cast(Any, tick.body["events"]))
+        other = made()
+        sandbox(other).restore(sandbox(world).snapshot())
+        assert sandbox(other).state.characters[-1].id == newcomer.id
+
+    asyncio.run(play())
+
+
+def test_two_agents_can_not_sit_in_one_character() -> None:
+    world = made()
+    sandbox(world).seat("anna")
+    with pytest.raises(UsageError, match="already"):
+        sandbox(world).seat("Anna")
+
+
+def test_an_influence_is_taken_up_by_the_next_tick_or_refused_in_a_sentence() -> None:
+    async def play() -> None:
+        world = made()
+        assert world.influence({"kind": "whisper", "character": "anna", "text": "Go to the mill."})
+        with pytest.raises(UsageError, match="nobody"):
+            world.influence({"kind": "whisper", "character": "nobody", "text": "x"})
+        tick = await world.advance()
+        heard = [event for event in cast(Any, tick.body["events"]) if event["kind"] == "influence"]
+        assert [event["witnesses"] for event in heard] == [["anna"]]
+
+    asyncio.run(play())
+
+
+@pytest.mark.parametrize(
+    ("options", "word"),
+    [
+        ({"template": "nowhere"}, "nowhere"),
+        ({"language": "xx"}, "xx"),
+        ({"cells": 0}, "1 to 10"),
+        ({"cells": "many"}, "1 to 10"),
+        ({"overlap": "perhaps"}, "yes or no"),
+        ({"text": 3}, "40 to 2000"),
+        ({"world": {"version": 99}}, "version"),
+        ({"world": "village"}, "world"),
+    ],
+)
+def test_a_wrong_option_is_one_sentence(options: dict[str, Any], word: str) -> None:
+    with pytest.raises((ConfigError, UsageError), match=word):
+        made(**options)
+
+
+def test_the_same_world_given_as_data_goes_on_byte_for_byte() -> None:
+    from wsap_sandbox.model import dump
+
+    async def play() -> None:
+        world = made()
+        await ticks(world, 3)
+        other = made(seed=77, world=dump(sandbox(world).state))
+        assert await ticks(world, 2) == await ticks(other, 2)
+
+    asyncio.run(play())

@@ -1,0 +1,1 @@
+"""`wsap sandbox`: begin, run, read and change stories."""

@@ -1,0 +1,129 @@
+"""The options of a sandbox, and what they make of its spec."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from wsap_core.errors import ConfigError, SnapshotError
+from wsap_core.specs import AdapterSpec
+from wsap_core.untrusted import single_line
+
+if TYPE_CHECKING:
+    from wsap_sandbox.model import World
+
+# Any, in this module: options have every kind of value.
+
+STORYTELLER = "storyteller"
+"""The model of a world for which none is named: the one that comes with the plugin."""
+PHASES = ("intent", "scene", "story", "memory")
+"""What models are asked for, in the order of a tick."""
+_YES = {True: True, "yes": True, "true": True, False: False, "no": False, "false": False}
+
+
+@dataclass(frozen=True)
+class SandboxOptions:
+    """The options of a sandbox, checked."""
+
+    template: str = "village"
+    """The name or file of the template."""
+    language: str = "en"
+    """The language of a template that comes with the plugin."""
+    world: Mapping[str, Any] | None = None
+    """A world as `wsap_sandbox.model.dump` gives it, in place of the template."""
+    cells: int | None = None
+    models: Mapping[str, str] = field(default_factory=dict)
+    """Phase -> the model's address."""
+    own: Mapping[str, Any] = field(default_factory=dict)
+    """The options that begin with `model.`, for the backends."""
+    overlap: bool = False
+    compact: bool = False
+    concurrency: int = 16
+    text: int = 300
+
+    @classmethod
+    def read(cls, given: Mapping[str, Any]) -> SandboxOptions:
+        """Return the options that were given.
+
+        Raises:
+            ConfigError: one can't be.
+        """
+        default = cls()
+        world = given.get("world")
+        if world is not None and not isinstance(world, Mapping):
+            raise ConfigError("The option world is a world as `wsap sandbox export --format world` writes it.")
+        model = _address(given, "model", STORYTELLER)
+        cells = given.get("cells")
+        return cls(
+            template=_text(given, "template", default.template),
+            language=_text(given, "language", default.language),
+            world=world,
+            cells=None if cells is None else _whole("cells", cells, 1, 10),
+            models={phase: _address(given, f"{phase}_model", model) for phase in PHASES},
+            own={name: given[name] for name in _names(given) if name.startswith("model.")},
+            overlap=_switch(given, "overlap"),
+            compact=_switch(given, "compact"),
+            concurrency=_whole("concurrency", given.get("concurrency", default.concurrency), 1, 1000),
+            text=_whole("text", given.get("text", default.text), 40, 2000),
+        )
+
+    def begin(self, seed: int) -> World:
+        """Return the world before its first tick, or the given one as it goes on.
+
+        Raises:
+            ConfigError: the template or the world is not what it should be.
+        """
+        from wsap_sandbox.model import World, load  # deferred for weight: a listing of games reads this module
+        from wsap_sandbox.templates.loader import read_template, world_of
+
+        if self.world is None:
+            world = world_of(read_template(self.template, self.language), seed)
+        else:
+            try:
+                world = load(self.world, World)
+            except SnapshotError as error:
+                raise ConfigError(f"The option world can't be used: {error}") from error
+        return world if self.cells is None else replace(world, cells=self.cells)
+
+
+def variant(spec: AdapterSpec, options: Mapping[str, Any]) -> AdapterSpec:
+    """Return the spec of the world that the options describe: its title, seats, and language."""
+    world = SandboxOptions.read(options).begin(0)
+    names = tuple(one.id for one in world.characters)
+    seats = (0, max(1, len(names)))
+    return replace(spec, title=world.title, language=world.language, seats=seats, seat_names=names)
+
+
+def _names(given: Mapping[str, Any]) -> list[str]:
+    # Options that were given are looked up only if they are ours, so that a misspelt one is told.
+    return sorted(getattr(given, "given", None) or given)
+
+
+def _text(given: Mapping[str, Any], name: str, default: str) -> str:
+    value = given.get(name, default)
+    if not isinstance(value, str) or not value.strip():
+        raise ConfigError(f"The option {name}={single_line(value)[:60]!r} must be a name.")
+    return value.strip()
+
+
+def _address(given: Mapping[str, Any], name: str, default: str) -> str:
+    return _text(given, name, default)
+
+
+def _whole(name: str, value: object, low: int, high: int) -> int:
+    try:
+        number = int(value) if isinstance(value, str) else value
+    except ValueError:
+        number = None
+    if not isinstance(number, int) or isinstance(number, bool) or not low <= number <= high:
+        raise ConfigError(f"The option {name}={single_line(value)[:40]} must be a whole number from {low} to {high}.")
+    return number
+
+
+def _switch(given: Mapping[str, Any], name: str) -> bool:
+    value = given.get(name, False)
+    try:
+        return _YES[value]
+    except (KeyError, TypeError):
+        raise ConfigError(f"The option {name}={single_line(value)[:40]} must be yes or no.") from None

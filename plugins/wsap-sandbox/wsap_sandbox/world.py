@@ -1,0 +1,278 @@
+"""A sandbox as a game: it lives by itself, anybody may interfere, and its characters are its seats."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Mapping, Sequence
+from typing import cast
+
+from wsap_core.authoring.packing import WRONG_DATA, pack, unpack
+from wsap_core.errors import SnapshotError, UsageError
+from wsap_core.protocol import Action, ActionResult, ActionSpace, Observation, PlaceGraphBlock, TextBlock, Tick, View
+from wsap_core.protocol.values import JsonValue
+from wsap_core.seams.context import Context
+from wsap_core.seams.model import Backend, Reply, Request, collect
+from wsap_core.seams.services import WorldModels
+from wsap_core.untrusted import sanitize
+from wsap_sandbox.achievements import achieved
+from wsap_sandbox.languages import language
+from wsap_sandbox.languages.prompts import Spoken
+from wsap_sandbox.model import Character, TickRecord, World, dump, load
+from wsap_sandbox.models import opened
+from wsap_sandbox.options import SandboxOptions
+from wsap_sandbox.seat import CharacterSeat, space_of
+from wsap_sandbox.tick.engine import Engine, Story
+from wsap_sandbox.tick.facts import Facts, IntentFacts, intent_facts
+from wsap_sandbox.tick.influence import influenced, with_character
+from wsap_sandbox.tick.requests import Settings
+
+STORY = "story"
+"""The kind of the note in the run's log that holds the story of one place in one tick."""
+_HEADER = b"WSAP sandbox 1\n"
+_LARGEST = 64_000_000
+_SUMMARY = 160
+
+
+class Sandbox:
+    """A world that tells itself.
+
+    Args:
+        options: which world it is, and which models are asked.
+        context: its seed and services. Without the service `models` only the storyteller can be asked.
+    """
+
+    def __init__(self, options: SandboxOptions, context: Context) -> None:
+        self._options = options
+        self._seed = context.seed
+        self._services = context.services
+        self._backends: dict[str, Backend] = {}
+        self._opening = asyncio.Lock()
+        self._seats: dict[str, CharacterSeat] = {}
+        """Agent -> the seat that it took."""
+        self._ticking: asyncio.Task[Tick] | None = None
+        self._again = False
+        self.state: World
+        """The world between two ticks."""
+        self.record: TickRecord | None
+        """What happened in the last tick; None before the first."""
+        self._earned: dict[str, list[str]]
+        self._untold: TickRecord | None
+        self._engine: Engine
+        self._language: Spoken
+        self._begin(options.begin(self._seed))
+
+    # --- the game --------------------------------------------------------------------------------
+
+    @property
+    def title(self) -> str:
+        """The world's title."""
+        return self.state.title
+
+    @property
+    def game_description(self) -> str:
+        """The world and what is at stake."""
+        return f"{self.state.title}. {self.state.premise}".strip()
+
+    @property
+    def action_space(self) -> ActionSpace:
+        """What a character can do."""
+        return space_of(self.state.language)
+
+    def observe(self) -> Observation:
+        """Raise `UsageError`: there are several seats; ask one of them."""
+        raise UsageError(f"This world has several seats; observe through {self._a_seat}.")
+
+    def act(self, action: Action) -> ActionResult:
+        """Raise `UsageError`: there are several seats; ask one of them."""
+        raise UsageError(f"This world has several seats; act through {self._a_seat}.")
+
+    def reset(self, seed: int | None = None) -> Observation:
+        """Begin anew, from the seed or from the last one; return what an observer knows of it."""
+        self._seed = self._seed if seed is None else seed
+        self._begin(self._options.begin(self._seed))
+        return Observation(step=self.state.tick, language=self.state.language)
+
+    # --- ticks -----------------------------------------------------------------------------------
+
+    async def advance(self) -> Tick:
+        """Carry out the next tick, waiting for the seats that are taken."""
+        while True:
+            self._again = False
+            self._ticking = asyncio.create_task(self._tick())
+            try:
+                return await self._ticking
+            except asyncio.CancelledError:
+                if not self._again:
+                    raise  # else the world became another one while the tick was carried out
+
+    async def _tick(self) -> Tick:
+        seats = {seat.character: asyncio.ensure_future(seat.intention()) for seat in self._seats.values()}
+        try:
+            if self._untold is not None:
+                await self._engine.retell(self.state, self._untold)
+                self._untold = None
+            world, record = await self._engine.advance(self.state, seats)
+        finally:
+            for waiting in seats.values():
+                waiting.cancel()
+        before, self.state, self.record = self.state, world, record
+        changes = {change.id: change for change in record.characters}
+        for seat in self._seats.values():
+            change = changes[seat.character]
+            failed = any(e.actor == change.id and e.kind in ("act", "move") and e.outcome == "failure"
+                         for e in record.events)  # fmt: skip
+            earned = self._earned.setdefault(seat.character, [])
+            new = achieved(before, record, change.id, earned)
+            earned += new
+            seat.settle(not failed, change.cell.came_of_it, [name for name in new if name[0] != "_"])
+        return Tick(record.tick, dump(record), _summary(record))
+
+    def influence(self, body: Mapping[str, JsonValue]) -> str:
+        """Take an influence before the next tick; see `wsap_sandbox.tick.influence.KINDS`.
+
+        Raises:
+            UsageError: it can't be.
+        """
+        self.state, said = influenced(self.state, body, self._language)
+        return said
+
+    # --- seats -----------------------------------------------------------------------------------
+
+    def seat(self, agent_id: str) -> CharacterSeat:
+        """Return the seat of the character of that id or name; anybody else arrives as a newcomer.
+
+        Raises:
+            UsageError: somebody sits in that character.
+        """
+        name = sanitize(agent_id, 60)
+        known = (one.id for one in self.state.characters if agent_id == one.id or name == one.name)
+        character = next(known, None) or self._arrived(name)
+        if any(seat.character == character and agent != agent_id for agent, seat in self._seats.items()):
+            raise UsageError(f"Somebody sits in {character!r} already.")
+        self._seats[agent_id] = CharacterSeat(self, character, self.state.language)
+        self._restart()
+        return self._seats[agent_id]
+
+    def leave(self, agent_id: str) -> None:
+        """Let the character go on by itself."""
+        seat = self._seats.pop(agent_id, None)
+        if seat is not None:
+            self._restart()
+            seat.give_up()
+
+    def facts_of(self, character: str) -> IntentFacts:
+        """Return what a character knows now."""
+        return intent_facts(self.state, self.state.character(character))
+
+    def events_for(self, character: str) -> Sequence[str]:
+        """Return what a character noticed in the last tick."""
+        events = () if self.record is None else self.record.events
+        return [event.text for event in events if character in event.witnesses]
+
+    def _arrived(self, name: str) -> str:
+        used = {part.id for parts in (self.state.places, self.state.characters, self.state.objects) for part in parts}
+        stem = "-".join(re.findall(r"[a-z0-9]+", name.casefold())) or "newcomer"
+        stem = stem if stem[0].isalpha() else f"newcomer-{stem}"
+        names = (stem if number == 1 else f"{stem}-{number}" for number in range(1, len(used) + 3))
+        character_id = next(one for one in names if one not in used)
+        newcomer = Character(character_id, name or character_id, "", "", self.state.places[0].id)
+        self.state = with_character(self.state, newcomer, self._language)
+        return character_id
+
+    @property
+    def _a_seat(self) -> str:
+        names = [one.id for one in self.state.characters]
+        return f"seat({names[0]!r}) and so on" if names else "a seat"
+
+    # --- what is seen and saved --------------------------------------------------------------------
+
+    def render(self) -> View:
+        """Return the map with everybody on it, and what is passing in each place."""
+        places = self.state.places
+        graph = PlaceGraphBlock(
+            tuple(place.name for place in places),
+            tuple((place.name, self.state.place(to).name) for place in places for to in place.exits),
+            occupants={place.name: tuple(one.name for one in self.state.present(place.id)) for place in places},
+        )
+        happened = [] if self.record is None else [event.text for event in self.record.events]
+        texts = [TextBlock(place.moment, place.name) for place in places if place.moment]
+        return View((graph, *texts, *([TextBlock("\n".join(happened))] if happened else [])), self.state.title)
+
+    def snapshot(self) -> bytes:
+        """Return everything that what happens next depends on; intentions of an unfinished tick are given again."""
+        record = None if self.record is None else dump(self.record)
+        return pack(_HEADER, {"world": dump(self.state), "record": record, "earned": self._earned})
+
+    def restore(self, data: bytes) -> None:
+        """Become what the snapshot was taken of.
+
+        Raises:
+            SnapshotError: it is damaged or of another version; nothing has changed.
+        """
+        kept = unpack(_HEADER, data, "the sandbox", _LARGEST)
+        try:
+            world = load(kept["world"], World)
+            record = None if kept["record"] is None else load(kept["record"], TickRecord)
+            earned = {str(one): [str(name) for name in names] for one, names in kept["earned"].items()}
+            ids = {one.id for one in world.characters}
+            if not all(seat.character in ids for seat in self._seats.values()):
+                raise SnapshotError("The snapshot lacks a character in which somebody sits.")
+        except WRONG_DATA as error:
+            raise SnapshotError(f"The snapshot of the sandbox is damaged: {error}.") from error
+        self._begin(world, record, earned)
+
+    def _begin(
+        self, world: World, record: TickRecord | None = None, earned: dict[str, list[str]] | None = None
+    ) -> None:
+        self.state, self.record = world, record
+        self._earned = earned or {}
+        self._language = language(world.language, compact=self._options.compact)
+        options = self._options
+        settings = Settings(options.concurrency, options.overlap, options.text)
+        self._engine = Engine(self._ask, self._language, self._tell, settings)
+        # A story that was still being told when the state was saved is told again; notes are recorded once.
+        self._untold = record if options.overlap else None
+        self._restart()
+        for seat in self._seats.values():
+            seat.give_up()
+
+    def _restart(self) -> None:
+        """Carry out the tick that is under way from its beginning, since the world is another one."""
+        if self._ticking is not None and not self._ticking.done():
+            self._again = True
+            self._ticking.cancel()
+
+    # --- models ------------------------------------------------------------------------------------
+
+    async def _ask(self, key: str, facts: Facts, request: Request) -> Reply:
+        phase = request.purpose
+        async with self._opening:
+            if phase not in self._backends:
+                models = cast(WorldModels | None, self._services.models)
+                self._backends[phase] = await opened(models, self._options, phase)
+        return await collect(self._backends[phase], request)
+
+    def _tell(self, story: Story) -> None:
+        if self._services.log is not None:
+            degraded = [{"kind": one.kind, "subject": one.subject} for one in story.degraded]
+            body = {"tick": story.tick, "place": story.place, "text": story.text, "degraded": degraded,
+                    "reasked": story.reasked}  # fmt: skip
+            self._services.log.note(STORY, body)
+
+
+def _summary(record: TickRecord) -> str:
+    texts = [event.text for event in record.events if event.kind in ("act", "move")] or [
+        event.text for event in record.events
+    ]
+    text = " ".join(texts)
+    return text if len(text) <= _SUMMARY else text[: _SUMMARY - 3].rstrip() + "..."
+
+
+def create(context: Context) -> Sandbox:
+    """Return a sandbox with the context's options; see `SandboxOptions`.
+
+    Raises:
+        ConfigError: an option can't be.
+    """
+    return Sandbox(SandboxOptions.read(context.config), context)
