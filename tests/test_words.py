@@ -7,7 +7,7 @@ import re
 from dataclasses import replace
 from pathlib import Path
 from string import Formatter
-from typing import Any, cast
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -32,7 +32,6 @@ from wsap_core.builtin.echo import EchoWorld
 from wsap_core.protocol.actions import ActionResult
 from wsap_core.protocol.wire import dumps
 from wsap_core.protocol.words import ENGLISH, RUSSIAN, WORDS, Words, words_of
-from wsap_core.specs import Timing
 from wsap_core.worlds import Mailbox
 
 ECHO = AdapterSpec("echo", "Echo.", EchoWorld, abilities=("seed", "snapshot", "render"), language="ru")
@@ -111,7 +110,7 @@ def test_observations_and_prompts_in_russian() -> None:
     assert "=== АВАТАР: " in replace(DIVER, language="ru").to_text()
     space = ActionSpace([ActionDef("dig", "Копать", preconditions=["лопата в руках"])])
     system = system_message("Остров", "Необитаемый остров.", space, "ru")
-    assert system.startswith("Ты — агент, который играет в «Остров».")
+    assert system.startswith("Ты — агент в игре «Остров».")
     assert "- dig: Копать [нужно: лопата в руках]" in system
 
 
@@ -154,7 +153,7 @@ class Talkers(EchoWorld):
 
 def test_actions_and_refusals_that_every_world_has_are_in_its_language() -> None:
     async def play() -> tuple[ActionSpace, ActionResult]:
-        spec = AdapterSpec("talkers", "", Talkers, abilities=("messages",), language="ru", timing=cast(Timing, "free"))
+        spec = AdapterSpec("talkers", "", Talkers, abilities=("messages",), language="ru")
         world = World.create(spec, Context())
         await world.reset()
         seat = world.open_seat("anna")

@@ -22,7 +22,7 @@ Available actions:
 
 Your goal is to survive and accomplish objectives. Respond with a JSON action.""",
     "ru": """\
-Ты — агент, который играет в «{game_name}».
+Ты — агент в игре «{game_name}».
 
 {game_description}
 

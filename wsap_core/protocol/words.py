@@ -45,10 +45,11 @@ class Words:
         found = []
         for text, wording in self.texts.items():
             parts = [(before, name) for before, name, _, _ in Formatter().parse(text)] if "{" in text else []
-            if names := [name for _, name in parts if name]:
+            names = [name for _, name in parts if name]
+            if names and all(name.isidentifier() for name in names):
                 literals = [before for before, _ in parts]
                 found.append((literals if len(literals) > len(names) else [*literals, ""], names, wording))
-        return found
+        return sorted(found, key=lambda sentence: not sentence[0][0])  # what begins with anything comes last
 
 
 def _between(text: str, at: int, literals: list[str]) -> list[str] | None:
@@ -140,6 +141,9 @@ RUSSIAN = Words(
         "The game is over. You get {pay}.": "Игра окончена. Ты получаешь {pay}.",
         "The episode is over; nothing can be done until the next one begins.": (
             "Эпизод окончен; пока не начнётся следующий, сделать ничего нельзя."
+        ),
+        "Nobody is in the body: {avatar} is {state}. Jack in first.": (
+            "В этом теле никого нет: {avatar}, состояние {state}. Сначала войди в него."
         ),
         "That does not work: {_why}": "Не получается: {_why}",
         "You can't leave now: {_why}.": "Сейчас уйти нельзя: {_why}.",

@@ -124,14 +124,15 @@ class LLMAgent:
         tools = list(self._tools.values())
         listed = action_space.listed().actions
         finals, lookups = split(listed)
+        words = self._prompts.words
         system = self._prompts.render(
             "system",
             game_name=single_line(self.options.game_name),
             persona=self.options.persona.strip(),
             objective=single_line(self.options.objective),
             game_description="\n".join(line.strip() for line in game_desc.strip().splitlines()),
-            action_space=ActionSpace(finals).to_text(),
-            lookups=ActionSpace(lookups).to_text(),
+            action_space=ActionSpace(finals).to_text(words),
+            lookups=ActionSpace(lookups).to_text(words),
             tools="\n".join(f"- {t.definition.name}: {single_line(t.definition.description)}" for t in tools),
             how_to_answer=self._style.how_to_answer(self._prompts, listed, tools),
         )
@@ -254,7 +255,9 @@ class LLMAgent:
             self._report = ""
             return  # the default action was taken at the deadline
         observation, action = seen or (result.observation, GAME_OVER)
-        self._report = "" if self.options.complete_turns and result.success else report_of(action, result)
+        self._report = (
+            "" if self.options.complete_turns and result.success else report_of(action, result, self._prompts.words)
+        )
         if paused is None:
             self._idle.note(observation, action, result)
         if self.memory is None:
@@ -364,15 +367,16 @@ class LLMAgent:
     # --- asking ------------------------------------------------------------------------------
 
     def _show(self, observation: Observation) -> str:
+        words = self._prompts.words
         seen, explanation = self._quoted(observation)
         memories: list[str] = []
         if self.memory is not None and self.options.recall_tokens:
             found = self.memory.recall(observation.to_text(), budget=self.options.recall_tokens)
-            memories = [sanitize(m.text, 400) for m in found]
+            memories = [sanitize(words.say(m.text), 400) for m in found]
         question = self._style.question(self._prompts)
         steps = self._cadence.report(self._prompts, self._untold.left_out)
         events = bullets(event.description for event in seen.recent_events)
-        opening = (steps, self._report, f"RECENT EVENTS:\n{events}" if events else "")
+        opening = (steps, self._report, f"{words.say('RECENT EVENTS')}:\n{events}" if events else "")
         return self._prompts.render(
             "user",
             # What happened comes first: the rest of the text is how things stand now.

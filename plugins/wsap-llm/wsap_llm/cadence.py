@@ -114,7 +114,7 @@ class Cadence:
             action=ended.action.name,
             done=ended.done,
             times=ended.times,
-            why=[sanitize(text, 240) for text in self._state.why],
+            why=[sanitize(prompts.words.say(text), 240) for text in self._state.why],
             left_out=left_out,
         )
 

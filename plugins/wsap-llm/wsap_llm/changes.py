@@ -204,9 +204,9 @@ def _others(
         fresh = [name for name in now.kinds[sort] if name not in seen.kinds.get(sort, ())]
         if fresh:
             found.append(Difference("change", wording.format(_few(fresh))))
-    for sort, what in (("effect", "the effects on you"), ("goal", "your goals")):
+    for sort, what in (("effect", "the effects on you changed"), ("goal", "your goals changed")):
         if seen.standing.get(sort, ()) != now.standing[sort]:
-            found.append(Difference("change", f"{what} changed"))
+            found.append(Difference("change", what))
     found += [
         Difference("change", f"{single_line(name)[:40]} is {single_line(now.words[name])[:60]} now")
         for name, before in seen.words.items()

@@ -44,7 +44,8 @@ def create(context: Context) -> LLMAgent:
     options = llm_options(context)
     style = _style(context, options)
     folder = text(context, "prompts")
-    prompts = Prompts.from_folder(folder) if folder else Prompts()
+    language = "en" if context.game is None else context.game.language
+    prompts = Prompts.from_folder(folder, language) if folder else Prompts(language=language)
     tools = [name.strip() for name in text(context, "tools").split(",") if name.strip()]
     pool = cast(ModelPool, context.services.require("models"))
     journal = context.services.journal if isinstance(context.services.journal, CallJournal) else None
@@ -113,7 +114,9 @@ def _memory(context: Context, models: _MemoryModels) -> AgentMemory | None:
     spec = cast(MemorySpec, parts.memory(name))
     services = replace(context.services, models=models)
     config = _of_part(context, "memory")
-    own = Context.create(context.seed, "memory", config=config, clock=context.clock, services=services)
+    own = Context.create(
+        context.seed, "memory", config=config, clock=context.clock, services=services, game=context.game
+    )
     return cast(AgentMemory, build(spec.factory, own))
 
 

@@ -8,12 +8,14 @@ which the same turn resumes once the world has answered.
 from __future__ import annotations
 
 import inspect
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from wsap_core.protocol import ActionDef, Tool
 from wsap_core.protocol.values import JsonValue
 from wsap_core.protocol.wire import dumps
+from wsap_core.protocol.words import ENGLISH, Words
 from wsap_core.seams.model import Message, Role
 from wsap_core.seams.tool import AgentTool
 from wsap_core.untrusted import single_line
@@ -128,6 +130,12 @@ async def use(tool: AgentTool, parameters: Mapping[str, JsonValue]) -> str:
         return str(await result if inspect.isawaitable(result) else result)
     except Exception as error:
         return f"The tool failed: {type(error).__name__}: {single_line(error)[:200]}"
+
+
+def written(parameters: Mapping[str, JsonValue], words: Words = ENGLISH) -> str:
+    """Return parameters as JSON for a model; the letters of other languages than English are not escaped."""
+    text = dumps(dict(parameters))
+    return text if words is ENGLISH else json.dumps(json.loads(text), ensure_ascii=False, separators=(",", ":"))
 
 
 def call_key(name: str, parameters: Mapping[str, JsonValue]) -> str:

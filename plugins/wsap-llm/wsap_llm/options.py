@@ -12,6 +12,7 @@ from wsap_core.seams.context import Context
 from wsap_core.seams.model import DEFAULT_SAMPLING, Sampling
 from wsap_core.textfile import read_text
 from wsap_llm.option_table import NUMBERS
+from wsap_llm.prompts import words_of
 
 
 @dataclass(frozen=True)
@@ -63,9 +64,10 @@ def llm_options(context: Context) -> LLMOptions:
     have."""
     game = context.game
     complete = game is not None and game.complete_turns
+    words = words_of("en" if game is None else game.language)
     return LLMOptions(
-        game_name=context.world or "a game",
-        objective=(game.objective if game is not None else "") or LLMOptions.objective,
+        game_name=context.world or words.say("a game"),
+        objective=(game.objective if game is not None else "") or words.say(LLMOptions.objective),
         persona=text(context, "persona"),
         window=int(number(context, "window", 0 if complete else None)),
         complete_turns=complete,

@@ -10,8 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from wsap_core.errors import ConfigError
+from wsap_core.protocol.words import ENGLISH, RUSSIAN, Words
 from wsap_core.textfile import read_text
 from wsap_core.untrusted import single_line
+from wsap_llm import russian
 
 if TYPE_CHECKING:
     from jinja2 import Template
@@ -174,6 +176,15 @@ DEFAULTS: Mapping[str, str] = {
     "diary": DIARY,
 }
 """The templates by name."""
+LANGUAGES: Mapping[str, Mapping[str, str]] = {"en": DEFAULTS, "ru": russian.PROMPTS}
+"""Language -> its templates."""
+WORDS: Mapping[str, Words] = {"en": ENGLISH, "ru": RUSSIAN.and_also(russian.TEXTS)}
+"""Language -> what else is said in it."""
+
+
+def words_of(language: str) -> Words:
+    """Return the words of a language; the English ones where there are none."""
+    return WORDS.get(language, ENGLISH)
 
 
 @dataclass(frozen=True)
@@ -182,6 +193,8 @@ class Prompts:
     no template of a name, or it is not a valid template."""
 
     overrides: Mapping[str, str] | None = None
+    language: str = "en"
+    """Of the defaults, and of all else that a model is told; English where there are none in it."""
 
     def __post_init__(self) -> None:
         for name in self.overrides or {}:
@@ -190,8 +203,18 @@ class Prompts:
         # Compiled at once, so that a mistake in a person's template is reported before a run begins.
         assert self._templates
 
+    @property
+    def words(self) -> Words:
+        """What else is said in their language."""
+        return words_of(self.language)
+
+    @cached_property
+    def texts(self) -> Mapping[str, str]:
+        """The templates as they are written, by name."""
+        return {**LANGUAGES.get(self.language, DEFAULTS), **(self.overrides or {})}
+
     @classmethod
-    def from_folder(cls, folder: str | Path) -> Prompts:
+    def from_folder(cls, folder: str | Path, language: str = "en") -> Prompts:
         """Return the defaults, each replaced by the `NAME.j2` of a folder where there is one. Raises ConfigError if the
         folder can't be read, or a file is not a template."""
         path = Path(folder)
@@ -199,15 +222,14 @@ class Prompts:
             files = sorted(path.glob("*.j2"))
             if not path.is_dir():
                 raise ConfigError(f"There is no folder {str(path)!r} with prompt templates.")
-            return cls({file.stem: read_text(file, "The prompt template") for file in files})
+            return cls({file.stem: read_text(file, "The prompt template") for file in files}, language)
         except OSError as error:
             raise ConfigError(f"The prompt templates in {str(path)!r} can't be read: {error}.") from error
 
     @cached_property
     def version(self) -> str:
         """`FORMAT` and the first 12 digits of the SHA-256 of all templates; written into the log with each run."""
-        texts = {**DEFAULTS, **(self.overrides or {})}
-        digest = hashlib.sha256("\0".join(f"{k}\0{texts[k]}" for k in sorted(texts)).encode()).hexdigest()
+        digest = hashlib.sha256("\0".join(f"{k}\0{t}" for k, t in sorted(self.texts.items())).encode()).hexdigest()
         return f"{FORMAT}-{digest[:12]}"
 
     def render(self, name: str, **values: Any) -> str:
@@ -226,7 +248,7 @@ class Prompts:
         from jinja2 import TemplateSyntaxError  # deferred for weight: only agents with models have prompts
 
         compiled: dict[str, Template] = {}
-        for name, text in {**DEFAULTS, **(self.overrides or {})}.items():
+        for name, text in self.texts.items():
             try:
                 compiled[name] = _compiled(text)
             except TemplateSyntaxError as error:

@@ -11,6 +11,7 @@ from wsap_core.seams.agent import ReflectionInfo
 from wsap_core.seams.memory import AgentMemory, Browsable
 from wsap_core.seams.model import Message, Reply
 from wsap_core.untrusted import sanitize
+from wsap_llm import russian
 from wsap_llm.prompts import Prompts
 from wsap_llm.thinking import split_thinking
 from wsap_llm.turn import outcome_of
@@ -27,7 +28,7 @@ LINE = 200
 KNOWN = 8
 """Most lessons that are shown to the model as known."""
 _MARK = re.compile(r"^\s*(?:[-*•>]+\s*)*(?:\d{1,2}[.):]\s+)?")
-_NOTHING = frozenset({"nothing", "none", "n/a", "nothing new", "no new lessons", "no lessons"})
+_NOTHING = frozenset({"nothing", "none", "n/a", "nothing new", "no new lessons", "no lessons", *russian.NOTHING})
 
 
 Asks = Callable[[str, Sequence[Message]], Awaitable[Reply]]
@@ -92,7 +93,7 @@ class Reflector:
             "reflect",
             observation=seen.to_text() if seen is not None else "",
             explanation=explanation,
-            outcome=outcome_of(result, LINE) if result is not None else "",
+            outcome=outcome_of(result, LINE, self.prompts.words) if result is not None else "",
             why=why,
             lessons=self._known(),
             most=self.most,

@@ -65,7 +65,7 @@ def request_for(
     question = prompts.render(
         purpose,
         said=quoter.quote(said, "a person", lines=True) if said else "",
-        explanation=quoter.explain() if said else "",
+        explanation=quoter.explain(prompts.words) if said else "",
     )
     return Request(
         (Message("system", system), Message("user", question)),

@@ -11,16 +11,16 @@ from typing import Protocol
 from typing_extensions import override
 
 from wsap_core.protocol import Action, ActionDef, Tool
-from wsap_core.protocol.wire import dumps
+from wsap_core.protocol.words import ENGLISH, Words
 from wsap_core.seams.agent import Resumption
 from wsap_core.seams.model import Abilities, Constraint, ImagePart, JsonConstraint, Message, RegexConstraint, Reply
 from wsap_core.seams.model_errors import ConstraintError
 from wsap_core.seams.tool import AgentTool
 from wsap_core.untrusted import sanitize
-from wsap_llm.lookup import LONGEST_RESULT, PendingCall, ToolCalls, split
+from wsap_llm.lookup import LONGEST_RESULT, PendingCall, ToolCalls, split, written
 from wsap_llm.pictures import with_picture
 from wsap_llm.prompts import Prompts
-from wsap_llm.reply import NotUnderstood, ToolCall, read_reply, reask
+from wsap_llm.reply import NotUnderstood, ToolCall, read_reply, reask, why
 from wsap_llm.reply.scanner import FinalTag, TagEvent, TagScanner, ToolTag
 from wsap_llm.reply.schema import reply_schema
 from wsap_llm.reply.steps import NOTHING_SAID, Steps, steps_in_json, steps_in_tags, tag_steps
@@ -176,8 +176,10 @@ class JsonStyle(Style):
     def how_to_answer(self, prompts: Prompts, space: Sequence[ActionDef], tools: Sequence[AgentTool]) -> str:
         text = prompts.render("json_answer", steps=self._steps)
         if split(space)[1]:
-            text += " To look something up first, respond with that action: you are told and asked again."
-        return text + ' To use a tool first, respond with {"tool": "name", "params": {}}.' if tools else text
+            lookup = "To look something up first, respond with that action: you are told and asked again."
+            text += f" {prompts.words.say(lookup)}"
+        use = prompts.words.say('To use a tool first, respond with {"tool": "name", "params": {}}.')
+        return f"{text} {use}" if tools else text
 
     @override
     def question(self, prompts: Prompts) -> str:
@@ -211,8 +213,8 @@ class JsonStyle(Style):
                 if repaired:
                     return Decision(None)
                 repaired, purpose = True, "re-ask"
-                reason = _reason(reading.reason, reply)
-                messages += [Message("assistant", _short(reply.text)), Message("user", reask(reason, legal))]
+                told = reask(reading.reason, legal, turn.prompts.words, cut=reply.truncated)
+                messages += [Message("assistant", _short(reply.text)), Message("user", told)]
                 continue
             mended = repaired or (reading.repaired and not wrapped)
             if turn.bound and reading.repaired and not wrapped:
@@ -221,7 +223,8 @@ class JsonStyle(Style):
             if isinstance(reading.choice, ToolCall):
                 used, purpose = True, "tool"
                 result = await calls.answer(reading.choice) or ""
-                asked = json.dumps({"tool": reading.choice.tool, "params": dict(reading.choice.parameters)})
+                form = {"tool": reading.choice.tool, "params": dict(reading.choice.parameters)}
+                asked = json.dumps(form, ensure_ascii=turn.prompts.words is ENGLISH)
                 messages += [Message("assistant", asked), self._told(turn, reading.choice.tool, result)]
                 continue
             action = reading.choice
@@ -239,7 +242,9 @@ class JsonStyle(Style):
             messages.append(self._told(turn, action.name, answer))
 
     def _told(self, turn: DecisionTurn, tool: str, result: str) -> Message:
-        return Message("user", f"Result of {tool}: {sanitize(result, LONGEST_RESULT)}\n\n{self.question(turn.prompts)}")
+        words = turn.prompts.words
+        shown = f"{words.say(f'Result of {tool}:')} {sanitize(words.say(result), LONGEST_RESULT)}"
+        return Message("user", f"{shown}\n\n{self.question(turn.prompts)}")
 
     def _constraint(self, turn: DecisionTurn, legal: Sequence[ActionDef], offered: Sequence[Tool]) -> JsonConstraint:
         """Return the constraint for what is legal; the same object for the same, whose encoding is kept with it."""
@@ -290,6 +295,7 @@ class TagStyle(Style):
         finals, world = split(turn.legal)
         how: Resumption = "resume" if turn.abilities.resume else "prefill" if turn.abilities.prefill else "turns"
         calls = ToolCalls(turn.tools, world, min(turn.most_calls, self._limits.calls), turn.pending)
+        words = turn.prompts.words
         tags = TagTurn(
             [*(t.definition for t in turn.tools.values()), *(Tool(a.name, a.description, a.parameters) for a in world)],
             finals,
@@ -301,7 +307,8 @@ class TagStyle(Style):
         inside, used = bool(so_far), turn.pending is not None
         if turn.pending is not None:
             messages += turn.pending.said
-            so_far = _gone_on(messages, turn.pending.so_far, turn.pending.result or "", turns=how == "turns")
+            answer = words.say(turn.pending.result or "")
+            so_far = _gone_on(messages, turn.pending.so_far, answer, words, turns=how == "turns")
             inside = True
         repaired, purpose = False, "tool" if used else "decide"
         while True:
@@ -311,7 +318,7 @@ class TagStyle(Style):
                 steps = steps_in_tags(text, tags.steps)
                 told = "".join(f"<{name}>{value}</{name}>" for name, value in steps.told().items())
                 mended = repaired or event.repaired
-                return Decision(event.action, mended, told + said(event.action, tags), resumption, steps)
+                return Decision(event.action, mended, told + said(event.action, tags, words), resumption, steps)
             if isinstance(event, ToolTag):
                 result = await calls.answer(event.call)
                 if how == "turns":
@@ -323,15 +330,15 @@ class TagStyle(Style):
                     pending = calls.pending(event.call, messages[1:], so_far)
                     return Decision(action, repaired, resumption=resumption, pending=pending)
                 used, purpose, inside = True, "tool", True
-                so_far = _gone_on(messages, so_far, result, turns=how == "turns")
+                so_far = _gone_on(messages, so_far, words.say(result), words, turns=how == "turns")
                 continue
             turn.misread(reply, event.reason)
             if repaired:
                 return Decision(None)
             repaired, purpose = True, "re-ask"
             listed = ", ".join(_example(a.name, bool(a.parameters)) for a in finals[:40])
-            told = f"{_reason(event.reason, reply)} End your turn with one of: {listed}"
-            messages += [Message("assistant", _short(so_far + text)), Message("user", told)]
+            again = why(event.reason, words, cut=reply.truncated), words.say(f"End your turn with one of: {listed}")
+            messages += [Message("assistant", _short(so_far + text)), Message("user", " ".join(again))]
             so_far, inside = ("", False) if how == "turns" else (OPENING, True)
 
     async def _leg(
@@ -356,21 +363,21 @@ class TagStyle(Style):
         return reply, event, scanner.text
 
 
-def said(action: Action, tags: TagTurn) -> str:
+def said(action: Action, tags: TagTurn, words: Words = ENGLISH) -> str:
     """Return an action, final or a tool, as its tag."""
     definition = tags.find(action.name)
     if definition is None or not definition.parameters:
         return f"<{action.name}/>"
     if len(definition.parameters) == 1:
         return f"<{action.name}>{next(iter(action.parameters.values()), '')}</{action.name}>"
-    return f"<{action.name}>{dumps(dict(action.parameters))}</{action.name}>"
+    return f"<{action.name}>{written(action.parameters, words)}</{action.name}>"
 
 
-def _gone_on(messages: list[Message], so_far: str, result: str, *, turns: bool) -> str:
+def _gone_on(messages: list[Message], so_far: str, result: str, words: Words, *, turns: bool) -> str:
     """Add a tool's result to the messages or the text, and return the assistant text to continue."""
     if not turns:
         return continue_text(so_far, result, limit=LONGEST_RESULT)
-    shown = f"<observation>{sanitize(result, LONGEST_RESULT)}</observation>\nGo on thinking."
+    shown = f"<observation>{sanitize(result, LONGEST_RESULT)}</observation>\n{words.say('Go on thinking.')}"
     messages.append(Message("user", shown))
     return ""
 
@@ -388,10 +395,6 @@ def _unfinished(reply: Reply, tags: TagTurn) -> str:
 
 def _example(name: str, takes_text: bool) -> str:
     return f"<{name}>...</{name}>" if takes_text else f"<{name}/>"
-
-
-def _reason(reason: str, reply: Reply) -> str:
-    return f"The reply was cut off because it was too long. {reason}" if reply.truncated else reason
 
 
 def _short(text: str) -> str:

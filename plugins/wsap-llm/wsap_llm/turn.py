@@ -16,13 +16,15 @@ from typing import TypeVar
 
 from wsap_core.protocol import Action, ActionResult, AgentMessage, Event, Observation
 from wsap_core.protocol.values import JsonValue
-from wsap_core.protocol.wire import Codec, dumps, encode
+from wsap_core.protocol.wire import Codec, encode
+from wsap_core.protocol.words import ENGLISH, Words
 from wsap_core.seams.memory import estimate_tokens
 from wsap_core.seams.model import Backend, ImagePart, Message, Request
 from wsap_core.seams.model_errors import ContextTooSmallError
 from wsap_core.untrusted import sanitize
-from wsap_llm.lookup import LONGEST_RESULT, NO_RESULT, PendingCall
+from wsap_llm.lookup import LONGEST_RESULT, NO_RESULT, PendingCall, written
 from wsap_llm.pictures import with_picture
+from wsap_llm.prompts import words_of
 from wsap_llm.quoting import Quoter
 from wsap_llm.tokens import estimate_message, estimate_request
 
@@ -46,24 +48,26 @@ def quoted(observation: Observation, generator: random.Random) -> tuple[Observat
         replace(e, description=quoter.quote(e.description)) if e.type in SPOKEN else e
         for e in observation.recent_events
     )
-    return replace(observation, messages=messages, recent_events=events), quoter.explain()
+    explanation = quoter.explain(words_of(observation.language))
+    return replace(observation, messages=messages, recent_events=events), explanation
 
 
-def outcome_of(result: ActionResult, limit: int) -> str:
+def outcome_of(result: ActionResult, limit: int, words: Words = ENGLISH) -> str:
     """Return what came of an action in a few words for the model, its message cut at so many characters."""
-    parts = ["it worked" if result.success else "it failed", sanitize(result.message, limit)]
+    parts = [words.say("it worked" if result.success else "it failed"), sanitize(result.message, limit)]
     if result.achievements:
-        parts.append("achieved: " + ", ".join(sanitize(name, 60) for name in result.achievements[:10]))
+        parts.append(words.say("achieved: " + ", ".join(sanitize(name, 60) for name in result.achievements[:10])))
     if result.reward:
-        parts.append(f"reward {result.reward:g}")
+        parts.append(words.say(f"reward {result.reward:g}"))
     return "; ".join(part for part in parts if part).rstrip(".")
 
 
-def report_of(action: Action, result: ActionResult) -> str:
+def report_of(action: Action, result: ActionResult, words: Words = ENGLISH) -> str:
     """Return the sentence that opens the next message to the model: what came of the last action."""
-    given = f" {sanitize(dumps(dict(action.parameters)), 300)}" if action.parameters else ""
-    over = " The episode ended, and another one began." if result.done else ""
-    return f"Your last action, {action.name}{given}: {outcome_of(result, LONGEST_RESULT)}.{over}"
+    given = f" {sanitize(written(action.parameters, words), 300)}" if action.parameters else ""
+    over = f" {words.say('The episode ended, and another one began.')}" if result.done else ""
+    opening = words.say(f"Your last action, {action.name}{given}:")
+    return f"{opening} {outcome_of(result, LONGEST_RESULT, words)}.{over}"
 
 
 @dataclass(frozen=True)

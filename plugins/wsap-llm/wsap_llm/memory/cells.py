@@ -18,6 +18,7 @@ from wsap_core.protocol import Action, HistoryEntry
 from wsap_core.protocol.values import JsonValue
 from wsap_core.seams.memory import AgentMemory, Browsable, OutlivesRuns, Recollection, estimate_tokens
 from wsap_core.untrusted import single_line
+from wsap_llm.prompts import words_of
 
 MAX_TEXT = 600
 """Most characters in a cell; a longer text is cut and ends in an ellipsis."""
@@ -128,25 +129,27 @@ def describe(entry: HistoryEntry) -> str:
     Seed 003 wants what was tried, what came of it, and how it is understood; the last is the
     reasoning that the agent gave with its action.
     """
-    said = f"I tried {_spoken(entry.action)}"
-    if entry.action.reasoning:
-        said += f" (thinking: {cut(entry.action.reasoning, 120)})"
     result = entry.result
+    words = words_of(entry.observation.language)
+    said = words.say(f"I tried {_spoken(entry.action)}")
+    if entry.action.reasoning:
+        said += f" ({words.say(f'thinking: {cut(entry.action.reasoning, 120)}')})"
     if result is None:
         return cut(f"{said}.", MAX_TEXT)
-    parts = [said + ("; it worked" if result.success else "; it failed")]
+    parts = [f"{said}; {words.say('it worked' if result.success else 'it failed')}"]
     message = cut(result.message, 160)
     if message:
         parts[0] += f": {message}"
     parts[0] = _stopped(parts[0])
     if result.achievements:
-        parts.append(f"Achieved {cut(', '.join(map(str, result.achievements)), 120)}.")
+        parts.append(words.say(f"Achieved {cut(', '.join(map(str, result.achievements)), 120)}."))
     if result.reward:
-        parts.append(f"Reward {_number(result.reward)}.")
+        parts.append(words.say(f"Reward {_number(result.reward)}."))
     parts += [_stopped(cut(e.description, 80)) for e in _last(result.observation.recent_events) if e.description]
-    parts += [f'{cut(m.sender, 40)} said "{cut(m.content, 100)}".' for m in _last(result.observation.messages)]
+    heard = _last(result.observation.messages)
+    parts += [words.say(f'{cut(m.sender, 40)} said "{cut(m.content, 100)}".') for m in heard]
     if result.done:
-        parts.append("That was the end.")
+        parts.append(words.say("That was the end."))
     seen = dict.fromkeys(part for part in parts if part.rstrip(".") != message.rstrip("."))
     return cut(" ".join(seen), MAX_TEXT)
 

@@ -51,6 +51,7 @@ class FifoMemory(CellMemory):
         backend: asked for summaries; without one they are made by picking lines.
         summary_limit: most characters of the summary.
         batch: how many cells wait before the model is asked; 1 is the seed's one request a step.
+        language: in which the model is asked.
     """
 
     def __init__(
@@ -61,12 +62,13 @@ class FifoMemory(CellMemory):
         summary_limit: int = SUMMARY,
         batch: int = 1,
         notes: int = NOTES,
+        language: str = "en",
     ) -> None:
         self._size = cells
         self._most_notes = notes
         self._limit = summary_limit
         self._batch = batch
-        self._model = ModelSummary(backend, summary_limit) if backend is not None else None
+        self._model = ModelSummary(backend, summary_limit, language) if backend is not None else None
         self.cells: deque[Cell] = deque()
         """The steps in detail, newest first."""
         self.notes: deque[Cell] = deque()
@@ -216,4 +218,5 @@ def create(context: Context) -> FifoMemory:
         summary_limit=given["summary_chars"],
         batch=given["batch"],
         notes=given["notes"],
+        language="en" if context.game is None else context.game.language,
     )

@@ -21,9 +21,19 @@ Calls that a backend returns beside the text (`tool_calls`) have the form that `
 
 from __future__ import annotations
 
-from wsap_llm.reply.asking import reask
+from wsap_llm.reply.asking import reask, why
 from wsap_llm.reply.outcome import NotUnderstood, Reading, ToolCall, Understood
 from wsap_llm.reply.reading import read_reply
 from wsap_llm.thinking import Split, split_thinking
 
-__all__ = ["NotUnderstood", "Reading", "Split", "ToolCall", "Understood", "read_reply", "reask", "split_thinking"]
+__all__ = [
+    "NotUnderstood",
+    "Reading",
+    "Split",
+    "ToolCall",
+    "Understood",
+    "read_reply",
+    "reask",
+    "split_thinking",
+    "why",
+]
