@@ -21,9 +21,9 @@ class Aim:
 
     __pydantic_config__: ClassVar[dict[str, Any]] = _CONFIG
     want: str
-    """What it wants, as an infinitive: "finish the new bolt". Only the character and the game master know it."""
-    do: str = ""
-    """What others see it do, as an infinitive, where that is less than `want`."""
+    """Why, as an infinitive: "be done before they start asking". Only the character and the game master know it."""
+    do: str
+    """What everybody can see it do for that, as an infinitive, in other words: "finish the new bolt"."""
     at: str = ""
     """The id of the place where it can be done; anywhere if empty."""
     object: str = ""
