@@ -1,0 +1,1 @@
+"""The storyteller: a backend that tells worlds without a language model."""

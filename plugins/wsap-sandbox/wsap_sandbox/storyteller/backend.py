@@ -1,0 +1,106 @@
+"""A language model that is none: `storyteller/default` tells any world, and the plugin's own worlds well."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import AsyncGenerator, Mapping
+
+from wsap_core.protocol.values import JsonValue
+from wsap_core.seams.agent import Usage
+from wsap_core.seams.context import Context
+from wsap_core.seams.listing import Listing, ModelInfo
+from wsap_core.seams.model import Abilities, Chunk, Finish, JsonConstraint, Request, TextChunk
+from wsap_core.seams.model_errors import BadRequestError
+from wsap_sandbox.storyteller.grammar import number_of
+from wsap_sandbox.storyteller.intent import intention
+from wsap_sandbox.storyteller.lore import Data, lore_of
+from wsap_sandbox.storyteller.master import scene
+from wsap_sandbox.storyteller.narrator import story
+from wsap_sandbox.storyteller.recall import summary
+from wsap_sandbox.templates.loader import read_template
+from wsap_sandbox.templates.shape import TemplateShape
+
+DEFAULT = "storyteller/default"
+
+
+class Storyteller:
+    """Answers from the facts and the seed of a request, and from nothing else; it has no state and needs no network."""
+
+    def __init__(self, model: str = DEFAULT, own: TemplateShape | None = None) -> None:
+        """Take the address that it goes by, and a template whose material it tells from."""
+        self.model = model
+        self.abilities = Abilities(json_schema=True)
+        self._own = own
+
+    async def stream(self, request: Request) -> AsyncGenerator[Chunk, None]:
+        """Give the reply, whole.
+
+        Raises:
+            BadRequestError: the request has no facts of a world, which only worlds of the sandbox give.
+        """
+        facts = request.options.get("storyteller")
+        if facts is None:
+            raise BadRequestError(
+                f"{self.model} tells worlds of the sandbox and nothing else; choose a language model for this."
+            )
+        text = json.dumps(_within(self.reply(facts, request.sampling.seed or 0), request), ensure_ascii=False)
+        prompt = sum(len(message.text()) for message in request.messages) // 4
+        yield TextChunk(text)
+        yield Finish("stop", None, Usage(1, prompt, len(text) // 4, 0.0))
+
+    async def aclose(self) -> None:
+        """Have nothing to give back."""
+
+    def reply(self, facts: Data, seed: int) -> dict[str, JsonValue]:
+        """Return the reply to facts as `facts_data` gives them, as JSON-ready data."""
+        lore = lore_of(facts, self._own)
+        tick, phase = int(facts["tick"]), str(facts["phase"])
+        rng = random.Random(f"{seed}/{phase}")
+        if phase in ("intent", "memory"):
+            number = number_of(tick, str(facts["me"]["id"]))
+            if phase == "intent":
+                return {"intention": intention(facts, lore, number, rng)}
+            return {"summary": summary(facts, lore, number, rng)}
+        number = number_of(tick, str(facts["place"]["id"]))
+        if phase == "scene":
+            return scene(facts, lore, number, rng)
+        return {"story": story(facts, lore, number, rng)}
+
+
+def _within(reply: dict[str, JsonValue], request: Request) -> dict[str, JsonValue]:
+    """Return a reply whose texts are no longer than the request's schema allows."""
+    if not isinstance(request.constraint, JsonConstraint):
+        return reply
+    cut: dict[str, JsonValue] = _cut(reply, request.constraint.schema)
+    return cut
+
+
+def _cut(value: JsonValue, schema: Mapping[str, JsonValue]) -> JsonValue:
+    if isinstance(value, dict):
+        inner = schema.get("properties", {})
+        return {key: _cut(one, inner.get(key, {})) for key, one in value.items()}
+    if isinstance(value, list):
+        return [_cut(one, schema.get("items", {})) for one in value]
+    most = schema.get("maxLength")
+    if not isinstance(value, str) or most is None or len(value) <= most:
+        return value
+    whole = value[:most]
+    ends = max(whole.rfind(". "), whole.rfind("! "), whole.rfind("? "))
+    return whole[: ends + 1] if ends > most // 3 else f"{whole[: most - 1].rsplit(' ', 1)[0]}…"[:most]
+
+
+def create(context: Context) -> Storyteller:
+    """Return the storyteller; `storyteller/PATH.toml` tells a world from its template's own material.
+
+    Raises:
+        ConfigError: the template has a fault.
+    """
+    name = str(context.config.get("model", "default"))
+    own = read_template(name) if name.endswith(".toml") else None
+    return Storyteller(f"storyteller/{name}", own)
+
+
+async def listing(context: Context) -> Listing:
+    """Return the one model there is, which needs no server."""
+    return Listing("storyteller", models=[ModelInfo(DEFAULT, detail="tells sandbox worlds without a model")])

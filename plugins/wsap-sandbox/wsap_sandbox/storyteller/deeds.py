@@ -1,0 +1,152 @@
+"""What an intention comes to in a scene: the storyteller reads its own sentences and anybody else's."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from wsap_sandbox.storyteller.grammar import Form
+from wsap_sandbox.storyteller.lore import Data, Lore
+from wsap_sandbox.templates.shape import Aim
+
+Kind = Literal["aim", "work", "move", "far", "ask", "warm", "cold", "take", "give", "snatch", "mend", "wait", "own"]
+
+_SOCIAL: tuple[Kind, ...] = ("ask", "warm", "cold")
+_WORD = re.compile(r"\w+")
+_END = re.compile(r"[.,;:!?…]")
+
+
+@dataclass(frozen=True, slots=True)
+class Deed:
+    """What somebody means to do, as a kind that the rules know."""
+
+    kind: Kind
+    do: str = ""
+    """The infinitive that tells it."""
+    place: str = ""
+    """Where to; the id."""
+    person: str = ""
+    """With whom; the id."""
+    thing: str = ""
+    """What with; the id."""
+    aim: Aim | None = None
+
+
+def deed_of(intention: str, me: str, scene: Data, lore: Lore) -> Deed:
+    """Return what an intention comes to.
+
+    Args:
+        intention: what somebody said they mean to do.
+        me: who; the id.
+        scene: the facts of the scene.
+        lore: what is known of the world.
+    """
+    return _Reader(intention, me, scene, lore).deed()
+
+
+def mood_towards(lore: Lore, state: str, people: Sequence[Form]) -> str:
+    """Return `warm` or `cold` if that is how a state says it stands to one of these people; else nothing."""
+    for one in people:
+        for mood in ("warm", "cold"):
+            if state in lore.grammar.phrases(f"state_{mood}", {"b": one, "a": one}) or any(
+                state in lore.grammar.phrases(f"state_{mood}", {"b": one, "a": Form(("",), gender)}) for gender in "mf"
+            ):
+                return mood
+    return ""
+
+
+class _Reader:
+    def __init__(self, intention: str, me: str, scene: Data, lore: Lore) -> None:
+        self._text = intention
+        self._folded = intention.casefold()
+        self._words = _WORD.findall(self._folded)
+        self._me = me
+        self._lore = lore
+        self._here = str(scene["place"]["id"])
+        self._exits = {str(way["id"]): str(way["name"]) for way in scene["place"]["exits"]}
+        people = [actor["person"] for actor in scene["actors"]]
+        self._others = {str(one["id"]): lore.person(one) for one in people if one["id"] != me}
+        self._lying = {str(one["id"]): lore.thing(one) for one in scene["place"]["objects"]}
+        carried = [(str(a["person"]["id"]), one) for a in scene["actors"] for one in a["inventory"]]
+        self._mine = {str(one["id"]): lore.thing(one) for who, one in carried if who == me}
+        self._theirs = {str(one["id"]): (who, lore.thing(one)) for who, one in carried if who != me}
+
+    def deed(self) -> Deed:
+        return self._own_words() or self._anybodys() or Deed("own")
+
+    def _own_words(self) -> Deed | None:
+        """What one of the storyteller's own sentences means."""
+        for aim in self._lore.aims(self._me):
+            if aim.do in self._text:
+                return Deed("aim", aim.do, aim.at, aim.person, aim.object, aim)
+        for work in self._lore.works:
+            if work in self._text:
+                return Deed("work", work)
+        for spot in sorted(self._lore.spots(), key=lambda spot: -len(spot.to)):
+            if spot.id != self._here and spot.to in self._text:
+                return Deed("move" if spot.id in self._exits else "far", place=spot.id)
+        if self._text in self._lore.grammar.phrases("intend_wait", {}):
+            return Deed("wait")
+        return self._social()
+
+    def _social(self) -> Deed | None:
+        grammar = self._lore.grammar
+        for thing, form in (*self._lying.items(), *self._mine.items()):
+            slots = {"o": form}
+            for kind in ("take", "mend"):
+                phrase = next((one for one in grammar.phrases(kind, slots) if one in self._text), "")
+                if phrase:
+                    return Deed("take" if kind == "take" else "mend", phrase, thing=thing)
+            for who, name in self._others.items():
+                phrase = next((one for one in grammar.phrases("give", {"o": form, "b": name}) if one in self._text), "")
+                if phrase and thing in self._mine:
+                    return Deed("give", phrase, person=who, thing=thing)
+        for thing, (who, form) in self._theirs.items():
+            slots = {"o": form, "b": self._others[who]}
+            phrase = next((one for one in grammar.phrases("snatch", slots) if one in self._text), "")
+            if phrase:
+                return Deed("snatch", phrase, person=who, thing=thing)
+        for who, name in self._others.items():
+            for kind in _SOCIAL:
+                for phrase in grammar.phrases(kind, {"b": name, "o": Form(("\0",))}):
+                    head = phrase.split("\0")[0].rstrip(" ,")
+                    if head in self._text:
+                        return Deed(kind, self._from(head), person=who)
+        return None
+
+    def _from(self, head: str) -> str:
+        """The part of the intention from these words to the end of the clause they stand in."""
+        rest = self._text[self._text.index(head) :]
+        end = _END.search(rest, len(head) + 1)
+        comma = end is not None and rest[end.start()] == ","
+        if comma and end is not None:  # a subordinate clause belongs to it
+            end = re.compile(r"[.;:!?…]").search(rest, end.end())
+        return rest[: end.start()] if end is not None else rest
+
+    def _anybodys(self) -> Deed | None:
+        """What somebody else's sentence most likely means: where to, what to take, whom to turn to."""
+        goes = self._says("go_words")
+        names = [(spot.id, spot.name) for spot in self._lore.spots()]
+        names += [(place, name) for place, name in self._exits.items() if place not in dict(names)]
+        for place, called in names:
+            if goes and place != self._here and self._mentions(called):
+                return Deed("move" if place in self._exits else "far", place=place)
+        for thing, form in self._lying.items():
+            if self._mentions(form.cases[0]) and self._says("take_words"):
+                return Deed("take", thing=thing)
+        for who, name in self._others.items():
+            if self._mentions(name.cases[0]):
+                mine = next((thing for thing, form in self._mine.items() if self._mentions(form.cases[0])), "")
+                return Deed("give", person=who, thing=mine) if mine else Deed("own", person=who)
+        return None
+
+    def _says(self, rule: str) -> bool:
+        return any(word.startswith(tuple(self._lore.grammar.rules[rule])) for word in self._words)
+
+    def _mentions(self, name: str) -> bool:
+        """Whether every word of a name stands in the intention, whatever its ending."""
+        stems = [word[: max(3, len(word) - 2)] for word in _WORD.findall(name.casefold()) if len(word) > 3]
+        stems = stems or [word for word in _WORD.findall(name.casefold()) if len(word) == 3]
+        return bool(stems) and all(any(word.startswith(stem) for word in self._words) for stem in stems)

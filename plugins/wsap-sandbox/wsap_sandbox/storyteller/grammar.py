@@ -1,0 +1,130 @@
+"""Sentences from rules: numbered without repetition, with names in the case and words in the gender that fit."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from zlib import crc32
+
+_RULE = re.compile(r"<(\w+)>")
+_SLOT = re.compile(r"\{(\w+)(?:\.([gdaip]))?(?::([^{}]*))?\}")
+_CASES = {"g": 1, "d": 2, "a": 3, "i": 4, "p": 5}
+_GENDERS = "mfnp"
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """A name as sentences need it."""
+
+    cases: tuple[str, ...]
+    """Nominative, and in Russian genitive, dative, accusative, instrumental, prepositional."""
+    gender: str = "m"
+
+    def case(self, letter: str) -> str:
+        """Return the name in a case, by its first letter; without one the nominative."""
+        at = _CASES.get(letter, 0)
+        return self.cases[at] if at < len(self.cases) else self.cases[0]
+
+
+Slots = Mapping[str, "Form | str"]
+Lists = Mapping[str, Sequence[str]]
+
+
+class Grammar:
+    """The rules of one language: each a list of strings with references to others."""
+
+    def __init__(self, rules: Mapping[str, Sequence[str]]) -> None:
+        self.rules = rules
+        self._sizes = lru_cache(maxsize=4096)(self._size)
+
+    def text(self, rule: str, number: int, slots: Slots, lists: Lists | None = None) -> str:
+        """Return the sentence of a rule with this number.
+
+        Consecutive numbers give sentences that differ in most parts, and hardly any comes again before all have been
+        there.
+
+        Args:
+            rule: its name.
+            number: which one, from 0.
+            slots: what stands for the names in braces.
+            lists: rules of this one sentence, such as how the character does things.
+        """
+        given = tuple((name, tuple(values)) for name, values in (lists or {}).items() if values)
+        size = self._sizes(rule, given)
+        step = _step(size)
+        number = (number * step + crc32(rule.encode())) % size
+        template, _ = self._expanded(rule, number, dict(given), given)
+        return sentence(fill(template, slots))
+
+    def phrase(self, rule: str, number: int, slots: Slots) -> str:
+        """Return one of the strings of a rule that refers to no other, not made a sentence of."""
+        options = self.rules[rule]
+        return fill(options[number % len(options)], slots)
+
+    def phrases(self, rule: str, slots: Slots) -> tuple[str, ...]:
+        """Return all strings of a rule that refers to no other."""
+        return tuple(fill(option, slots) for option in self.rules[rule])
+
+    def _options(self, rule: str, given: Mapping[str, Sequence[str]]) -> Sequence[str]:
+        return given.get(rule) or given.get(rule.lower()) or self.rules.get(rule) or self.rules[rule.lower()]
+
+    def _size(self, rule: str, given: tuple[tuple[str, tuple[str, ...]], ...]) -> int:
+        lists = dict(given)
+        options = self._options(rule, lists)
+        return len(options) * max(
+            math.prod(self._sizes(name, given) for name in _RULE.findall(option)) for option in options
+        )
+
+    def _expanded(
+        self, rule: str, number: int, lists: Mapping[str, Sequence[str]], given: tuple[tuple[str, tuple[str, ...]], ...]
+    ) -> tuple[str, int]:
+        options = self._options(rule, lists)
+        number, at = divmod(number, len(options))
+        parts = _RULE.split(options[at])
+        for i in range(1, len(parts), 2):
+            name = parts[i]
+            size = self._sizes(name, given)
+            number, own = divmod(number, size)
+            parts[i], _ = self._expanded(name, (own + at) % size, lists, given)
+            if name[0].isupper():
+                parts[i] = parts[i][:1].upper() + parts[i][1:]
+        return "".join(parts), number
+
+
+def fill(template: str, slots: Slots) -> str:
+    """Return a template with its braces filled; a name that is not given stays empty."""
+
+    def filled(match: re.Match[str]) -> str:
+        name, case, words = match.groups()
+        value = slots.get(name, "")
+        if words is not None:
+            options = words.split("|")
+            at = _GENDERS.find(value.gender if isinstance(value, Form) else "m")
+            return options[at] if at < len(options) else options[-1]
+        return value.case(case or "") if isinstance(value, Form) else value
+
+    return _SLOT.sub(filled, template)
+
+
+def sentence(text: str) -> str:
+    """Return text as a sentence: spaces put right, a capital first, a full stop last."""
+    text = " ".join(text.split()).replace(" ,", ",").replace(" .", ".").strip()
+    at = next((i for i, c in enumerate(text) if c.isalpha()), 0)
+    text = text[:at] + text[at : at + 1].upper() + text[at + 1 :]
+    return text if not text or text[-1] in ".!?…" or text.endswith((".»", "!»", "?»", '."', '!"', '?"')) else f"{text}."
+
+
+def number_of(tick: int, one: str) -> int:
+    """Return the number of the sentences of a place or a character in a tick; it counts up by one a tick."""
+    return tick + crc32(one.encode())
+
+
+@lru_cache(maxsize=4096)
+def _step(size: int) -> int:
+    step = max(1, round(size * 0.6180339887))
+    while math.gcd(step, size) != 1:
+        step += 1
+    return step

@@ -1,0 +1,131 @@
+"""What a character means to do: its aim, what is about to be lost, whom it meets, and how it feels about them."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+
+from wsap_sandbox.storyteller.deeds import mood_towards
+from wsap_sandbox.storyteller.grammar import Form, sentence
+from wsap_sandbox.storyteller.lore import Data, Lore
+from wsap_sandbox.templates.shape import Aim
+
+Choice = tuple[float, Callable[[], str]]
+"""How likely, and what it says."""
+
+
+def intention(facts: Data, lore: Lore, number: int, rng: random.Random) -> str:
+    """Return what a character means to do, in the first person."""
+    chooser = _Chooser(facts, lore, number, rng)
+    if facts["whispers"] and rng.random() < 0.6:
+        return chooser.obey(str(facts["whispers"][-1]))
+    choices = [one for one in chooser.choices() if one[0] > 0]
+    weights = [weight for weight, _ in choices]
+    return rng.choices([say for _, say in choices], weights)[0]()
+
+
+def aim_of(lore: Lore, one: str, goal: str) -> Aim:
+    """Return the aim that a goal is the reason of; the first one where it is none."""
+    aims = lore.aims(one)
+    return next((aim for aim in aims if aim.want == goal), aims[0])
+
+
+class _Chooser:
+    def __init__(self, facts: Data, lore: Lore, number: int, rng: random.Random) -> None:
+        self._facts = facts
+        self._lore = lore
+        self._number = number
+        self._rng = rng
+        self._say = lore.grammar
+        self._me = lore.person(facts["me"])
+        self._here = str(facts["place"]["id"])
+        self._exits = {str(way["id"]): lore.spot(str(way["id"]), str(way["name"])) for way in facts["place"]["exits"]}
+        self._present = list(facts["present"])
+        self._things = list(facts["place"]["objects"])
+        self._aim = aim_of(lore, str(facts["me"]["id"]), str(facts["external_intent"]))
+
+    def obey(self, whisper: str) -> str:
+        return self._text("intend_voice", said=whisper.rstrip(".!?…"))
+
+    def choices(self) -> list[Choice]:
+        return [*self._for_the_aim(), *self._for_the_stake(), *self._with_people(), *self._with_things(), *self._else()]
+
+    def _for_the_aim(self) -> list[Choice]:
+        aim = self._aim
+        if aim.at and aim.at != self._here:
+            return [(7, lambda: self._go("intend_move", self._lore.step(self._here, aim.at)))]
+        if aim.person and aim.person not in {str(one["id"]) for one in self._present}:
+            return [(2, lambda: self._go("intend_roam")), (1.5, self._wait)]
+        return [(9, lambda: self._text("intend_aim", do=aim.do, purpose=self._purpose()))]
+
+    def _for_the_stake(self) -> list[Choice]:
+        tick = int(self._facts["tick"])
+        stake, phase = self._lore.stake(tick), self._lore.phase(tick)
+        if stake is None:
+            return []
+        where = self._lore.stake_place(stake)
+        if where != self._here:
+            step = self._lore.step(self._here, where)
+            return [(0.5 + phase / 6, lambda: self._go("intend_help", step))] if step else []
+        stage = next((self._lore.stage(thing) for thing in self._things if thing["id"] == stake.object), 0)
+        work = stake.work[self._number % len(stake.work)]
+        return [(1 + 3 * stage, lambda: self._text("intend_work", do=work))]
+
+    def _with_people(self) -> list[Choice]:
+        if not self._present:
+            return []
+        one = self._rng.choice(self._present)
+        name = self._lore.person(one)
+        mood = mood_towards(self._lore, str(self._facts["internal_state"]), [name])
+        kind = {"cold": "cold", "warm": "warm"}.get(mood, self._rng.choice(["ask", "ask", "warm", "cold"]))
+        weight = 4.0 if mood else 2.0
+        thing = self._form(self._rng.choice(self._things)) if self._things else self._me
+        return [(weight, lambda: self._do(kind, name, thing))]
+
+    def _with_things(self) -> list[Choice]:
+        choices: list[Choice] = []
+        loose = [thing for thing in self._things if not self._lore.fixed(str(thing["id"]))]
+        if loose and len(self._facts["inventory"]) < 3:
+            thing = self._form(self._rng.choice(loose))
+            choices.append((1.2, lambda: self._do("take", self._me, thing)))
+        if self._facts["inventory"] and self._present:
+            mine = self._form(self._rng.choice(self._facts["inventory"]))
+            other = self._lore.person(self._rng.choice(self._present))
+            choices.append((0.5, lambda: self._do("give", other, mine)))
+        worn = [thing for thing in self._things if self._lore.every(str(thing["id"])) and self._lore.stage(thing)]
+        if worn:
+            old = self._form(self._rng.choice(worn))
+            choices.append((0.8, lambda: self._do("mend", self._me, old)))
+        return choices
+
+    def _else(self) -> list[Choice]:
+        far = [spot for spot in self._lore.spots() if spot.id not in (self._here, *self._exits)]
+        choices: list[Choice] = [(0.6, self._wait), (0.5, lambda: self._go("intend_roam"))]
+        if far:
+            choices.append((0.35, lambda: self._text("intend_help", to=self._rng.choice(far).to)))
+        return choices
+
+    def _do(self, kind: str, other: Form, thing: Form) -> str:
+        what = self._say.phrase(kind, self._number + self._rng.randrange(7), {"b": other, "o": thing})
+        return self._text("intend_do", do=what)
+
+    def _go(self, rule: str, place: str = "") -> str:
+        if not self._exits:
+            return self._wait()
+        spot = self._exits.get(place) or self._rng.choice(list(self._exits.values()))
+        return self._text(rule, to=spot.to, purpose=self._purpose())
+
+    def _wait(self) -> str:
+        return self._text("intend_wait")
+
+    def _purpose(self) -> str:
+        want = self._aim.want
+        if self._lore.language == "ru":
+            return want if want.startswith("чтобы ") else f"чтобы {want}"
+        return f"to {want}"
+
+    def _form(self, thing: Data) -> Form:
+        return self._lore.thing(thing)
+
+    def _text(self, rule: str, **slots: str) -> str:
+        return sentence(self._say.text(rule, self._number, {"a": self._me, **slots}))

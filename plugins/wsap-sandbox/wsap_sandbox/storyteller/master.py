@@ -1,0 +1,352 @@
+"""The scene: in which order, who gets what, what works, what gets worse by itself, and what everybody makes of it."""
+
+from __future__ import annotations
+
+import random
+import re
+from dataclasses import dataclass, field, replace
+
+from wsap_core.protocol.values import JsonValue
+from wsap_sandbox.storyteller.deeds import Deed, deed_of, mood_towards
+from wsap_sandbox.storyteller.grammar import Form, Lists, number_of, sentence
+from wsap_sandbox.storyteller.lore import Data, Lore
+
+_WON = {"work": "won_work", "ask": "won_ask", "warm": "won_warm", "cold": "won_cold"}
+_STEM = re.compile(r"\w{5,}")
+_LAST = {"move": 2, "far": 2, "wait": 1}
+"""Who acts late in a scene."""
+
+
+def scene(facts: Data, lore: Lore, number: int, rng: random.Random) -> dict[str, JsonValue]:
+    """Return how a scene comes out, as a game master replies.
+
+    Args:
+        facts: what the game master knows.
+        lore: what is known of the world.
+        number: the number of the place's own sentences in this tick.
+        rng: what chance decides.
+    """
+    return _Master(facts, lore, number, rng).reply()
+
+
+@dataclass(slots=True)
+class _Part:
+    """One character's part of the scene."""
+
+    id: str
+    form: Form
+    name: str
+    actor: Data
+    deed: Deed
+    number: int
+    outcome: str = "success"
+    event: str = ""
+    to: str = "stay"
+    mood: tuple[str, Form | None] = ("", None)
+    """`warm` or `cold`, and towards whom."""
+    slots: dict[str, Form | str] = field(default_factory=dict)
+
+
+class _Master:
+    def __init__(self, facts: Data, lore: Lore, number: int, rng: random.Random) -> None:
+        self._facts = facts
+        self._lore = lore
+        self._say = lore.grammar
+        self._rng = rng
+        self._number = number
+        self._tick = int(facts["tick"])
+        self._place = facts["place"]
+        self._here = lore.spot(str(self._place["id"]), str(self._place["name"]))
+        self._things = {str(one["id"]): one for one in self._place["objects"]}
+        self._held = {str(one["id"]): (str(a["person"]["id"]), one) for a in facts["actors"] for one in a["inventory"]}
+        self._taken: dict[str, str] = {}
+        """Who got what in this scene."""
+        self._conditions: dict[str, str] = {}
+        self._happenings: list[str] = []
+        self._kept = False
+        """Whether somebody did something for what is about to be lost here."""
+        self._parts = [self._part(actor) for actor in facts["actors"]]
+
+    def reply(self) -> dict[str, JsonValue]:
+        order = sorted(self._parts, key=lambda part: (_LAST.get(part.deed.kind, 0), self._rng.random()))
+        for part in order:
+            self._resolve(part)
+        self._time_passes()
+        return {
+            "characters": {part.id: self._entry(part, 1 + order.index(part)) for part in self._parts},
+            "objects": self._objects(),
+            "happenings": self._happenings[:3],
+            "place": {"moment": self._moment(), "description": "", "cause": "none"},
+        }
+
+    # --- who does what -------------------------------------------------------------------------
+
+    def _part(self, actor: Data) -> _Part:
+        one = actor["person"]
+        deed = deed_of(str(actor["intention"]), str(one["id"]), self._facts, self._lore)
+        return _Part(
+            str(one["id"]), self._lore.person(one), str(one["name"]), actor, deed, number_of(self._tick, str(one["id"]))
+        )
+
+    def _resolve(self, part: _Part) -> None:
+        other = next((one for one in self._parts if one.id == part.deed.person), None)
+        thing = self._form_of(part.deed.thing)
+        part.slots = {"a": part.form, "do": part.deed.do, "at": self._here.at}
+        if other is not None:
+            part.slots["b"] = other.form
+        if thing is not None:
+            part.slots["o"] = thing
+        match part.deed.kind:
+            case "move" | "far":
+                self._go(part)
+            case "take":
+                self._take(part)
+            case "give" | "snatch":
+                self._hand_over(part, other)
+            case "wait":
+                part.event = self._text(part, "waits")
+            case _:
+                self._act(part, other)
+
+    def _go(self, part: _Part) -> None:
+        goal = next((spot for spot in self._lore.spots() if spot.id == part.deed.place), None)
+        exits = {str(way["id"]): str(way["name"]) for way in self._place["exits"]}
+        spot = goal or self._lore.spot(part.deed.place, exits.get(part.deed.place, part.deed.place))
+        part.slots |= {"to": spot.to, "from": self._here.from_}
+        if part.deed.kind == "far" or self._rng.random() < 0.04:
+            part.outcome, part.event = "failure", self._text(part, "blocked")
+            return
+        part.to = part.deed.place
+        part.event = self._text(part, "moves")
+
+    def _take(self, part: _Part) -> None:
+        thing = part.deed.thing
+        if thing in self._taken:
+            winner = next(one for one in self._parts if one.id == self._taken[thing])
+            part.slots["b"], part.outcome = winner.form, "failure"
+            part.event, part.mood = self._text(part, "loses"), ("cold", winner.form)
+            return
+        if self._lore.fixed(thing):
+            part.outcome = "failure"
+            part.event = self._text(part, "quoted_failure")
+            return
+        self._taken[thing] = part.id
+        rival = next((one for one in self._parts if one is not part and one.deed.thing == thing), None)
+        if rival is not None and rival.deed.kind == "take":
+            part.slots["b"] = rival.form
+        part.event = self._text(part, "grabs" if "b" in part.slots else "takes")
+
+    def _hand_over(self, part: _Part, other: _Part | None) -> None:
+        if other is None:
+            part.outcome, part.event = "failure", self._text(part, "quoted_failure")
+            return
+        if part.deed.kind == "give":
+            self._taken[part.deed.thing] = other.id
+            part.event, part.mood = self._text(part, "gives"), ("warm", other.form)
+            other.mood = other.mood if other.mood[0] else ("warm", part.form)
+        elif self._rng.random() < 0.5:
+            self._taken[part.deed.thing] = part.id
+            part.event = self._text(part, "snatches")
+            other.mood = ("cold", part.form)
+        else:
+            part.outcome, part.event, part.mood = "failure", self._text(part, "keeps_own"), ("cold", other.form)
+
+    def _act(self, part: _Part, other: _Part | None) -> None:
+        deed = part.deed
+        block = self._hindrance(part, other)
+        part.outcome = "failure" if block else self._luck(part)
+        if deed.kind == "work" and part.outcome != "failure":
+            self._kept = True
+            if part.outcome == "success":
+                self._mend_stake()
+        if deed.kind == "mend" and part.outcome == "success":
+            self._better(deed.thing)
+        if deed.kind == "cold" and other is not None and part.outcome == "success" and self._rng.random() < 0.3:
+            part.event, part.mood = self._text(part, "reconcile"), ("warm", other.form)
+            other.mood = ("warm", part.form)
+            return
+        rule = f"quoted_{part.outcome}" if deed.kind == "own" else part.outcome
+        won = self._say.rules[_WON.get(deed.kind, "won_aim")]
+        lists = {"won": won, "block": block or self._blocks(deed, other)}
+        part.event = self._text(part, rule, lists)
+        self._after_aim(part)
+        self._feel(part, other)
+
+    def _hindrance(self, part: _Part, other: _Part | None) -> list[str]:
+        """Why it can't be done at all; nothing if it can."""
+        aim = part.deed.aim
+        if aim is None:
+            return []
+        if aim.at and aim.at != self._place["id"]:
+            return list(self._say.rules["doubt"])
+        if aim.person and other is None:
+            part.slots["b"] = self._lore.named_by_id(aim.person)
+            return list(self._say.rules["block_alone"])
+        holder = self._taken.get(aim.object) or self._held.get(aim.object, ("", {}))[0]
+        if aim.object and aim.object not in self._things and not holder:
+            part.slots["o"] = self._lore.thing_by_id(aim.object)
+            return list(self._say.rules["block_missing"])
+        return []
+
+    def _luck(self, part: _Part) -> str:
+        chance = {"ask": 0.55, "warm": 0.7, "cold": 0.6, "work": 0.5, "mend": 0.7}.get(part.deed.kind, 0.45)
+        if mood_towards(self._lore, str(part.actor["internal_state"]), [one.form for one in self._parts]) == "warm":
+            chance += 0.1
+        drawn = self._rng.random()
+        return "success" if drawn < chance else "partial" if drawn < chance + 0.55 * (1 - chance) else "failure"
+
+    def _blocks(self, deed: Deed, other: _Part | None) -> list[str]:
+        talks = other is not None and deed.kind in ("ask", "cold", "aim")
+        return list(self._say.rules["block_ask" if talks else "block"])
+
+    def _after_aim(self, part: _Part) -> None:
+        aim = part.deed.aim
+        if aim is None or part.outcome != "success" or not aim.object or self._lore.fixed(aim.object):
+            return
+        if aim.object in self._things and aim.object not in self._taken:
+            self._taken[aim.object] = part.id
+        elif self._held.get(aim.object, ("", {}))[0] == part.id and self._rng.random() < 0.4:
+            self._taken[aim.object] = "here"
+            part.slots["o"] = self._lore.thing_by_id(aim.object)
+            part.event = part.event.rstrip(".") + self._say.text("leaves", part.number, part.slots).lower()
+            part.event = sentence(part.event)
+
+    def _feel(self, part: _Part, other: _Part | None) -> None:
+        if other is None:
+            return
+        if part.deed.kind == "cold":
+            other.mood = ("cold", part.form)
+        elif part.deed.kind == "warm" and part.outcome == "success":
+            other.mood = ("warm", part.form)
+        if part.outcome == "success":
+            part.mood = ("warm", other.form) if part.deed.kind != "cold" else ("", None)
+        elif part.outcome == "failure":
+            part.mood = ("cold", other.form)
+
+    # --- what happens by itself ----------------------------------------------------------------
+
+    def _time_passes(self) -> None:
+        stake = self._lore.stake(self._tick)
+        for thing, one in self._things.items():
+            stages, every = self._lore.stages(thing), self._lore.every(thing)
+            if stake is not None and thing == stake.object:
+                self._arc(thing)
+            elif thing not in self._conditions and every and self._tick % every == 0:
+                at = self._lore.stage(one)
+                if at + 1 < len(stages):
+                    self._conditions[thing] = stages[at + 1]
+                    self._happens("fades", {"o": self._lore.thing(one), "cond": stages[at + 1]})
+                elif self._tick % (7 * every) == 0:
+                    self._conditions[thing] = stages[0]  # somebody has lit it again, or brought new ones
+
+    def _arc(self, thing: str) -> None:
+        stake, stages = self._lore.stake(self._tick), self._lore.stages(thing)
+        if stake is None:
+            return
+        at = stages.index(self._conditions[thing]) if thing in self._conditions else self._stage(thing)
+        slots: dict[str, Form | str] = {"o": self._lore.thing(self._things[thing])}
+        if self._lore.ends(self._tick):
+            lost = self._lore.lost(at)
+            self._happens("ends_bad" if lost else "ends_good", {**slots, "end": stake.bad if lost else stake.good})
+            self._conditions[thing] = stages[0]
+        elif self._lore.worsens(self._tick) and not self._kept and at + 1 < len(stages):
+            self._conditions[thing] = stages[at + 1]
+            self._happens("worsens", {**slots, "worse": stake.worse[at], "cond": stages[at + 1]})
+
+    def _stage(self, thing: str) -> int:
+        return self._lore.stage(self._things[thing])
+
+    def _mend_stake(self) -> None:
+        stake = self._lore.stake(self._tick)
+        if stake is not None and stake.object in self._things:
+            self._better(stake.object)
+
+    def _better(self, thing: str) -> None:
+        at = self._stage(thing) if thing in self._things else 0
+        if at > 0:
+            self._conditions[thing] = self._lore.stages(thing)[at - 1]
+
+    def _happens(self, rule: str, slots: dict[str, Form | str]) -> None:
+        number = self._number + 7919 * len(self._happenings)
+        self._happenings.append(self._say.text(rule, number, slots))
+
+    def _moment(self) -> str:
+        sky = (self._tick // 5 * 7 + self._tick // 11) % 5
+        lists = {
+            "tod": self._say.rules[f"tod_{self._tick % 4}"],
+            "sky": self._say.rules[f"sky_{sky}"],
+            "detail": self._lore.details(str(self._place["id"])),
+        }
+        return self._say.text("moment", self._number, {}, lists)
+
+    # --- what is said of it --------------------------------------------------------------------
+
+    def _text(self, part: _Part, rule: str, lists: Lists | None = None) -> str:
+        return self._say.text(rule, part.number, part.slots, {"way": self._lore.ways(part.name), **(lists or {})})
+
+    def _entry(self, part: _Part, order: int) -> dict[str, JsonValue]:
+        mood, other = part.mood
+        good = part.outcome == "success"
+        slots = {**part.slots, "b": other} if other is not None else part.slots
+        tried = {"move": "tried_move", "far": "tried_move", "wait": "tried_wait"}.get(part.deed.kind, "tried_do")
+        tried = tried if part.deed.do or tried != "tried_do" else "tried_own"
+        mine = replace(part.deed).aim
+        goal = str(part.actor["external_intent"])
+        if mine is not None and good:
+            aims = self._lore.aims(part.id)
+            goal = aims[(aims.index(mine) + 1) % len(aims)].want
+        elif not goal:
+            goal = self._lore.aims(part.id)[0].want
+        doubts = {"block": self._say.rules["doubt"]}
+        return {
+            "order": order,
+            "event": part.event,
+            "outcome": part.outcome,
+            "triggers": self._fired(part),
+            "unnoticed_by": self._unnoticed(part),
+            "to": part.to,
+            "state": self._state(part, slots),
+            "goal": goal,
+            "tried": self._say.text(tried, part.number, slots),
+            "came_of_it": self._say.text(f"came_{part.outcome}", part.number, slots, doubts),
+            "interpretation": self._say.text(
+                f"think_{mood}" if mood else "think_good" if good else "think_bad", part.number, slots
+            ),
+        }
+
+    def _state(self, part: _Part, slots: dict[str, Form | str]) -> str:
+        mood, _ = part.mood
+        if not mood and part.deed.kind in ("move", "wait"):
+            return str(part.actor["internal_state"])
+        rule = f"state_{mood}" if mood else "state_good" if part.outcome == "success" else "state_bad"
+        return self._say.phrase(rule, part.number, slots)
+
+    def _fired(self, part: _Part) -> list[JsonValue]:
+        """The numbers of the triggers that what the others do or what happens here touches."""
+        heard = [str(one.actor["intention"]) for one in self._parts if one is not part]
+        heard += [str(text) for text in self._facts["influences"]]
+        stems = {word[:5] for text in heard for word in _STEM.findall(text.casefold())}
+        stems -= {word[:5] for word in _STEM.findall(part.name.casefold())}
+        return [
+            number
+            for number, trigger in enumerate(part.actor["triggers"], 1)
+            if stems & {word[:5] for word in _STEM.findall(str(trigger).casefold())}
+        ]
+
+    def _unnoticed(self, part: _Part) -> list[JsonValue]:
+        others = [one.id for one in self._parts if one.id not in (part.id, part.deed.person)]
+        secret = part.deed.kind in ("aim", "take") and self._rng.random() < 0.1
+        return [self._rng.choice(others)] if others and secret else []
+
+    def _objects(self) -> list[JsonValue]:
+        changed = dict.fromkeys((*self._taken, *self._conditions))
+        return [self._handling(thing) for thing in changed if thing in self._things or thing in self._held]
+
+    def _handling(self, thing: str) -> JsonValue:
+        who, one = self._held.get(thing, ("here", self._things.get(thing, {})))
+        condition = self._conditions.get(thing, str(one["condition"]))
+        return {"id": thing, "holder": self._taken.get(thing, who), "condition": condition}
+
+    def _form_of(self, thing: str) -> Form | None:
+        one = self._things.get(thing) or self._held.get(thing, ("", None))[1]
+        return self._lore.thing(one) if one is not None else None
