@@ -68,14 +68,24 @@ def sanitize(text: str, limit: int = 500, *, lines: bool = False) -> str:
     return text if len(text) <= limit else (text[: max(0, limit - 3)] + "...")[:limit]
 
 
+class _Seen(dict[int, int | None]):
+    """What becomes of a character, by its code: itself, or nothing if it cannot be seen."""
+
+    def __missing__(self, code: int) -> int | None:
+        import unicodedata
+
+        hidden = unicodedata.category(chr(code)) in ("Cf", "Co", "Cn") or _IGNORABLE.match(chr(code))
+        self[code] = None if hidden else code
+        return self[code]
+
+
+_SEEN = _Seen()
+
+
 def _visible(text: str) -> str:
     if text.isascii():
         return text  # nothing of what follows is there
     import unicodedata  # deferred for weight: most texts are ASCII
 
-    text = unicodedata.normalize("NFKC", text)
-    kept = "".join(
-        c for c in _IGNORABLE.sub("", text) if unicodedata.category(c) not in ("Cf", "Co", "Cn") or c == "\n"
-    )
-    # Again, because what stood apart may compose now.
-    return unicodedata.normalize("NFKC", kept)
+    # Twice, because what stood apart may compose once what stood between is gone.
+    return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).translate(_SEEN))

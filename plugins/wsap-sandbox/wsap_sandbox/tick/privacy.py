@@ -14,7 +14,7 @@ from functools import lru_cache
 from wsap_sandbox.model import Character
 from wsap_sandbox.tick.facts import SceneFacts
 
-ELLIPSIS = "…"
+ELLIPSIS = "..."
 RUN = 4
 """Words in a row that give a private text away; a shorter sentence does as a whole."""
 RUN_OF_MEMORY = 8
@@ -36,30 +36,39 @@ def private_runs(one: Character, intention: str, whispers: Iterable[str]) -> Run
     parts = [part for cell in cells for part in (cell.tried, cell.came_of_it, cell.interpretation)]
     memories = (runs(text, RUN_OF_MEMORY) for text in (one.memory.summary, *parts))
     hidden: Runs = frozenset().union(*map(runs, (one.secret, *whispers)), *memories)
-    return (hidden & all_runs(intention)).union(*told)
+    return (hidden & runs_of(sizes_of(hidden), [intention])).union(*told)
 
 
-def public_runs(facts: SceneFacts) -> Runs:
-    """Return the runs of words that everybody in a scene may know anyway."""
+def public_texts(facts: SceneFacts) -> list[str]:
+    """Return what everybody in a scene may know anyway."""
     place = facts.place
     texts = [facts.premise, place.name, place.description, place.moment, *facts.past, *facts.influences]
     texts += [way.name for way in place.exits]
     things = [*place.objects, *(thing for actor in facts.actors for thing in actor.inventory)]
     texts += [text for thing in things for text in (thing.name, thing.description, thing.condition)]
     texts += [text for actor in facts.actors for text in (actor.person.name, actor.person.appearance)]
-    return frozenset().union(*map(all_runs, texts))
+    return texts
+
+
+def sizes_of(some: Runs) -> tuple[int, ...]:
+    """Return how many words runs have: each number once."""
+    return tuple(sorted({run.count(" ") + 1 for run in some}))
+
+
+def runs_of(sizes: tuple[int, ...], texts: Iterable[str]) -> Runs:
+    """Return every run of so many words in texts."""
+    return frozenset().union(*(_every_run(text, sizes) for text in texts)) if sizes else frozenset()
 
 
 def withhold(text: str, forbidden: Runs) -> str:
     """Return a text with every run of words that is forbidden replaced by an ellipsis."""
-    if not forbidden or not text:
-        return text
-    if forbidden.isdisjoint(all_runs(text)):
+    sizes = _sizes(forbidden)
+    if not text or forbidden.isdisjoint(_every_run(text, sizes)):
         return text
     words = list(_WORD.finditer(text))
     folded = [word.group().casefold() for word in words]
     hidden = [False] * len(words)
-    for size in range(1, RUN_OF_MEMORY + 1):
+    for size in sizes:
         for start in range(len(words) - size + 1):
             if " ".join(folded[start : start + size]) in forbidden:
                 hidden[start : start + size] = [True] * size
@@ -78,22 +87,23 @@ def _ordinary(text: str) -> bool:
     return text.rstrip(".!").isalpha() and len(text) <= _LONGEST_MOOD
 
 
-@lru_cache(maxsize=8192)
+@lru_cache(maxsize=2048)
 def runs(text: str, size: int = RUN) -> Runs:
     """Return the runs of `size` words of a text, and its shorter sentences as a whole."""
     found: set[str] = set()
     for sentence in _SENTENCE.split(text.casefold()):
         words = _WORD.findall(sentence)
         if len(words) >= size:
-            found.update(" ".join(words[i : i + size]) for i in range(len(words) - size + 1))
+            found.update([" ".join(words[i : i + size]) for i in range(len(words) - size + 1)])
         elif words:
             found.add(" ".join(words))
     return frozenset(found)
 
 
-@lru_cache(maxsize=2048)
-def all_runs(text: str) -> Runs:
-    """Return every run of up to `RUN_OF_MEMORY` words of a text."""
+@lru_cache(maxsize=512)
+def _every_run(text: str, sizes: tuple[int, ...]) -> Runs:
     words = _WORD.findall(text.casefold())
-    sizes = range(1, RUN_OF_MEMORY + 1)
-    return frozenset(" ".join(words[i : i + size]) for size in sizes for i in range(len(words) - size + 1))
+    return frozenset([" ".join(words[i : i + size]) for size in sizes for i in range(len(words) - size + 1)])
+
+
+_sizes = lru_cache(maxsize=128)(sizes_of)

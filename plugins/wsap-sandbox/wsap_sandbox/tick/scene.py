@@ -24,7 +24,7 @@ from wsap_sandbox.model import (
 )
 from wsap_sandbox.tick.facts import SceneFacts, StoryFacts, story_facts
 from wsap_sandbox.tick.language import Language
-from wsap_sandbox.tick.privacy import ELLIPSIS, Runs, all_runs, private_runs, public_runs, runs, withhold
+from wsap_sandbox.tick.privacy import ELLIPSIS, Runs, private_runs, public_texts, runs, runs_of, sizes_of, withhold
 from wsap_sandbox.tick.reading import Doing, SceneReply
 from wsap_sandbox.tick.replies import HAPPENING, HERE
 
@@ -91,11 +91,12 @@ class _Resolution:
         self._text = text
         self._events: list[LedgerEvent] = []
         self._degraded: list[Degraded] = []
-        self._public = public_runs(facts) if self._present else frozenset()
-        self._private = {
-            one.id: private_runs(one, decisions[one.id].intention, _whispers(world, one.id)) - self._public
-            for one in self._present
+        private = {
+            one.id: private_runs(one, decisions[one.id].intention, _whispers(world, one.id)) for one in self._present
         }
+        self._public = public_texts(facts)
+        known = runs_of(sizes_of(frozenset().union(*private.values())), self._public)
+        self._private = {one: hidden - known for one, hidden in private.items()}
         self._all_private: Runs = frozenset().union(*self._private.values())
 
     def scene(self) -> Scene:
@@ -254,8 +255,9 @@ class _Resolution:
         if not missed:
             return others
         noticed = [event.text for event in self._events if one in event.witnesses]
-        known = frozenset().union(self._public, *map(all_runs, (self._decisions[one].intention, *noticed)))
-        return others | (frozenset().union(*map(runs, missed)) - known)
+        unknown: Runs = frozenset().union(*map(runs, missed))
+        known = (*self._public, self._decisions[one].intention, *noticed)
+        return others | (unknown - runs_of(sizes_of(unknown), known))
 
     def _public_text(self, text: str, subject: str = "") -> str:
         return self._cut(text, self._all_private, subject or self._place.id)
@@ -266,7 +268,7 @@ class _Resolution:
             self._note("withheld", subject)
             if not any(map(str.isalnum, kept)):
                 return ""
-        return kept if len(kept) <= self._text else kept[: self._text - 1].rstrip() + ELLIPSIS
+        return kept if len(kept) <= self._text else kept[: self._text - 3].rstrip() + ELLIPSIS
 
     def _note(self, kind: str, subject: str) -> None:
         note = Degraded("scene", subject, kind)
