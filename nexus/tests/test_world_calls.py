@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import random
 import signal
@@ -18,6 +19,7 @@ from asking_world import A_TICK, Teller, Village, village_host, village_plan
 from asking_world_kill import Counting
 from life_kit import nexus_at
 
+from wsap_core.cli import main
 from wsap_core.errors import RecordMismatchError, UsageError
 from wsap_core.protocol.wire import dumps, encode
 from wsap_core.seams.context import Context
@@ -317,3 +319,35 @@ def test_in_the_nexus_a_worlds_calls_are_in_the_run_that_is_played_there(tmp_pat
     assert not before.keys() & {request.key for request in teller.requests[asked:]}
     assert set(replies(database).values()) == {1}
     assert len(replies(database)) == ticks * A_TICK
+
+
+def test_a_world_is_told_its_model_by_options(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("WSAP_HOME", str(tmp_path))
+    village = f"{Path(__file__).with_name('asking_world.py')}:Village"
+    model = ("--option", "model=scripted/it", "--option", "model.reply=The wind turns.")
+
+    def typed(*words: str) -> tuple[int, str, str]:
+        code = main(words)
+        out, err = capsys.readouterr()
+        return code, out, err
+
+    code, out, _ = typed("play", village, *model, "--steps", "3", "--limit", f"calls={3 * A_TICK}", "--no-watch")
+    assert code == 0
+    assert "world: 12 calls, " in out
+    code, out, _ = typed("play", "--replay", "last", "--json")
+    assert json.loads(out)["world"]["usage"]["calls"] == 3 * A_TICK
+    code, out, _ = typed("replay", "last", "--calls", "--from", "5", "--to", "5")
+    assert out.startswith("call 5, world 2/intent/anna/0: ")
+    assert "The wind turns." in out
+    code, _, err = typed("play", village, *model, "--steps", "3", "--limit", "calls=5")
+    assert code == 9
+    assert "limit of 5 calls a run" in err
+    code, out, _ = typed("runs", "--json")
+    assert A_TICK <= json.loads(out)[0]["world"]["usage"]["calls"] <= 5
+    code, _, err = typed("play", village, *model, "--option", "model.api_key=sesame-1234")
+    assert code == 2
+    assert "--option model.api_key=env:NAME" in err
+    code, _, err = typed("play", village, "--option", "model=nonsense/x")
+    assert "no backend called 'nonsense'" in err

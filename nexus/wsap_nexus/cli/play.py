@@ -112,7 +112,7 @@ def _play(request: Request) -> None:
             _replayed(request, host, store, controls, watching)
         return
     plan, parts = _plan(request, host)
-    request.check_plan(plan, parts.agents)
+    request.check_plan(plan, parts)
     request.check_people(plan, parts.agents)
     if request.no_record:
         _unrecorded(request, host, plan, parts, controls, watching)

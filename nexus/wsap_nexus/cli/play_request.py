@@ -18,6 +18,7 @@ from wsap_nexus.cli.seat_options import Seating
 if TYPE_CHECKING:
     from wsap_core.specs import AgentSpec
     from wsap_nexus.runs.plan import RunPlan
+    from wsap_nexus.runs.session import ResolvedSpecs
 
 
 @dataclass(frozen=True)
@@ -73,20 +74,22 @@ class Request:
         if self.as_json or self.watch is False:
             refuse_given(f"with {'--json' if self.as_json else '--no-watch'}, as there is no live view", "fps", "pace")
 
-    def check_plan(self, plan: RunPlan, agents: Mapping[str, AgentSpec]) -> None:
+    def check_plan(self, plan: RunPlan, parts: ResolvedSpecs) -> None:
         """Refuse limits and prices of models in a run that asks none.
 
         Args:
             plan: of the run.
-            agents: seat -> its agent.
+            parts: its game and agents.
 
         Raises:
             UsageError: there is one.
         """
-        if not addresses(plan):
+        asked = addresses(plan)
+        if not asked:
             refuse_given("where no seat has a model's address", "price_in", "price_out")
         # An agent that follows from its seed asks no model.
-        if all("seed" in agent.abilities for agent in agents.values()):
+        seeded = all("seed" in agent.abilities for agent in parts.agents.values())
+        if seeded and not asked and not parts.game.asks_models:
             refuse_given("where no agent asks a model", "limits")
         if plan.seats and all(seat.name in self.seating().seats for seat in plan.seats):
             refuse_given("where --seat names every seat", "agent", "fill")

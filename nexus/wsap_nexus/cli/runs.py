@@ -151,6 +151,7 @@ def _row(record: RunRecord, status: str, found: Mapping[str, Any] | None) -> dic
         "score": summary.get("score"),
         "decisions": summary.get("decisions"),
         "usage": summary.get("usage"),
+        **({"world": summary["world"]} if "world" in summary else {}),
         "status": status,
         "resumable": status in ("interrupted", "failed") and not replay,
         "replay": replay,
