@@ -2,11 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from wsap_sandbox.model import Cell, CharacterChange, Degraded, LedgerEvent, PlaceChange, TickRecord, World, after
 from wsap_sandbox.story.chapters import tick_body
+
+
+class Recorded:
+    """A reader of one run that was recorded; `events` may be added to."""
+
+    def __init__(self, events: Iterable[Mapping[str, Any]]) -> None:
+        self.log: list[Mapping[str, Any]] = []
+        self.add(*events)
+
+    def add(self, *events: Mapping[str, Any]) -> None:
+        """Record events."""
+        self.log += [{"time": 1.0, "seq": len(self.log) + n, **event} for n, event in enumerate(events)]
+
+    def events(self, run: str, *kinds: str, after: int = -1) -> Iterator[Mapping[str, Any]]:
+        """As `RunReader.events`."""
+        return (event for event in tuple(self.log) if event["seq"] > after and (not kinds or event["kind"] in kinds))
+
+    def ticks(self, run: str) -> int:
+        """As `RunReader.ticks`; nothing is rewound."""
+        return max((event["step"] or 0 for event in self.log), default=0)
+
+    def history(self, run: str, *kinds: str, first: int = 1, last: int | None = None) -> Iterator[Mapping[str, Any]]:
+        """As `RunReader.history`; nothing is rewound."""
+        for event in self.events(run, *kinds):
+            tick = event["step"] or event["body"]["tick"]
+            if first <= tick and (last is None or tick <= last):
+                yield event
+
 
 EVIL = '</script><img src=x onerror="window.hit=1"><script>window.hit=1</script> [x](javascript:alert(1)) *b* \u202e'
 """What a page must show as text."""

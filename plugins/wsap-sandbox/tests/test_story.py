@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from html.parser import HTMLParser
 from typing import Any
 
 import pytest
 from sandbox_kit import mill
-from story_kit import EVIL, told
+from story_kit import EVIL, Recorded, told
 
 from wsap_core.errors import UsageError
 from wsap_core.protocol import PlaceGraphBlock, TextBlock, TimelineBlock
@@ -26,22 +25,6 @@ from wsap_sandbox.story.words import WORDS
 @pytest.fixture
 def world() -> World:
     return mill()
-
-
-class Runs:
-    """A reader of one run that was recorded."""
-
-    def __init__(self, events: Iterator[Mapping[str, Any]]) -> None:
-        self._events = list(events)
-
-    def ticks(self, run: str) -> int:
-        return max((event["step"] or 0 for event in self._events), default=0)
-
-    def history(self, run: str, *kinds: str, first: int = 1, last: int | None = None) -> Iterator[Mapping[str, Any]]:
-        for event in self._events:
-            tick = event["step"] or event["body"]["tick"]
-            if event["kind"] in kinds and first <= tick and (last is None or tick <= last):
-                yield event
 
 
 @pytest.mark.parametrize("late", [False, True])
@@ -160,7 +143,7 @@ def blocks(view: Any) -> tuple[PlaceGraphBlock, TimelineBlock]:
 
 
 def test_the_view_shows_the_newest_ticks_and_a_map(world: World) -> None:
-    view = run_view(Runs(told(world, 30)), "run", {})  # type: ignore[arg-type]
+    view = run_view(Recorded(told(world, 30)), "run", {})  # type: ignore[arg-type]
     graph, timeline = blocks(view)
     assert view.title == "The mill: tick 30"
     assert [entry.number for entry in timeline.entries] == [n for n in range(19, 31) for _ in range(3)]
@@ -170,7 +153,7 @@ def test_the_view_shows_the_newest_ticks_and_a_map(world: World) -> None:
 
 
 def test_the_view_follows_a_character(world: World) -> None:
-    view = run_view(Runs(told(world, 30)), "run", {"character": "Vera", "tick": "7"})  # type: ignore[arg-type]
+    view = run_view(Recorded(told(world, 30)), "run", {"character": "Vera", "tick": "7"})  # type: ignore[arg-type]
     _, timeline = blocks(view)
     assert all("Vera" in entry.who for entry in timeline.entries)
     assert timeline.entries[-1].number == 7
@@ -180,7 +163,7 @@ def test_the_view_follows_a_character(world: World) -> None:
 
 
 def test_the_view_finds_words_in_the_whole_story(world: World) -> None:
-    view = run_view(Runs(told(world, 200)), "run", {"search": "THE 7TH DAY", "place": "the road"})  # type: ignore[arg-type]
+    view = run_view(Recorded(told(world, 200)), "run", {"search": "THE 7TH DAY", "place": "the road"})  # type: ignore[arg-type]
     _, timeline = blocks(view)
     assert [(entry.number, entry.place) for entry in timeline.entries] == [(7, "the road")]
 
@@ -189,10 +172,10 @@ def test_the_view_finds_words_in_the_whole_story(world: World) -> None:
     "selection", [{"tick": "x"}, {"tick": "0"}, {"tick": "9" * 30}, {"character": "nobody"}, {"place": "x"}, {"y": "z"}]
 )
 def test_a_selection_that_does_not_fit_is_ignored(world: World, selection: dict[str, str]) -> None:
-    view = run_view(Runs(told(world, 4)), "run", selection)  # type: ignore[arg-type]
+    view = run_view(Recorded(told(world, 4)), "run", selection)  # type: ignore[arg-type]
     assert view.selections[1].chosen == view.selections[2].chosen == ""
     assert blocks(view)[1].entries
 
 
 def test_a_story_that_has_not_begun_has_an_empty_view() -> None:
-    assert run_view(Runs(iter(())), "run", {}).blocks == ()  # type: ignore[arg-type]
+    assert run_view(Recorded(()), "run", {}).blocks == ()  # type: ignore[arg-type]

@@ -154,14 +154,16 @@ def read_chapters(events: Iterable[Mapping[str, Any]]) -> Iterator[Chapter]:
             stories.setdefault(body["tick"], {})[body["place"]] = body
             continue
         record = load(body["body"], TickRecord)
-        waiting[record.tick] = Chapter(record, _cast(body["body"].get("cast", {})), stories.setdefault(record.tick, {}))
+        waiting[record.tick] = Chapter(record, cast_of(body["body"]), stories.setdefault(record.tick, {}))
         for tick in [tick for tick in waiting if tick <= record.tick - _LATE]:
             yield waiting.pop(tick)
             del stories[tick]
     yield from waiting.values()
 
 
-def _cast(data: Mapping[str, Any]) -> Cast:
+def cast_of(body: Mapping[str, Any]) -> Cast:
+    """Return who and what the ids in the body of a tick stand for."""
+    data = body.get("cast", {})
     return Cast(
         str(data.get("title", "")),
         str(data.get("language", "en")),

@@ -5,7 +5,7 @@ const { words, places, characters, ticks } = data;
 const PAGE = 24;
 const nameOf = new Map([...places, ...characters]);
 const indexOf = new Map(ticks.map((tick, i) => [tick.n, i]));
-const state = { tick: ticks.length - 1, character: '', place: '', search: '', page: null };
+const state = { tick: 0, character: '', place: '', search: '', page: null };
 
 function el(tag, props, ...children) {
   const node = document.createElement(tag);
@@ -158,7 +158,7 @@ function draw(pages) {
   before.hidden = state.page === 0;
   next.hidden = state.page >= pages - 1;
   const now = list.querySelector('.now');
-  if (now && state.drawn !== state.tick) now.scrollIntoView({ block: 'nearest' });
+  if (now && state.drawn !== state.tick && innerWidth > 800) now.scrollIntoView({ block: 'nearest' });
   state.drawn = state.tick;
   const kept = new URLSearchParams({ tick: tick.n });
   for (const key of ['character', 'place', 'search']) if (state[key]) kept.set(key, state[key]);
@@ -168,6 +168,6 @@ function draw(pages) {
 const kept = new URLSearchParams(location.hash.slice(1));
 const ids = (key, all) => (all.some(([id]) => id === kept.get(key)) ? kept.get(key) : '');
 go({
-  tick: indexOf.get(Number(kept.get('tick'))) ?? ticks.length - 1,
+  tick: indexOf.get(Number(kept.get('tick'))) ?? 0,
   character: ids('character', characters), place: ids('place', places), search: kept.get('search') || '',
 });

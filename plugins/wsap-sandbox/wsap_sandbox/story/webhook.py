@@ -1,0 +1,308 @@
+"""Sends a story to an address as it is told: each part at least once, in order, and signed.
+
+What is to be sent is read from the run's log, which the ticks are written into, and how far it was sent is kept in a
+file: so nothing is lost when the process is killed, no tick waits, and a part may come twice, with the same id.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import hashlib
+import hmac
+import json
+import logging
+import os
+import time
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextvars import ContextVar
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx2
+
+from wsap_core.errors import ConfigError, StorageError, WsapError
+from wsap_core.seams.clock import Clock, SystemClock
+from wsap_core.seams.services import RunReader
+from wsap_sandbox.story.chapters import Cast, cast_of
+
+EVERY = 1.0
+"""Seconds between two looks into the log."""
+LONGEST = 300.0
+"""Seconds that are waited at most before something is sent again; after the first failure it is one."""
+TIMEOUT = 10.0
+"""Seconds that an answer may take."""
+GRACE = 5.0
+"""Seconds that what is left is sent for at the end."""
+_BATCH = 200
+
+_LOGGERS = ("httpx2", "httpcore2.connection", "httpcore2.http11", "httpcore2.http2", "httpcore2.proxy")
+_sending: ContextVar[bool] = ContextVar("_sending", default=False)
+
+
+@dataclass(frozen=True)
+class Cursor:
+    """How far a story was sent."""
+
+    seq: int
+    """The last event of the run that needs no sending any more; -1 before the first."""
+    tick: int
+    """The last tick up to there."""
+
+
+class Webhook:
+    """Sends the story of one run.
+
+    Args:
+        runs: reads the run.
+        run: its id.
+        address: an HTTP or HTTPS URL; it is in no message and no log.
+        secret: the key that what is sent is signed with.
+        folder: where a file says how far the story was sent.
+        since: the tick after which sending begins where it has not begun before.
+        tell: told in a sentence when sending begins to fail.
+        clock: for waiting.
+        now: seconds since 1970, for the signature.
+
+    Raises:
+        ConfigError: the address can't be used, or the secret is empty.
+    """
+
+    def __init__(
+        self,
+        runs: RunReader,
+        run: str,
+        address: str,
+        secret: str,
+        *,
+        folder: Path,
+        since: int = 0,
+        tell: Callable[[str], None] = lambda sentence: None,
+        clock: Clock | None = None,
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        self._runs, self._run = runs, run
+        self._address, self._secret = _checked(address), secret.encode()
+        if not secret:
+            raise ConfigError("A webhook needs a secret to sign what is sent; set one.")
+        self._folder, self._since = folder, since
+        self._tell, self._clock, self._now = tell, clock or SystemClock(), now
+        self._transport = httpx2.AsyncHTTPTransport()
+        self._cast: tuple[int, Cast] | None = None
+        self._said = ""
+
+    @contextlib.asynccontextmanager
+    async def sending(self) -> AsyncIterator[None]:
+        """Send beside what is done within; at the end send what is left, for a few seconds at most."""
+        task = asyncio.create_task(self._go_on())
+        try:
+            yield
+        finally:
+            task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await task
+            try:
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(self._try(), GRACE)
+            finally:
+                await self._transport.aclose()
+
+    async def _go_on(self) -> None:
+        while True:
+            await self._try()
+            await self._clock.sleep(EVERY)
+
+    async def _try(self) -> None:
+        try:
+            await self.send()
+        except WsapError as error:
+            if str(error) != self._said:
+                self._tell(str(error))
+            self._said = str(error)
+
+    async def send(self) -> int:
+        """Send all that waits, trying again until it is taken; return how many parts that were.
+
+        Raises:
+            StorageError: how far it was sent can't be read or kept.
+        """
+        sent = 0
+        while True:
+            path, cursor, events = await asyncio.to_thread(self._waiting)
+            if path is None or not events:
+                return sent
+            for message, after in self._messages(events, cursor):
+                if message is not None:
+                    await self._post(message)
+                    sent += 1
+                if after != cursor:
+                    await asyncio.to_thread(_keep, path, after)
+                    cursor = after
+            if len(events) < _BATCH:
+                return sent
+
+    # --- what is sent ----------------------------------------------------------------------------
+
+    def _waiting(self) -> tuple[Path | None, Cursor, list[Mapping[str, Any]]]:
+        """Return the file, how far the story was sent, and the events after that; no file before the run began."""
+        first = next(iter(self._runs.events(self._run)), None)
+        if first is None:
+            return None, Cursor(-1, 0), []
+        # Another run of the same name, or another address, has another file, whose name tells nothing.
+        named = hashlib.sha256(json.dumps([self._run, first["time"], self._address]).encode()).hexdigest()[:24]
+        path = self._folder / f"{named}.json"
+        cursor = _kept(path) or self._beginning()
+        events = []
+        for event in self._runs.events(self._run, "tick", "story", "rewound", after=cursor.seq):
+            events.append(event)
+            if len(events) >= _BATCH and event["kind"] == "tick":
+                break
+        return path, cursor, events
+
+    def _beginning(self) -> Cursor:
+        ticks = self._runs.history(self._run, "tick", first=self._since, last=self._since)
+        return Cursor(max((event["seq"] for event in ticks), default=-1), self._since)
+
+    def _messages(
+        self, events: list[Mapping[str, Any]], cursor: Cursor
+    ) -> Iterator[tuple[Mapping[str, Any] | None, Cursor]]:
+        """Give each part with what is kept once it was sent; narration waits until its tick is recorded."""
+        held: list[Mapping[str, Any]] = []
+        for event in events:
+            if event["kind"] == "story":
+                if event["body"]["tick"] > cursor.tick:
+                    held.append(event)
+                    continue
+                cursor = Cursor(event["seq"] if not held else cursor.seq, cursor.tick)
+                yield self._story(event), cursor
+                continue
+            if event["kind"] == "tick":
+                tick = int(event["body"]["number"])
+                self._cast = tick, cast_of(event["body"]["body"])
+                for story in held:
+                    yield self._story(story), cursor
+                message = None
+            else:
+                tick = int(event["body"]["to"])
+                message = self._message(event, "rewound", tick)
+            held, cursor = [], Cursor(event["seq"], tick)
+            yield message, cursor
+
+    def _story(self, event: Mapping[str, Any]) -> Mapping[str, Any]:
+        body, tick = event["body"], int(event["body"]["tick"])
+        if self._cast is None or self._cast[0] != tick:
+            found = next(iter(self._runs.history(self._run, "tick", first=tick, last=tick)), None)
+            self._cast = tick, Cast() if found is None else cast_of(found["body"]["body"])
+        cast, place = self._cast[1], str(body["place"])
+        return {
+            **self._message(event, "story", tick),
+            "title": cast.title,
+            "language": cast.language,
+            "place": {"id": place, "name": cast.name(place)},
+            "text": body["text"],
+        }
+
+    def _message(self, event: Mapping[str, Any], kind: str, tick: int) -> dict[str, Any]:
+        return {"id": f"{self._run}/{event['seq']}", "kind": kind, "run": self._run, "tick": tick}
+
+    # --- sending ---------------------------------------------------------------------------------
+
+    async def _post(self, message: Mapping[str, Any]) -> None:
+        """Send a part until it is taken."""
+        content = json.dumps(message, ensure_ascii=False).encode()
+        wait = 1.0
+        while (problem := await self._problem(str(message["id"]), content)) is not None:
+            if wait == 1.0:
+                self._tell(f"The webhook did not take a part of the story: {problem}. It is sent again until it does.")
+            await self._clock.sleep(wait)
+            wait = min(LONGEST, 2 * wait)
+
+    async def _problem(self, event_id: str, content: bytes) -> str | None:
+        """Send once; return why it was not taken, without the address, or None."""
+        when = str(int(self._now()))
+        headers = {
+            "Content-Type": "application/json",
+            "User-Agent": "wsap-sandbox",
+            "WSAP-Event": event_id,
+            "WSAP-Signature": f"t={when},v1={signature(self._secret, when, content)}",
+        }
+        timeout = httpx2.Timeout(TIMEOUT).as_dict()
+        request = httpx2.Request(
+            "POST", self._address, headers=headers, content=content, extensions={"timeout": timeout}
+        )
+        try:
+            with _unlogged():
+                # The transport alone: nothing follows a redirect, and no proxy is asked.
+                response = await asyncio.wait_for(self._transport.handle_async_request(request), 2 * TIMEOUT)
+                await response.aclose()
+        except TimeoutError:
+            return "it does not answer"
+        except (httpx2.TransportError, OSError) as error:
+            return f"it can't be reached ({type(error).__name__})"
+        if 200 <= response.status_code < 300:
+            return None
+        redirect = ", and redirects are not followed" if 300 <= response.status_code < 400 else ""
+        return f"it answers with status {response.status_code}{redirect}"
+
+
+def signature(secret: bytes, when: str, content: bytes) -> str:
+    """Return the signature of what was sent at a time: HMAC-SHA256 of `TIME.CONTENT`, in hexadecimal digits."""
+    return hmac.new(secret, when.encode() + b"." + content, hashlib.sha256).hexdigest()
+
+
+def _checked(address: str) -> str:
+    # What is wrong is said without the address, which may hold a secret of its own.
+    try:
+        url = httpx2.URL(address)
+    except httpx2.InvalidURL:
+        raise ConfigError("The webhook's address is no URL.") from None
+    if url.scheme not in ("http", "https") or not url.host or url.userinfo:
+        raise ConfigError("The webhook's address must be an http or https URL without a user name in it.")
+    return address
+
+
+def _kept(path: Path) -> Cursor | None:
+    try:
+        data = json.loads(path.read_text("utf-8"))
+        return Cursor(int(data["seq"]), int(data["tick"]))
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise StorageError(
+            f"How far the story was sent can't be read from {path} ({type(error).__name__}); delete it to send anew."
+        ) from None
+
+
+def _keep(path: Path, cursor: Cursor) -> None:
+    temporary = path.with_suffix(".new")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with temporary.open("w", encoding="utf-8") as file:
+            json.dump(asdict(cursor), file)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    except OSError as error:
+        raise StorageError(f"How far the story was sent can't be kept in {path.parent}: {error.strerror}.") from error
+
+
+class _Quiet(logging.Filter):
+    """Lets pass what is logged elsewhere than in sending."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        return not _sending.get()
+
+
+_QUIET = _Quiet()
+
+
+@contextlib.contextmanager
+def _unlogged() -> Iterator[None]:
+    for name in _LOGGERS:
+        logging.getLogger(name).addFilter(_QUIET)  # added once, however often
+    token = _sending.set(True)
+    try:
+        yield
+    finally:
+        _sending.reset(token)
