@@ -88,7 +88,8 @@ def wsap_adapters() -> Iterable[AdapterSpec]:
 def wsap_backends() -> Iterable[BackendSpec]:
     """Offer the storyteller, which tells worlds without a language model."""
     summary = "Tells worlds of wsap-sandbox without a language model."
-    return [BackendSpec("storyteller", summary, "wsap_sandbox.models:storyteller")]
+    home = "wsap_sandbox.storyteller.backend"
+    return [BackendSpec("storyteller", summary, f"{home}:create", models=f"{home}:listing")]
 
 
 @hookimpl

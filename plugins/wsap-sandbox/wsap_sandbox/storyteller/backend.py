@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import AsyncGenerator, Mapping
+from pathlib import Path
 
 from wsap_core.protocol.values import JsonValue
 from wsap_core.seams.agent import Usage
@@ -97,7 +98,8 @@ def create(context: Context) -> Storyteller:
         ConfigError: the template has a fault.
     """
     name = str(context.config.get("model", "default"))
-    own = read_template(name) if name.endswith(".toml") else None
+    # A story goes on when the file is gone, without its own words.
+    own = read_template(name) if name.endswith(".toml") and Path(name).exists() else None
     return Storyteller(f"storyteller/{name}", own)
 
 
