@@ -65,6 +65,7 @@ _SANDBOX = AdapterSpec(
     skills=SKILLS,
     persistent=True,
     asks_models=True,
+    run_views="wsap_sandbox.story.views:run_view",
     complete_turns=True,
     objective="Live as your character would: pursue what it wants, among people who have aims of their own.",
     look_back="wsap sandbox watch {run} --all",

@@ -22,6 +22,7 @@ from wsap_sandbox.model import Character, TickRecord, World, dump, load
 from wsap_sandbox.models import opened
 from wsap_sandbox.options import SandboxOptions
 from wsap_sandbox.seat import CharacterSeat, space_of
+from wsap_sandbox.story.chapters import tick_body
 from wsap_sandbox.tick.engine import Engine, Story
 from wsap_sandbox.tick.facts import Facts, IntentFacts, intent_facts
 from wsap_sandbox.tick.influence import influenced, with_character
@@ -126,7 +127,7 @@ class Sandbox:
             new = achieved(before, record, change.id, earned)
             earned += new
             seat.settle(not failed, change.cell.came_of_it, [name for name in new if name[0] != "_"])
-        return Tick(record.tick, dump(record), _summary(record))
+        return Tick(record.tick, tick_body(world, record), _summary(record))
 
     def influence(self, body: Mapping[str, JsonValue]) -> str:
         """Take an influence before the next tick; see `wsap_sandbox.tick.influence.KINDS`.
