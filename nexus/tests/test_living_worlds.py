@@ -17,8 +17,10 @@ from wsap_core import Context
 from wsap_core.errors import UsageError
 from wsap_core.host import PluginHost
 from wsap_core.protocol import Tick
+from wsap_core.seams.services import Player
 from wsap_llm.backends.pool import ModelPool
 from wsap_nexus.runs.restoring import Runs
+from wsap_nexus.runs.session import replies_of, start
 from wsap_nexus.runs.store import Store, open_store
 from wsap_nexus.services import StoreRunner
 
@@ -164,3 +166,64 @@ def test_a_branch_begins_with_a_tick_of_another_run(tmp_path: Path) -> None:
     assert ticks(tmp_path, "n") == ticks(tmp_path)[4:]
     assert state(tmp_path, "n", 4) == state(tmp_path, step=4)
     assert state(tmp_path, "n") == state(tmp_path)
+
+
+def replayed(tmp_path: Path, run: str = "m") -> tuple[Mapping[str, Any], str]:
+    """Play a run again offline, recorded as another, and return the summary and that run's id."""
+    with opened(tmp_path) as (_, store):
+        plan, past = replies_of(run, store)
+        with start(plan, PluginHost.discovered(), store, past=past) as session:
+            return asyncio.run(session.play()).to_json(), str(session.run.run_id)
+
+
+def test_a_run_is_played_again_with_all_that_came_from_outside_and_all_rewinding(tmp_path: Path) -> None:
+    played(tmp_path, steps=4, seed=3)
+    with opened(tmp_path) as (runner, _):
+        runner.influence("m", {"rain": 2})
+        asyncio.run(runner.rewind("m", 2))
+    first = played(tmp_path, steps=3)
+    with opened(tmp_path) as (runner, _):
+        asyncio.run(runner.branch("m", 3, "n"))
+    again, run = replayed(tmp_path)
+    assert again["trajectory_hash"] == first["trajectory_hash"]
+    assert ticks(tmp_path, run) == ticks(tmp_path)
+    assert state(tmp_path, run) == state(tmp_path)
+    with opened(tmp_path) as (runner, _):
+        branched = asyncio.run(runner.play(GAME, {}, run="n", steps=3))
+    again, run = replayed(tmp_path, "n")
+    assert again["trajectory_hash"] == branched["trajectory_hash"]
+    assert state(tmp_path, run) == state(tmp_path, "n")
+
+
+GARDENERS = {"seat-1": Player("random"), "seat-2": Player("random")}
+
+
+def test_seats_and_the_world_wait_for_each_other(tmp_path: Path) -> None:
+    with opened(tmp_path) as (runner, store):
+        summary = asyncio.run(runner.play(GAME, GARDENERS, run="s", steps=6, seed=5, snapshot_every=4))
+        assert (summary["steps"], summary["world"]["ticks"]) == (12, 6)
+        kinds = [(e.kind, e.seat) for e in store.repository.read_events("s", kinds=("chosen", "step", "tick"))]
+    a_tick = [("chosen", "seat-1"), ("chosen", "seat-2"), ("tick", "world"), ("step", "seat-1"), ("step", "seat-2")]
+    assert kinds == a_tick * 6
+
+
+def test_a_run_with_seats_is_gone_on_with_from_its_snapshot(tmp_path: Path) -> None:
+    with opened(tmp_path) as (runner, _):
+        whole = asyncio.run(runner.play(GAME, GARDENERS, run="a", steps=12, seed=5))
+    for steps in (0, 1, 4, 2, 5):
+        with opened(tmp_path) as (runner, store):
+            parts = asyncio.run(runner.play(GAME, GARDENERS, run="b", steps=steps, seed=5, snapshot_every=3))
+    assert parts["trajectory_hash"] == whole["trajectory_hash"]
+    assert ticks_alone(tmp_path, "b") == ticks_alone(tmp_path, "a")
+    with opened(tmp_path) as (_, store):
+        assert store.repository.count_events("b", "snapshot") >= 3
+    for step in range(13):
+        assert state(tmp_path, "b", step) == state(tmp_path, "a", step)
+    again, _ = replayed(tmp_path, "b")
+    assert again["trajectory_hash"] == whole["trajectory_hash"]
+    with opened(tmp_path) as (runner, _), pytest.raises(UsageError, match="has seats"):
+        asyncio.run(runner.rewind("b", 2))
+
+
+def ticks_alone(tmp_path: Path, run: str) -> list[Any]:
+    return [{name: part for name, part in body.items() if name != "after"} for _, body in ticks(tmp_path, run)]

@@ -28,6 +28,8 @@ class Original:
     """Number of recorded steps of all seats."""
     finished: bool
     """Whether it was played to its end."""
+    lives: bool = False
+    """Whether its world lives, and ends it by itself."""
 
     def stopper(self, controls: Controls) -> Observer:
         """Return an observer that stops the run where the recorded one stopped."""
@@ -36,7 +38,7 @@ class Original:
         def observe(step: StepTaken) -> None:
             nonlocal taken
             taken += 1
-            if not self.finished and taken >= self.steps:
+            if not self.finished and not self.lives and taken >= self.steps:
                 controls.stop()
 
         return observe
@@ -54,20 +56,23 @@ def original(name: str, store: Store) -> Original:
 
     record = store.repository.get_run(name)
     steps = store.repository.count_events(record.id, "step")
-    if not steps:
+    lives = bool(record.config.get("lives"))
+    if not steps and not (lives and store.repository.last_event(record.id, "tick")):
         raise UsageError(f"Run {record.id!r} ended before its first step, so there is nothing to replay.")
-    return Original(record.id, steps, record.status is RunStatus.FINISHED)
+    return Original(record.id, steps, record.status is RunStatus.FINISHED, lives)
 
 
 def header(run: Run) -> str:
     """Return the line before a run's first step."""
     plan = run.plan
     recorded = f"recorded as {run.run_id}" if run.run_id is not None else "not recorded"
-    limits = ((plan.episodes, "episode"), (plan.steps, "step"))
-    length = " or ".join(plural(limit, what) for limit, what in limits if limit is not None) or "one episode"
+    limits = ((plan.episodes, "episode"), (plan.steps, "step" if plan.seats else "tick"))
+    endless = "on and on" if plan.lives else "one episode"
+    length = " or ".join(plural(limit, what) for limit, what in limits if limit is not None) or endless
     length += " and the rest of the episode" if plan.steps is not None and run.whole_episodes else ""
     played_as = f" as {' and '.join(plan.identities.values())}" if plan.identities else ""
-    return f"{run.spec.display_title}, {plan.agent_label}{played_as}, seed {plan.seed}, {length}, {recorded}"
+    who = f"{plan.agent_label}{played_as}" if plan.seats else "by itself"
+    return f"{run.spec.display_title}, {who}, seed {plan.seed}, {length}, {recorded}"
 
 
 def came_to_nothing(run: Run, error: WsapError) -> bool:
@@ -83,7 +88,8 @@ def came_to_nothing(run: Run, error: WsapError) -> bool:
     nobodys_fault = UsageError | BackendError | MissingServiceError | ToolServerError
     if isinstance(error, BudgetReachedError) or not isinstance(error, nobodys_fault):
         return False
-    return not run.summary().steps and (run.meter is None or not run.meter.calls)
+    counted = run.summary()
+    return not any(tally.steps for tally in counted.all_tallies) and (run.meter is None or not run.meter.calls)
 
 
 def add_way_on(error: WsapError, run: Run, *, resumed: bool, again: Original | None) -> None:
@@ -129,7 +135,10 @@ def report(
         elif run.controls.stopping and not interrupted:
             click.echo(f"Stopped; {_way_on(run, again)}")
     if interrupted:
-        raise RunInterruptedError(f"Stopped after {plural(summary.steps, 'step')}; {_way_on(run, again)}")
+        length = plural(summary.steps, "step")
+        if summary.world is not None and not summary.seats:
+            length = plural(summary.world.steps, "tick")
+        raise RunInterruptedError(f"Stopped after {length}; {_way_on(run, again)}")
     if run.plan.episodes is not None and summary.cut_off is not None and not run.controls.stopping:
         raise CutOffError(f"Not all of {plural(run.plan.episodes, 'episode')} were played: {summary.cut_off}.")
 

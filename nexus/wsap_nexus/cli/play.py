@@ -184,7 +184,7 @@ def _started(
     from wsap_core.errors import WsapError
     from wsap_nexus.hub.play_as import start_as
 
-    view = _view(request, controls, watching, store)
+    view = _view(request, plan, controls, watching, store)
     services = _services(request, host, plan, view, store)
     around: dict[str, Any] = {"parts": parts, "controls": controls, "services": services}
     with start_as(plan, host, store, tell=Notices(), **around) as session:
@@ -208,7 +208,7 @@ def _resumed(request: Request, host: PluginHost, store: Store, controls: Control
     plan = RunPlan.from_config(record.config)
     parts = resolve_specs(plan, host)
     request.check_people(plan, parts.agents)
-    view = _view(request, controls, watching, store)
+    view = _view(request, plan, controls, watching, store)
     services = _services(request, host, plan, view, store, gone_on_with=record.id)
     with resume_as(record.id, host, store, tell=Notices(), controls=controls, services=services) as session:
         past = last_notes(store.repository, record.id, len(plan.seats)) if view is not None else []
@@ -223,7 +223,7 @@ def _replayed(request: Request, host: PluginHost, store: Store, controls: Contro
     plan, past = replies_of(again.run_id, store)
     parts = resolve_specs(plan, host)
     request.check_people(plan, parts.agents)
-    view = _view(request, controls, watching, store)
+    view = _view(request, plan, controls, watching, store)
     services = _services(request, host, plan, view)
     with start(plan, host, store, parts=parts, controls=controls, services=services, past=past) as session:
         session.run.observe(again.stopper(controls))
@@ -235,7 +235,7 @@ def _unrecorded(
 ) -> None:
     from wsap_nexus.runs.session import unrecorded
 
-    view = _view(request, controls, watching, None)
+    view = _view(request, plan, controls, watching, None)
     services = _services(request, host, plan, view)
     session = unrecorded(plan, host, parts=parts, controls=controls, services=services)
     _conduct(request, session, parts, view)
@@ -259,8 +259,8 @@ def _services(
     )
 
 
-def _view(request: Request, controls: Controls, watching: bool, store: Store | None) -> LiveView | None:
-    if not watching:
+def _view(request: Request, plan: RunPlan, controls: Controls, watching: bool, store: Store | None) -> LiveView | None:
+    if not watching or not plan.seats:
         return None
     from wsap_nexus.terminal.live import LiveView
 
@@ -364,5 +364,6 @@ def _follow(request: Request, session: RunHandle, parts: ResolvedSpecs, view: Li
         spending=lambda: spending_so_far(run),
         width=output_console().size.width if stream.isatty() else 100,
     )
+    run.observe_ticks(progress.tick)
     progress.begin_with(sum(tally.reward for tally in run.tallies))
     run.observe(progress.observe)

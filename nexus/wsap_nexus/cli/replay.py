@@ -97,6 +97,10 @@ def replay(
         if not by_steps and _show_view(repository, record, start | selection, plain=plain):
             return
         refuse_given("where a run is shown by its steps", "selected")
+        if record.config.get("lives") and not record.config.get("seats"):
+            refuse_given("in a run without seats", "full")
+            _print_ticks(repository, record, first or 1, last, every, as_json=as_json)
+            return
         from wsap_nexus.terminal.recorded import Recording
 
         recording = Recording(repository, record, PluginHost.discovered(), tell=partial(click.echo, err=True))
@@ -204,6 +208,20 @@ def _print_steps(recording: Recording, first: int, last: int | None, every: int,
             click.echo("\n".join(f"    {line}" if line else "" for line in text.splitlines()) + "\n")
 
 
+def _print_ticks(
+    repository: Repository, record: RunRecord, first: int, last: int | None, every: int, *, as_json: bool
+) -> None:
+    """Print the ticks from `first` to `last` of a world that lives, as the run now stands."""
+    from wsap_nexus.store.history import TICK, read_history
+
+    for event in islice(read_history(repository, record.id, (TICK,), first, last), 0, None, every):
+        tick = event.data
+        if as_json:
+            click.echo(json.dumps({"tick": tick["number"], **{n: tick[n] for n in ("summary", "body", "done")}}))
+        else:
+            click.echo(f"{tick['number']}\t{single_line(tick['summary'])}" + ("\tdone" if tick["done"] else ""))
+
+
 def _how(note: Note) -> dict[str, object]:
     """Return whether a step's decision was repaired, why that or a fallback was needed, and its model usage."""
     info = note.info
@@ -229,26 +247,36 @@ def _verify(repository: Repository, record: RunRecord, *, as_json: bool) -> None
         UsageError: the run has no summary to compare with.
     """
     from wsap_core.errors import StorageError, UsageError
+    from wsap_core.protocol.wire import dumps
     from wsap_nexus.runs.reading import with_progress
     from wsap_nexus.runs.totals import TOTALS
-    from wsap_nexus.runs.trajectory import TrajectoryHash, combined, is_chained, line_of
+    from wsap_nexus.runs.trajectory import WORLD, TrajectoryHash, combined, is_chained, line_of
+    from wsap_nexus.store.history import TICK
 
     new = partial(TrajectoryHash, chained=is_chained(record.config))
-    hashes = {str(seat["name"]): new() for seat in record.config.get("seats", ())}
-    count, sound = 0, 0
-    events = repository.read_events(record.id, kinds=("step", TOTALS))
+    names = [str(seat["name"]) for seat in record.config.get("seats", ())]
+    hashes = {name: new() for name in (*names, *([WORLD] if record.config.get("lives") else []))}
+    count, sound, ticks = 0, 0, 0
+    events = repository.read_events(record.id, kinds=("step", TICK, TOTALS))
     for event in with_progress(events, repository, record.id, partial(click.echo, err=True)):
         if event.kind == "step":
             hashes.setdefault(event.seat or "", new()).add(line_of(event.body))
             count += 1
             continue
+        if event.kind == TICK:
+            hashes[WORLD].add(dumps({key: value for key, value in event.data.items() if key != "after"}).encode())
+            ticks += 1
+            continue
         for name, state in event.data["seats"].items():
             if hashes.setdefault(name, new()).value != state["hash"]:
+                counted = f"Ticks up to {ticks}" if name == WORLD else f"Steps {sound + 1} to {count}"
                 raise StorageError(
-                    f"Steps {sound + 1} to {count} of run {record.id!r} do not give the hash that was recorded after "
-                    f"them for seat {name!r}: the database was changed; restore a copy."
+                    f"{counted} of run {record.id!r} do not give the hash that was recorded after them "
+                    f"for seat {name!r}: the database was changed; restore a copy."
                 )
         sound = count
+    taken = plural(count, "step") if names else plural(ticks, "tick")
+    taken += f" and {plural(ticks, 'tick')}" if names and WORLD in hashes else ""
     found = combined({name: trajectory.value for name, trajectory in hashes.items()})
     expected = (record.summary or {}).get("trajectory_hash")
     if expected is None:
@@ -257,15 +285,15 @@ def _verify(repository: Repository, record: RunRecord, *, as_json: bool) -> None
             f"Continue it first: wsap play --resume {record.id}"
         )  # fmt: skip
         raise UsageError(
-            f"Run {record.id!r} was cut off before its hash was recorded; its {plural(count, 'step')} give {found}. "
-            f"{next_step}"
+            f"Run {record.id!r} was cut off before its hash was recorded; its {taken} give {found}. {next_step}"
         )
     if found != expected:
         raise StorageError(
-            f"The {plural(count, 'recorded step')} of run {record.id!r} give the hash {found}, and the run ended with "
+            f"The recorded {taken} of run {record.id!r} give the hash {found}, and the run ended with "
             f"{single_line(expected)[:64]}: the database was changed; restore a copy."
         )
     if as_json:
-        click.echo(json.dumps({"run": record.id, "steps": count, "trajectory_hash": found}))
+        lived = {"ticks": ticks} if WORLD in hashes else {}
+        click.echo(json.dumps({"run": record.id, "steps": count, **lived, "trajectory_hash": found}))
     else:
-        click.echo(f"{record.id}: {plural(count, 'step')}, trajectory hash {found}, as recorded.")
+        click.echo(f"{record.id}: {taken}, trajectory hash {found}, as recorded.")

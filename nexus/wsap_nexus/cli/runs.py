@@ -41,7 +41,8 @@ def runs(
     Runs of agents in a nexus are left out without --all or --agent.
 
     An interrupted or failed run can be continued: wsap play --resume RUN. FIXED is the share of
-    decisions of language models that were repaired or forced.
+    decisions of language models that were repaired or forced. In STEPS, 12t are 12 ticks of a
+    world that lives by itself.
     """
     from wsap_nexus.store.repository import NEXUS, Repository
 
@@ -144,6 +145,7 @@ def _row(record: RunRecord, status: str, found: Mapping[str, Any] | None) -> dic
         "step_limit": record.step_limit,
         "episode_limit": record.config.get("episodes"),
         "steps": summary.get("steps"),
+        **({"ticks": (summary.get("world") or {}).get("ticks")} if record.config.get("lives") else {}),
         "episodes": summary.get("episodes"),
         "cut_off": summary.get("cut_off"),
         "reward": summary.get("reward"),
@@ -173,13 +175,20 @@ def _cells(row: dict[str, Any]) -> list[str]:
         single_line(row["game"]),
         single_line(row["agent"]),
         str(row["seed"]),
-        "-" if row["steps"] is None else str(row["steps"]),
+        _length(row),
         "-" if not isinstance(row["reward"], int | float) else f"{row['reward']:.4g}",
         "-" if not isinstance(first, int | float) else f"{first:.4g}",
         row["status"],
         _when(row["created"]),
         *_taken(row),
     ]
+
+
+def _length(row: dict[str, Any]) -> str:
+    """Return how many steps a run has, and ticks in a world that lives."""
+    shown = [] if row["steps"] is None or (not row["steps"] and row.get("ticks")) else [str(row["steps"])]
+    shown += [f"{row['ticks']}t"] if row.get("ticks") is not None else []
+    return "+".join(shown) or "-"
 
 
 def _taken(row: dict[str, Any]) -> tuple[str, str, str]:

@@ -12,9 +12,10 @@ from wsap_nexus.runs.life_log import LifeEvent, LoggedTick
 from wsap_nexus.runs.memory import MemorySnapshot
 from wsap_nexus.runs.recorded_agent import Decided
 from wsap_nexus.runs.recorder import Logged, LoggedChoice, LoggedLeave, LoggedStep
-from wsap_nexus.runs.replay_order import LogPosition, OpenChoices, ReplayOrder
+from wsap_nexus.runs.replay_order import LogPosition, OpenChoices, ReplayOrder, position_of_event
 from wsap_nexus.runs.tally import NO_WORLD_USAGE, SeatTally, WorldUsage
 from wsap_nexus.runs.totals import Totals
+from wsap_nexus.runs.trajectory import WORLD
 from wsap_nexus.store.records import EventRecord
 
 
@@ -61,6 +62,8 @@ class Checkpoint:
     """What those took before."""
     offline: bool = False
     """Whether no model may be asked: a recorded run is played again."""
+    again: bool = False
+    """Whether the run that is played again is recorded anew, rather than gone back to."""
     script: Mapping[str, Sequence[Decided]] = field(default_factory=dict)
     """Recorded decisions of a run that is played again, of seats whose prompts an older version made."""
 
@@ -74,10 +77,10 @@ class Checkpoint:
                 elif choice := item.choice if isinstance(item, LoggedStep) else item:
                     marks += (choice.seen, choice.made)
                     marks += () if choice.let_go is None else (choice.let_go,)
-        for lived in self.life:
-            marks.append(lived.made)
+        for lived in () if self.again else self.life:
             if isinstance(lived, LoggedTick) and lived.begun is not None:
                 marks.append(lived.begun)
+            marks.append(position_of_event(lived.seq, WORLD))
         return ReplayOrder([*marks, *self.looked.values()], clock=clock)
 
     def decided(self, seat: str) -> int:

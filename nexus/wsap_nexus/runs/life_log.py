@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from wsap_core.errors import UsageError, WireError
 from wsap_core.protocol.values import JsonValue
 from wsap_core.protocol.wire import dumps
-from wsap_nexus.runs.recorder import Recorder
-from wsap_nexus.runs.replay_order import LogPosition, position_of_event
+from wsap_nexus.runs.recorder import Recorder, read_snapshot
+from wsap_nexus.runs.replay_order import LogPosition
 from wsap_nexus.runs.trajectory import WORLD
 from wsap_nexus.store.records import EventRecord
 from wsap_nexus.store.repository import Repository
@@ -41,11 +41,6 @@ class LoggedTick:
         """When it began; before the seats saw what they decided upon in it."""
         return None if self.after is None else (self.after, 1, "")
 
-    @property
-    def made(self) -> LogPosition:
-        """When its changes were applied."""
-        return position_of_event(self.seq, WORLD)
-
 
 @dataclass(frozen=True)
 class LoggedInfluence:
@@ -54,13 +49,18 @@ class LoggedInfluence:
     seq: int
     body: Mapping[str, JsonValue]
 
-    @property
-    def made(self) -> LogPosition:
-        """When the world took it."""
-        return position_of_event(self.seq, WORLD)
+
+@dataclass(frozen=True)
+class LoggedRewind:
+    """A recorded return to an earlier tick."""
+
+    seq: int
+    to: int
+    world: bytes
+    """The world's state after that tick."""
 
 
-LifeEvent = LoggedTick | LoggedInfluence
+LifeEvent = LoggedTick | LoggedInfluence | LoggedRewind
 
 
 class Notes:
@@ -108,6 +108,22 @@ def read_life(event: EventRecord) -> Iterator[LifeEvent]:
         yield LoggedTick(event.seq, int(data["number"]), dumps(data), None if after is None else int(after))
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise WireError(f"Event {event.seq} of the run ({event.kind}) is damaged: {error}.") from error
+
+
+def read_whole_life(repository: Repository, run_id: str) -> Iterator[LifeEvent]:
+    """Give everything that the world of a run lived through, rewinding included, without when it was in the log.
+
+    Raises:
+        WireError: an event is damaged.
+    """
+    rewound: int | None = None
+    for event in repository.read_events(run_id, kinds=("tick", "influence", "rewound", "snapshot")):
+        if event.kind == "rewound":
+            rewound = int(event.data["to"])
+        elif event.kind == "snapshot" and rewound is not None:
+            yield LoggedRewind(event.seq, rewound, read_snapshot(event.body)[0])
+            rewound = None
+        yield from (replace(e, after=None) if isinstance(e, LoggedTick) else e for e in read_life(event))
 
 
 def read_notes(repository: Repository, run_id: str, snapshot: EventRecord | None) -> Sequence[tuple[str, str]]:

@@ -14,9 +14,9 @@ from wsap_core.protocol import Tick
 from wsap_core.protocol.values import JsonValue
 from wsap_core.protocol.wire import dumps
 from wsap_nexus.runs.controls import Controls
-from wsap_nexus.runs.life_log import LifeEvent, LoggedInfluence
+from wsap_nexus.runs.life_log import LifeEvent, LoggedInfluence, LoggedRewind
 from wsap_nexus.runs.recorder import Recorder
-from wsap_nexus.runs.replay_order import ReplayOrder
+from wsap_nexus.runs.replay_order import ReplayOrder, position_of_event
 from wsap_nexus.runs.tally import SeatTally
 from wsap_nexus.runs.trajectory import WORLD
 
@@ -66,10 +66,14 @@ class Life:
     inbox: Inbox = tuple
     after_tick: AfterTick | None = None
     """Told of each tick before the next begins, and whether it is `new` rather than carried out again."""
+    again: bool = False
+    """Whether the history is that of another run, which is played again: recorded in this one, and nothing after it."""
+    rewind: Callable[[LoggedRewind], Awaitable[None]] | None = None
+    """Goes back to an earlier tick, as the other run did."""
     done: bool = False
     """Whether the world has come to its end."""
-    number: int | None = None
-    """The last tick; None where that is not known yet."""
+    number: int = 0
+    """The last tick; 0 before the first."""
     _taken: set[int] = field(default_factory=set)
 
     async def play(self, episode: int) -> None:
@@ -80,46 +84,64 @@ class Life:
             RecordMismatchError: it does not go the way that is recorded.
             StorageError: something can't be recorded.
         """
-        while not self.done and (self.history or self.limit is None or self.tally.steps < self.limit):
+        while self.history or not (self.again or self.done or self._used_up):
             if self.history:
                 await self.controls.yield_to_loop()
-                await self._repeat(self.history.popleft())
+                await self._repeat(episode, self.history.popleft())
                 continue
             if not await self.controls.wait_until_running():
                 return
             await self._take_influences(episode)
             await self._new_tick(episode)
 
+    @property
+    def _used_up(self) -> bool:
+        return self.limit is not None and self.tally.steps >= self.limit
+
     async def _new_tick(self, episode: int) -> None:
         after = None if self.order is None else self.recorder.latest
         tick = await self._advance()
         if self.order is not None:
             await self.order.ended(WORLD)
+        self._record(episode, tick, after)
+        await self._passed(tick, new=True)
+
+    def _record(self, episode: int, tick: Tick, after: int | None) -> None:
         line = dumps(tick)
         self.recorder.tick(episode, tick.number, line, after=after)
         self.tally.add_tick(line, done=tick.done)
-        await self._passed(tick, new=True)
 
-    async def _repeat(self, logged: LifeEvent) -> None:
+    async def _repeat(self, episode: int, logged: LifeEvent) -> None:
         order = self.order or ReplayOrder()
+        if isinstance(logged, LoggedRewind):
+            assert self.rewind is not None  # whoever plays such a run again has one
+            await self.rewind(logged)
+            self.number, self.done = logged.to, False
+            return
+        made = position_of_event(logged.seq, WORLD)
         if isinstance(logged, LoggedInfluence):
-            await order.reach(logged.made)
-            await self._influence(logged.body)
-            order.passed(logged.made)
+            await order.reach(made)
+            said = await self._influence(logged.body)
+            if self.again:
+                self.recorder.influence(episode, logged.body, None, said=said)
+            order.passed(made)
             return
         if logged.begun is not None:
             with order.deadlock.place(WORLD):
                 await order.reach(logged.begun)
             order.passed(logged.begun)
+        after = None if self.order is None else self.recorder.latest
         tick = await self._advance()
-        await order.reach(logged.made)
+        await order.reach(made)
         if dumps(tick) != logged.line:
             raise RecordMismatchError(
                 f"{self.game!r} did not go the way it was recorded in tick {logged.number}, so the run can't be "
                 "resumed; is it another version of the game?"
             )
-        order.passed(logged.made)
-        await self._passed(tick, new=False)
+        order.passed(made)
+        if self.again:
+            self._record(episode, tick, after)
+        await self._passed(tick, new=self.again)
 
     async def _advance(self) -> Tick:
         if self.order is None:
@@ -127,9 +149,8 @@ class Life:
         else:
             with self.order.deadlock.world(WORLD):
                 tick = await self.world.advance()
-        if tick.number < 1 or (self.number is not None and tick.number != self.number + 1):
-            before = "" if self.number is None else f" after tick {self.number}"
-            raise WorldError(f"The game {self.game!r} calls it tick {tick.number}{before}; ticks count from 1.")
+        if tick.number != self.number + 1:
+            raise WorldError(f"The game {self.game!r} gave tick {tick.number} after tick {self.number}.")
         return tick
 
     async def _passed(self, tick: Tick, *, new: bool) -> None:

@@ -146,7 +146,7 @@ class Recorder:
         begun = "" if after is None else f'"after":{after},'
         self._write("tick", "{" + begun + line[1:], seat=WORLD, episode=episode, step=number)
 
-    def influence(self, episode: int, body: Mapping[str, Any], number: int, **outcome: str) -> None:
+    def influence(self, episode: int, body: Mapping[str, Any], number: int | None, **outcome: str) -> None:
         """Record an influence as number so and so leaves the inbox: what was `said` about it, or why `refused`."""
         self._write("influence", dumps({"body": body, **outcome}), seat=WORLD, episode=episode, takes=number)
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from typing import cast
 
-from wsap_core.errors import RecordMismatchError, WsapError
+from wsap_core.errors import WsapError
 from wsap_core.protocol import Tick
 from wsap_core.seams.agent import Agent
 from wsap_core.seams.clock import Clock, SystemClock
@@ -33,8 +33,9 @@ from wsap_nexus.runs.reading import silent, tell_repeating
 from wsap_nexus.runs.recorder import Recorder
 from wsap_nexus.runs.replay_order import ReplayOrder
 from wsap_nexus.runs.rounds import RoundEnd
+from wsap_nexus.runs.run_life import RunLife
 from wsap_nexus.runs.seated import make_agent
-from wsap_nexus.runs.stopping import play_until_stopped, side_by_side
+from wsap_nexus.runs.stopping import play_until_stopped, side_by_side, stuck_at
 from wsap_nexus.runs.tally import CutOffBy, RunSummary, SeatTally, cut_off, score
 from wsap_nexus.runs.totals import TotalsWriter
 from wsap_nexus.runs.trajectory import WORLD
@@ -118,11 +119,11 @@ class Run:
         own = OwnVenue(spec, plan.seed, plan.options, self._clock, around, skills=skills, offline=offline)
         self._venue = venue or own
         self._loops: list[SeatLoop] = []
-        self._life: Life | None = None
+        self._life: RunLife | None = None
         self._between = Between()
         together = len(plan.seats) > 1 and not plan.lives and spec.timing != "free"
         self._round_end = RoundEnd(self._is_due, self._save, self._put_off, self._clock) if together else None
-        self._inbox, self._on_tick = inbox, on_tick
+        self._inbox, self._observers_of_ticks = inbox, [on_tick] if on_tick is not None else []
         self._order: ReplayOrder | None = None
         self._episode = self._past.first_episode
         # As many are gone through again if the run is stopped before the next snapshot.
@@ -132,6 +133,10 @@ class Run:
     def observe(self, observer: Observer) -> None:
         """Add an observer, called after each new decision."""
         self._observers.append(observer)
+
+    def observe_ticks(self, observer: Callable[[Tick], None]) -> None:
+        """Add an observer, called after each new tick of a world that lives."""
+        self._observers_of_ticks.append(observer)
 
     def summary(self) -> RunSummary:
         """Return the summary so far."""
@@ -232,7 +237,7 @@ class Run:
 
     def _is_over(self) -> bool:
         left = any(loop.seat.left is not None for loop in self._loops)
-        if self._life is not None and not self._life.done:
+        if self._life is not None and not self._life.life.done:
             return True  # stopped, at the limit, or left by all
         if left or self.controls.stopping or self._venue.one_episode:
             return True
@@ -284,18 +289,19 @@ class Run:
             )
             self._loops.append(loop)
         if plan.lives and (world := self._venue.living) is not None:
-            self._life = Life(
-                world,
-                self.spec.name,
-                self._tallies[WORLD],
-                self._recorder,
-                self.controls,
-                limit=plan.steps,
-                history=self._past.life,
-                order=order,
-                inbox=self._inbox,
-                after_tick=self._after_tick,
-                number=self._past.tick,
+            tally, number = self._tallies[WORLD], self._past.tick or 0
+            life = Life(
+                world, self.spec.name, tally, self._recorder, self.controls, plan.steps, self._past.life, order,
+                self._inbox, again=self._past.again, number=number,
+            )  # fmt: skip
+            self._life = RunLife(
+                life,
+                self._between,
+                self._loops,
+                self._count_tick,
+                self._snapshot_if_due,
+                self._go_back,
+                self._observers_of_ticks,
             )
         names = sorted({s.agent for s in plan.seats})
         check_used(f"The agent {' or '.join(map(repr, names))}", *agent_options)
@@ -335,43 +341,12 @@ class Run:
             self._round_end.begin(playing)
         order.deadlock.begin([*(loop.seat.agent_id for loop in playing), *([WORLD] if self._life else [])])
         tasks = [asyncio.create_task(self._play_seat(loop, order)) for loop in playing]
-        life = [asyncio.create_task(self._live(self._life, order, tasks[:]))] if self._life else []
+        life = [asyncio.create_task(self._life.play(self._episode, order, tasks[:]))] if self._life else []
         tasks += life
         life_alone = life and self._loops and self.plan.steps is None
         stuck = await side_by_side(tasks, self.controls, order.deadlock, ends_before=life if life_alone else ())
         if stuck is not None:
-            raise self._stuck(stuck)
-
-    def _stuck(self, name: str) -> RecordMismatchError:
-        numbers = {loop.seat.agent_id: loop.next_decision for loop in self._loops}
-        where = f"step {numbers[name]} of seat {name!r}" if name in numbers else "the next tick"
-        return RecordMismatchError(
-            f"{self.spec.name!r} does not come to {where}, which is recorded, and everybody waits for that, so the "
-            "run can't be resumed; is it another version of the game?"
-        )
-
-    async def _live(self, life: Life, order: ReplayOrder, seats: Sequence[asyncio.Task[None]]) -> None:
-        """Drive the world of an episode; at its limit, end the seats, which wait for the next tick or decide in it."""
-        try:
-            await life.play(self._episode)
-        finally:
-            order.deadlock.leave(WORLD)
-        if not life.done:
-            await self._between.reached(self._loops)
-            self._between.leave(over=True)
-            for seat in seats:
-                seat.cancel()
-
-    async def _after_tick(self, tick: Tick, *, new: bool) -> None:
-        self._since_snapshot += new
-        self._totals.update(self._tallies, self._past.seconds, self.world_journal.usage)
-        if self._loops:
-            await self._between.reached(self._loops)
-        if new and not tick.done:
-            await self._snapshot_if_due(tick.number)
-        self._between.leave()
-        if new and self._on_tick is not None:
-            self._on_tick(tick)
+            raise stuck_at(stuck, self.spec.name, self._loops)
 
     async def _play_seat(self, loop: SeatLoop, order: ReplayOrder) -> None:
         """Play an episode of a seat to its end."""
@@ -407,6 +382,14 @@ class Run:
         await loop.aclose()
         if self._departed is not None:
             await self._departed(name)
+
+    def _count_tick(self, new: bool) -> None:
+        self._since_snapshot += new
+        self._totals.update(self._tallies, self._past.seconds, self.world_journal.usage)
+
+    async def _go_back(self, world: bytes) -> None:
+        self.world_journal.rewind()
+        await self._venue.restore(world)
 
     async def _after_step(self, step: StepTaken) -> None:
         self._totals.update(self._tallies, self._past.seconds, self.world_journal.usage)

@@ -22,12 +22,13 @@ from wsap_llm.backends.pool import ModelPool
 from wsap_llm.secrets import clean, secrets_of, with_secrets
 from wsap_nexus.runs.checkpoint import Checkpoint
 from wsap_nexus.runs.controls import Controls
+from wsap_nexus.runs.life_log import read_whole_life
 from wsap_nexus.runs.loop import Observer
 from wsap_nexus.runs.memory import RunMemories
 from wsap_nexus.runs.plan import RunPlan
 from wsap_nexus.runs.reading import silent
 from wsap_nexus.runs.recorded_agent import read_decided
-from wsap_nexus.runs.recorder import Recorder
+from wsap_nexus.runs.recorder import Recorder, read_snapshot
 from wsap_nexus.runs.resume import read_call_events, read_memories, read_past, read_world_calls
 from wsap_nexus.runs.run import Run
 from wsap_nexus.runs.store import Store, hold_run
@@ -206,6 +207,8 @@ def start(
     recorder = Recorder(store.writer, record.id)
     with hold_run(store.database, record.id):
         recorder.note("started")
+        if past is not None and past.world is not None:
+            recorder.snapshot(0, past.world, {}, tick=past.tick)
         yield _session(plan, found, host, around, store=store, run_id=record.id, past=past, recorder=recorder)
 
 
@@ -285,8 +288,14 @@ def replies_of(name: str, store: Store) -> tuple[RunPlan, Checkpoint]:
     memories = read_memories(store.repository, record.id)
     script = read_decided(store.repository, record.id, calls)
     world = read_world_calls(store.repository, record.id)
-    past = Checkpoint(calls=calls, memories=memories, world_calls=world, offline=True, script=script)
-    return RunPlan.from_config(record.config), past
+    past = Checkpoint(calls=calls, memories=memories, world_calls=world, offline=True, again=True, script=script)
+    plan = RunPlan.from_config(record.config)
+    if plan.lives:
+        past.life.extend(read_whole_life(store.repository, record.id))
+    if plan.branched_from is not None:
+        first = next(store.repository.read_events(record.id, kinds=("snapshot",)))
+        past.world, past.tick = read_snapshot(first.body)[0], first.step
+    return plan, past
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
+from wsap_core.errors import RecordMismatchError
 from wsap_nexus.runs.controls import Controls
 from wsap_nexus.runs.deadlock import DeadlockDetector
 from wsap_nexus.runs.loop import SeatLoop
@@ -73,3 +74,13 @@ async def side_by_side(
             task.cancel()
         await asyncio.gather(*tasks, stop, standing, return_exceptions=True)
     return None
+
+
+def stuck_at(name: str, game: str, loops: Sequence[SeatLoop]) -> RecordMismatchError:
+    """Return the error of a replay in which the recorded turn of a seat, or of a world that lives, does not come."""
+    numbers = {loop.seat.agent_id: loop.next_decision for loop in loops}
+    where = f"step {numbers[name]} of seat {name!r}" if name in numbers else "the next tick"
+    return RecordMismatchError(
+        f"{game!r} does not come to {where}, which is recorded, and everybody waits for that, so the run can't be "
+        "resumed; is it another version of the game?"
+    )

@@ -19,7 +19,7 @@ from wsap_nexus.runs.plan import RunPlan
 from wsap_nexus.runs.reading import COUNTED, Tell, count, with_progress
 from wsap_nexus.runs.replay_order import OpenChoices
 from wsap_nexus.runs.tally import NO_WORLD_USAGE, SeatTally, WorldUsage, counts, with_world
-from wsap_nexus.runs.trajectory import is_chained
+from wsap_nexus.runs.trajectory import WORLD, is_chained
 from wsap_nexus.store.records import EventRecord, RunRecord
 from wsap_nexus.store.repository import Repository
 
@@ -123,7 +123,8 @@ class TotalsWriter:
             **({"world_usage": asdict(world_usage)} if world_usage.usage.calls else {}),
             "seats": {name: tally.state(first.get(name, 0)) for name, tally in tallies.items()},
         }
-        self._links.append(_Link(self._log.totals(body, steps), span, first))
+        acted = sum(tally.steps for name, tally in tallies.items() if name != WORLD)
+        self._links.append(_Link(self._log.totals(body, acted), span, first))
         self._counted = steps
         self._finished = {name: len(tally.episodes) for name, tally in tallies.items()}
 
@@ -139,7 +140,8 @@ def read_totals(log: Reads, event: EventRecord | None, seats: Mapping[str, SeatT
     read = {event.seq: event.data}
     try:
         for name, state in read[event.seq]["seats"].items():
-            seats[name].restore(state)
+            if name != WORLD or WORLD in seats:
+                seats[name].restore(state)
         seconds, since = float(read[event.seq]["seconds"]), read[event.seq].get("since")
         used = WorldUsage.of_json(read[event.seq].get("world_usage", asdict(NO_WORLD_USAGE)))
         at = event.seq
@@ -149,13 +151,14 @@ def read_totals(log: Reads, event: EventRecord | None, seats: Mapping[str, SeatT
             (found,) = log.read_events(event.run_id, from_seq=before, to_seq=before + 1)
             read[before] = found.data
             for name, state in found.data["seats"].items():
-                seats[name].prepend(state)
+                if name in seats:
+                    seats[name].prepend(state)
             at = before
         links, first = [], dict.fromkeys(seats, 0)
         for seq in sorted(read):
             links.append(_Link(seq, int(read[seq]["span"]), dict(first)))
-            for name, state in read[seq]["seats"].items():
-                first[name] += len(state["episodes"])
+            for name in first:
+                first[name] += len(read[seq]["seats"][name]["episodes"])
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise WireError(f"The totals in event {event.seq} of run {event.run_id!r} are damaged: {error}.") from error
     return Totals(dict(seats), event.seq, seconds, used, since, tuple(links))
@@ -176,7 +179,8 @@ def totals_now(repository: Repository, run: RunRecord) -> dict[str, Any]:
         return {}
     for event in repository.read_events(run.id, from_seq=totals.seq + 1, kinds=COUNTED):
         count(totals.tallies, event)
-    return with_world(counts(list(totals.tallies.values())), read_world_usage(repository, run.id, totals))
+    world = totals.tallies.pop(WORLD, None)
+    return with_world(counts(list(totals.tallies.values()), world), read_world_usage(repository, run.id, totals))
 
 
 def read_world_usage(repository: Repository, run_id: str, totals: Totals) -> WorldUsage:

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from wsap_core.protocol import Tick
 from wsap_core.untrusted import single_line
 from wsap_nexus.runs.loop import StepTaken
 from wsap_nexus.runs.tally import CutOff
@@ -85,6 +86,14 @@ class PlainProgress:
             for line in self._taken():
                 self._write(f"  {line}")
 
+    def tick(self, tick: Tick) -> None:
+        """Take in a tick of a world that lives."""
+        if self._header:
+            self._write(self._header)
+            self._header = ""
+        if not self._quiet:
+            self._write(f"tick {tick.number}: {single_line(tick.summary)}")
+
     def _taken(self) -> list[str]:
         """Return the lines on what models took so far; none where none was asked."""
         if self._spending is None:
@@ -114,6 +123,10 @@ def summary_lines(
     steps = int(summary["steps"])
     took = f"{steps} step{_s(steps)} in {episodes} episode{_s(episodes)}, {number(float(summary['seconds']))} s"
     lines = [f"{took}: reward {number(float(summary['reward']))}"]
+    lived = summary.get("world") or {}
+    if (ticks := lived.get("ticks")) is not None:
+        took = f"{ticks} tick{_s(ticks)}" + (", and the world has come to its end" if lived["done"] else "")
+        lines = [*lines, took] if "seats" in summary or steps else [f"{took}, {number(float(summary['seconds']))} s"]
     if cut_off := summary.get("cut_off"):
         lines.append(str(CutOff(**cut_off)))
     for name, value in summary["score"].items():

@@ -59,8 +59,8 @@ def spending_of(summary: Mapping[str, Any], *, planned: int | None = None) -> Sp
 def spending_so_far(run: Run) -> Spent:
     """Return what a run has taken up to now."""
     have, planned = sum(tally.steps for tally in run.tallies), planned_steps(run)
-    if planned is None:
-        have, planned = max(len(tally.episodes) for tally in run.tallies), run.plan.episodes
+    if not planned:
+        have, planned = max((len(tally.episodes) for tally in run.tallies), default=0), run.plan.episodes
     seats = spending_of_seats(run.tallies)
     return replace(
         seats,

@@ -1,0 +1,64 @@
+"""The world of a run that lives, beside the seats of the run."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+
+from wsap_core.protocol import Tick
+from wsap_core.protocol.wire import dumps
+from wsap_nexus.runs.life_log import LoggedRewind
+from wsap_nexus.runs.living import Between, Life
+from wsap_nexus.runs.loop import SeatLoop
+from wsap_nexus.runs.replay_order import ReplayOrder
+from wsap_nexus.runs.trajectory import WORLD
+
+
+@dataclass
+class RunLife:
+    """Drives the world of a run tick by tick, and leads the seats from one to the next."""
+
+    life: Life
+    between: Between
+    loops: Sequence[SeatLoop]
+    count: Callable[[bool], None]
+    """Told of each tick, and whether it is new, for the totals."""
+    save: Callable[[int], Awaitable[None]]
+    """Saves the state after a new tick, if that is due."""
+    go_back: Callable[[bytes], Awaitable[None]]
+    """Puts the world into a recorded state."""
+    observers: Sequence[Callable[[Tick], None]] = field(default=())
+    """Told of each new tick."""
+
+    def __post_init__(self) -> None:
+        self.life.after_tick = self._after_tick
+        self.life.rewind = self._rewind
+
+    async def play(self, episode: int, order: ReplayOrder, seats: Sequence[asyncio.Task[None]]) -> None:
+        """Drive the world of an episode; at its limit, end the seats, which wait for the next tick or decide in it."""
+        try:
+            await self.life.play(episode)
+        finally:
+            order.deadlock.leave(WORLD)
+        if not self.life.done:
+            await self.between.reached(self.loops)
+            self.between.leave(over=True)
+            for seat in seats:
+                seat.cancel()
+
+    async def _after_tick(self, tick: Tick, *, new: bool) -> None:
+        self.count(new)
+        if self.loops:
+            await self.between.reached(self.loops)
+        if new and not tick.done:
+            await self.save(tick.number)
+        self.between.leave()
+        for observer in self.observers if new else ():
+            observer(tick)
+
+    async def _rewind(self, logged: LoggedRewind) -> None:
+        recorder = self.life.recorder
+        recorder.write("rewound", dumps({"to": logged.to}))
+        recorder.snapshot(0, logged.world, {}, tick=logged.to)
+        await self.go_back(logged.world)
