@@ -167,7 +167,7 @@ def latency(repeats: int) -> tuple[dict[str, Any], bool]:
         median = statistics.median(took)
         name = f"{people} characters, {places} places{', overlapped' if overlap else ''}"
         found[name] = {
-            "calls alone": (2 if overlap else 3) * LATENCY,
+            "calls alone": round((2 if overlap else 3) * LATENCY, 1),
             "smallest": round(min(took), 3),
             "median": round(median, 3),
             "largest": round(max(took), 3),
