@@ -29,7 +29,7 @@ def marked(one: Character) -> Character:
         triggers=(*one.triggers, f"When the bell rings I think of {mark}trigger and run."),
         secret=f"{mark}secret.",
         internal_state=f"Full of {mark}state today.",
-        external_intent=f"To reach the {mark}goal before winter.",
+        external_intent=f"To reach the {mark}goal before the winter comes over the hills.",
         memory=Memory(
             (Cell(0, "I tried to forget.", f"I met {mark}met at dawn.", f"{mark}thought is not far from here."),),
             f"Long ago there was {mark}summary and I was young.",

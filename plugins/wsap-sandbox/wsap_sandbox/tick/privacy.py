@@ -15,7 +15,7 @@ from wsap_sandbox.model import Character
 from wsap_sandbox.tick.facts import SceneFacts
 
 ELLIPSIS = "..."
-RUN = 4
+RUN = 6
 """Words in a row that give a private text away; a shorter sentence does as a whole."""
 RUN_OF_MEMORY = 8
 """The same for memories, which say much that everybody saw."""
@@ -25,18 +25,28 @@ _LONGEST_MOOD = 12
 Runs = frozenset[str]
 
 _WORD = re.compile(r"\w+")
-_SENTENCE = re.compile(r"[.!?;:…\n]+")
+_SENTENCE = re.compile(r"[.!?…\n]+")
 
 
 def private_runs(one: Character, intention: str, whispers: Iterable[str]) -> Runs:
     """Return the runs of words in the game master's prompt that nobody but this character may get to know."""
     told = [runs(text) for text in (one.description, *one.triggers)]
-    told += [runs(text) for text in (one.internal_state, one.external_intent) if not _ordinary(text)]
+    told += [runs(one.internal_state)] if not _ordinary(one.internal_state) else []
+    told.append(runs_of((RUN_OF_MEMORY,), [one.external_intent]))
+    hidden: Runs = _memory_runs(one).union(*map(runs, (one.secret, *whispers)))
+    return (hidden & runs_of(sizes_of(hidden), [intention])).union(*told)
+
+
+def deed_runs(one: Character) -> Runs:
+    """Return the private runs of words that somebody's own deed may show: what it is after, and what it remembers."""
+    never = map(runs, (one.secret, one.description, one.internal_state, *one.triggers))
+    return (_memory_runs(one) | runs_of((RUN_OF_MEMORY,), [one.external_intent])).difference(*never)
+
+
+def _memory_runs(one: Character) -> Runs:
     cells = (*one.memory.cells, *one.memory.overflow)
     parts = [part for cell in cells for part in (cell.tried, cell.came_of_it, cell.interpretation)]
-    memories = (runs(text, RUN_OF_MEMORY) for text in (one.memory.summary, *parts))
-    hidden: Runs = frozenset().union(*map(runs, (one.secret, *whispers)), *memories)
-    return (hidden & runs_of(sizes_of(hidden), [intention])).union(*told)
+    return frozenset().union(*(runs(text, RUN_OF_MEMORY) for text in (one.memory.summary, *parts)))
 
 
 def public_texts(facts: SceneFacts) -> list[str]:

@@ -24,7 +24,17 @@ from wsap_sandbox.model import (
 )
 from wsap_sandbox.tick.facts import SceneFacts, StoryFacts, story_facts
 from wsap_sandbox.tick.language import Language
-from wsap_sandbox.tick.privacy import ELLIPSIS, Runs, private_runs, public_texts, runs, runs_of, sizes_of, withhold
+from wsap_sandbox.tick.privacy import (
+    ELLIPSIS,
+    Runs,
+    deed_runs,
+    private_runs,
+    public_texts,
+    runs,
+    runs_of,
+    sizes_of,
+    withhold,
+)
 from wsap_sandbox.tick.reading import Doing, SceneReply
 from wsap_sandbox.tick.replies import HAPPENING, HERE
 
@@ -153,7 +163,10 @@ class _Resolution:
         name = self._world.character(one).name
         if doing is None:
             return self._event("act", self._language.does_nothing(name), one, "failure")
-        text, outcome = self._public_text(doing.event, one) or self._language.does_nothing(name), doing.outcome
+        # A deed may show what somebody is after. A text longer than was asked for is more than a deed.
+        shown = deed_runs(self._world.character(one)) if len(doing.event) <= self._text else frozenset()
+        text = self._cut(doing.event, self._all_private - shown, one) or self._language.does_nothing(name)
+        outcome = doing.outcome
         if doing.refused:
             text, outcome = self._language.cannot_leave(name), "failure"
         if one in self._reply.missed:
@@ -250,17 +263,14 @@ class _Resolution:
     def _unknown_to(self, one: str) -> Runs:
         """The runs of words that somebody can't know: others' private matters, and events that went unnoticed."""
         others: Runs = frozenset().union(*(hidden for other, hidden in self._private.items() if other != one))
-        others -= self._private[one]
-        missed = [event.text for event in self._events if one not in event.witnesses]
-        if not missed:
-            return others
-        noticed = [event.text for event in self._events if one in event.witnesses]
-        unknown: Runs = frozenset().union(*map(runs, missed))
+        missed = (event.text for event in self._events if one not in event.witnesses)
+        noticed = (event.text for event in self._events if one in event.witnesses)
+        unknown: Runs = others.union(*map(runs, missed)) - self._private[one]
         known = (*self._public, self._decisions[one].intention, *noticed)
-        return others | (unknown - runs_of(sizes_of(unknown), known))
+        return unknown - runs_of(sizes_of(unknown), known)
 
-    def _public_text(self, text: str, subject: str = "") -> str:
-        return self._cut(text, self._all_private, subject or self._place.id)
+    def _public_text(self, text: str) -> str:
+        return self._cut(text, self._all_private, self._place.id)
 
     def _cut(self, text: str, forbidden: Runs, subject: str) -> str:
         kept = withhold(text, forbidden)
