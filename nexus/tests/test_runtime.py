@@ -399,6 +399,7 @@ def test_a_seat_whose_agent_never_answers_is_forced_and_the_record_says_so(host:
         "unconstrained": 0,
         "cut": 0,
         "continued": 0,
+        "causes": {"it took too long": 10},
     }
     assert [s["decisions"]["forced"] for s in summary["seats"]] == [0, 10]
     # The default choice is to cooperate: defection against it pays 5 a round.

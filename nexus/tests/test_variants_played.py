@@ -10,16 +10,22 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
+from life_kit import nexus_at
 
 from wsap_core.cli import main
 from wsap_core.discovery import FoundPlugin, find_plugins
+from wsap_core.host import PluginHost
 from wsap_core.seams.clock import SystemClock
 from wsap_core.specs import AdapterSpec
 from wsap_nexus.api import read_run
 from wsap_nexus.hub.entering import PreparedEntry
 from wsap_nexus.hub.lobby import Lobby
 from wsap_nexus.hub.seating import seat_names
+from wsap_nexus.runs.controls import Controls
 from wsap_nexus.runs.plan import RunPlan, SeatPlan, plan_seats
+from wsap_nexus.runs.session import resume, start
+from wsap_nexus.runs.store import open_store
+from wsap_nexus.store.entities import EXTERNAL, EntryRequest
 
 GAME = """
 from dataclasses import replace
@@ -228,3 +234,34 @@ def test_a_member_that_is_none_is_refused_in_a_sentence(command: str, capsys: py
     assert "There is no game of the family 'tale' called 'castle'. There are: village, inn." in err
     assert main([command, "tael:inn"]) == 2
     assert "There is no game called 'tael'. Did you mean 'tale'?" in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("tales")
+def test_a_stopped_run_of_a_member_is_gone_on_with(place: Path) -> None:
+    host = PluginHost.discovered()
+    spec = host.games.get("tale:village")
+    plan = RunPlan("tale:village", plan_seats(spec, agent="listener"))
+    controls = Controls()
+    with open_store(str(place / "runs.db")) as store:
+        with start(plan, host, store, controls=controls, observers=[lambda step: controls.stop()]) as session:
+            assert asyncio.run(session.play()).steps < 4
+        with resume("last", host, store) as session:
+            summary = asyncio.run(session.play())
+    assert (summary.game, summary.steps, summary.done) == ("tale:village", 4, True)
+    assert [seat.name for seat in summary.seats] == ["anna", "boris"]
+
+
+@pytest.mark.usefixtures("tales")
+@pytest.mark.parametrize("workers", [0, 1])
+def test_a_member_of_a_family_is_entered_in_the_nexus_wherever_its_worlds_are(place: Path, workers: int) -> None:
+    async def test() -> None:
+        agents = {"ada": {"*": EXTERNAL}}
+        host = PluginHost.discovered()
+        async with nexus_at(place, agents, host=host, games=("tale:inn",), workers=workers) as nexus:
+            info = nexus.nexus.game_info("tale:inn")
+            assert (info.id, info.multiplayer, info.capacity) == ("tale:inn", False, 1)
+            entered = await nexus.nexus.enter("ada", "tale:inn", EntryRequest())
+            assert entered.session.game == "tale:inn"
+            await nexus.nexus.exit("ada")
+
+    asyncio.run(test())

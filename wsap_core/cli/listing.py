@@ -114,7 +114,9 @@ def _game(name: str, rows: Sequence[GameRow]) -> tuple[GameRow, list[str]]:
 
     host = PluginHost.discovered()
     entry = host.games.entry(name)
-    return game(host, replace(entry, spec=entry.spec.with_options({}))), entry.spec.member_names()
+    # A family is described as it is declared: it has no options yet that say which of them it is.
+    spec = entry.spec if entry.spec.family else entry.spec.with_options({})
+    return game(host, replace(entry, spec=spec)), entry.spec.member_names()
 
 
 def _seats(seats: list[int]) -> str:

@@ -2,13 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from wsap_core.protocol import Observation
 from wsap_core.seams.agent import Agent, DecisionInfo, ExplainsDecisions
 from wsap_core.seams.model_errors import ForcedDecisionsError
+from wsap_core.untrusted import single_line
 from wsap_core.worlds import Outcome
 
 MOST_FORCED = 10
 """Decisions that may be forced before the run is paused, unless the agent moved the game on itself in between."""
+
+MOST_CAUSES = 12
+"""Causes of forced decisions that are told apart; all others are counted together."""
+OTHER_CAUSES = "other causes"
+
+
+def add_causes(causes: dict[str, int], more: Mapping[str, int]) -> None:
+    """Add to the number of forced decisions by cause, of which no more than `MOST_CAUSES` are told apart."""
+    for cause, times in more.items():
+        text = single_line(cause)[:200].rstrip(". ")
+        name = text if text in causes or len(causes) < MOST_CAUSES else OTHER_CAUSES
+        if text:
+            causes[name] = causes.get(name, 0) + times
 
 
 class ForcedStreak:

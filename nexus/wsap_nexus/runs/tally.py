@@ -11,6 +11,7 @@ from wsap_core.protocol import Action, ActionResult
 from wsap_core.protocol.wire import dumps
 from wsap_core.seams.agent import NO_USAGE, DecisionInfo, Usage
 from wsap_core.specs import AdapterSpec, EpisodeSummary
+from wsap_nexus.runs.forced import add_causes
 from wsap_nexus.runs.trajectory import WORLD, TrajectoryHash, combined
 
 _COUNTS = ("steps", "reward", "done", "repaired", "forced", "unconstrained", "cut", "continued", "unlocking", "episode")
@@ -64,6 +65,8 @@ class SeatTally:
     """The episode that was begun last, from 0."""
     episodes: list[EpisodeSummary | list[Any]] = field(default_factory=list)
     """Finished episodes; restored ones as they were recorded, until `all_episodes` is called. Any: JSON."""
+    causes: dict[str, int] = field(default_factory=dict)
+    """Why decisions were forced, with how many were for that cause."""
     unlocked: dict[str, int] = field(default_factory=dict)
     """Achievements of the episode of the last step, and the number, from 1, of the step that unlocked each."""
     hash: TrajectoryHash = field(default_factory=TrajectoryHash)
@@ -105,6 +108,8 @@ class SeatTally:
         if info is not None:
             self.repaired += info.repaired
             self.forced += info.forced
+            if info.forced:
+                add_causes(self.causes, {info.cause: 1})
             self.unconstrained += info.unconstrained
             self.cut += info.cut
             self.continued += info.continued
@@ -151,13 +156,14 @@ class SeatTally:
 
     def copy(self) -> SeatTally:
         """Return a tally that counts on by itself; without lines, as both have one hash."""
-        return replace(self, episodes=list(self.episodes), unlocked=dict(self.unlocked))
+        return replace(self, episodes=list(self.episodes), causes=dict(self.causes), unlocked=dict(self.unlocked))
 
     def state(self, first: int = 0) -> dict[str, Any]:
         """Return everything that was counted, JSON-ready; of the finished episodes those from the `first` on."""
         return {
             **{name.strip("_"): getattr(self, name) for name in (*_COUNTS, *_OPEN)},
             "hash": self.digest,
+            "causes": dict(self.causes),
             "unlocked": dict(self.unlocked),
             "usage": [asdict(self._settled), asdict(self._last)],
             "episodes": [
@@ -177,6 +183,7 @@ class SeatTally:
                 # A whole number has no fraction in JSON.
                 setattr(self, name, type(getattr(self, name))(state[name.strip("_")]))
             self.hash = TrajectoryHash(str(state["hash"]))
+            self.causes = {str(cause): int(times) for cause, times in state.get("causes", {}).items()}
             self.unlocked = {str(name): int(number) for name, number in state["unlocked"].items()}
             self._settled, self._last = (_usage(usage) for usage in state["usage"])
             self.episodes = list(state["episodes"])
@@ -325,13 +332,7 @@ class RunSummary:
         data["usage"]["tokens_per_second"] = None if speed is None else round(speed, 2)
         if len(self.seats) > 1:
             data["seats"] = [
-                {
-                    "seat": s.name,
-                    "agent": s.agent,
-                    **counts((s,)),
-                    "done": s.done,
-                    "trajectory_hash": s.digest,
-                }
+                {"seat": s.name, "agent": s.agent, **counts((s,)), "done": s.done, "trajectory_hash": s.digest}
                 for s in self.seats
             ]
         return data
@@ -363,12 +364,11 @@ def counts(seats: Sequence[SeatTally], world: SeatTally | None = None) -> dict[s
             for name in episode.achievements:
                 times[name] = times.get(name, 0) + 1
     usage = sum((s.usage for s in seats), NO_USAGE)
+    causes: dict[str, int] = {}
+    for seat in seats:
+        add_causes(causes, seat.causes)
     everybody = seats if world is None else (*seats, world)
-    lived = {} if world is None else {
-        WORLD: {
-            "ticks": world.steps, "done": world.done, "trajectory_hash": world.digest
-        }
-    }  # fmt: skip
+    told = world and {"ticks": world.steps, "done": world.done, "trajectory_hash": world.digest}
     return {
         "steps": sum(s.steps for s in seats),
         "episodes": max((len(s.all_episodes()) for s in everybody), default=0),
@@ -381,9 +381,10 @@ def counts(seats: Sequence[SeatTally], world: SeatTally | None = None) -> dict[s
             "unconstrained": sum(s.unconstrained for s in seats),
             "cut": sum(s.cut for s in seats),
             "continued": sum(s.continued for s in seats),
+            **({"causes": causes} if causes else {}),
         },
         "usage": asdict(usage),
-        **lived,
+        **({WORLD: told} if told else {}),
     }
 
 

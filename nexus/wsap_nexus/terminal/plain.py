@@ -166,7 +166,7 @@ def _how_seats_did(seats: Sequence[Mapping[str, Any]]) -> list[str]:
     return [f"reward {number(reward)} ({agent}): {', '.join(names)}" for (reward, agent), names in best_first]
 
 
-def _how_decided(decisions: Mapping[str, int]) -> list[str]:
+def _how_decided(decisions: Mapping[str, Any]) -> list[str]:
     """Return the lines on decisions for several steps, and on those that did not come about as they should."""
     rest = {"unconstrained": "unconstrained", "cut": "with a reply cut short"}
     # Summaries that older versions recorded have fewer figures.
@@ -177,6 +177,8 @@ def _how_decided(decisions: Mapping[str, int]) -> list[str]:
     if more or decisions["repaired"] or decisions["forced"]:
         shown = [f"{decisions['repaired']} repaired", f"{decisions['forced']} forced", *more]
         lines.append(f"decisions: {', '.join(shown)}")
+    causes = sorted(decisions.get("causes", {}).items(), key=lambda cause: -cause[1])
+    lines += [f"forced {times} times: {single_line(cause)}" for cause, times in causes]
     return lines
 
 
