@@ -83,7 +83,7 @@ def models(session: nox.Session) -> None:
 
 @nox.session
 def dashboard(session: nox.Session) -> None:
-    """The dashboard and the pages of the town in a browser: needs the system's Chromium (apt-get install chromium)."""
+    """The dashboard and the pages of games in a browser: needs the system's Chromium (apt-get install chromium)."""
     if not any(map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))):
         session.skip("there is no Chromium here; install it with: apt-get install chromium")
     _install(session, "test", "browser")
@@ -93,6 +93,7 @@ def dashboard(session: nox.Session) -> None:
     pages = [
         "nexus/tests/test_dashboard.py",
         "nexus/tests/test_dashboard_town.py",
+        "plugins/wsap-sandbox/tests/test_story_page.py",
         f"{town}/replay/test_replay_page.py",
         f"{town}/tournament/test_report_page.py",
     ]

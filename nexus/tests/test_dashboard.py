@@ -19,9 +19,13 @@ from typing import Any
 
 import pytest
 from dashboard_kit import EVIL, Served
+from pond_kit import record
 from sqlalchemy import insert
 
+from wsap_core.protocol import Tick
+from wsap_core.protocol.wire import dumps
 from wsap_nexus.hub.nexus import Nexus, Settings
+from wsap_nexus.runs.store import open_store
 from wsap_nexus.store.entities import EntryRequest, Policy
 from wsap_nexus.store.events import AchievementEarned
 from wsap_nexus.store.records import NewRun, RunStatus
@@ -63,6 +67,8 @@ class Scene:
     """Which run that is."""
     told: str
     """A run in which a model decided."""
+    story: str
+    """A run that its game shows."""
 
 
 @pytest.fixture(scope="module")
@@ -75,7 +81,9 @@ def scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
             here = await served.nexus.enter("ann", "hall", EntryRequest())
             return here.session.world_id, here.session.run_id, told.session.run_id
 
-        yield Scene(served, *served.within(go()))
+        with open_store(str(served.folder / "wsap.db")) as store:
+            story = record(store, range(1, 9), text=f"A jump. {EVIL}")
+        yield Scene(served, *served.within(go()), story)
 
 
 @pytest.fixture(scope="module")
@@ -162,7 +170,7 @@ def routes(scene: Scene) -> list[str]:
     """Return every kind of page."""
     return [
         "", "worlds", f"world/{scene.world}", "agents", "agent/ann", "agent/mia", "agent/ben", "runs",
-        f"run/{scene.told}?step=4", f"run/{scene.run}", "log",
+        f"run/{scene.told}?step=4", f"run/{scene.run}", f"run/{scene.story}?tick=6", "log",
     ]  # fmt: skip
 
 
@@ -306,6 +314,40 @@ def test_a_finished_run_tells_how_to_see_more_of_it(opened: Callable[..., Seen],
     for route in (f"run/{scene.run}", f"world/{scene.world}"):
         seen.go(route)
         assert seen.page.locator("main .where code").count() == 0, "it is still being played"
+
+
+def test_a_person_goes_through_a_story_and_shares_where_they_are(opened: Callable[..., Seen], scene: Scene) -> None:
+    seen = opened()
+    numbers = "[...document.querySelectorAll('.timeline .n')].map((node) => Number(node.textContent)).join()"
+    seen.go(f"run/{scene.story}")
+    seen.wait(f"{numbers} === '6,7,8'")
+    assert seen.page.locator("svg.map text.place").all_text_contents() == ["reeds", "water"]
+    seen.page.locator("[aria-label='Previous tick']").click()
+    seen.wait(f"{numbers} === '5,6,7'")
+    seen.page.locator(".timeline button", has_text="Quax").first.click()
+    seen.wait(f"{numbers} === '6'")
+    assert seen.page.url.endswith("?tick=7&character=Quax")
+    seen.page.reload()
+    seen.wait(f"{numbers} === '6'")
+    seen.page.locator("#select-character").select_option("")
+    seen.page.locator("#select-tick").fill("3")
+    seen.page.keyboard.press("Enter")
+    seen.wait(f"{numbers} === '1,2,3'")
+    seen.page.locator("#select-find").fill("nowhere")
+    seen.page.keyboard.press("Enter")
+    seen.wait("document.querySelector('.block-timeline').textContent.includes('Nothing to show.')")
+    assert EVIL not in seen.text(".look")
+
+
+def test_a_story_that_goes_on_shows_its_new_ticks(opened: Callable[..., Seen], scene: Scene) -> None:
+    with open_store(str(scene.served.folder / "wsap.db")) as store:
+        run = record(store, [1, 2])
+        seen = opened()
+        seen.go(f"run/{run}")
+        seen.wait("document.querySelector('.moment').textContent.includes('at tick 2')")
+        store.writer.append(run, "tick", dumps(Tick(3, {"where": {}})), step=3)
+        store.writer.flush()
+        seen.wait("document.querySelector('.moment').textContent.includes('at tick 3')")
 
 
 def test_the_inspector_shows_what_a_model_was_told_and_answered(opened: Callable[..., Seen], scene: Scene) -> None:

@@ -112,4 +112,4 @@ def _timeline(block: TimelineBlock, *, details: bool) -> RenderableType:
             parts.append(head)
         parts.append(Indented(Text(strip_control(entry.text)[:LONGEST_TEXT]), 2))
         parts += [Indented(Text(f"· {single_line(line)}", "dim"), 4) for line in entry.details if details]
-    return Group(*parts) if parts else Text("Nothing has happened yet.", "dim")
+    return Group(*parts) if parts else Text("Nothing to show.", "dim")

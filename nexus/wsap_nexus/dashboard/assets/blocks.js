@@ -68,7 +68,7 @@ function places(block, pick) {
 }
 
 function timeline(block, pick) {
-  if (!block.entries.length) return el('p.empty', {}, 'Nothing has happened yet.');
+  if (!block.entries.length) return el('p.empty', {}, 'Nothing to show.');
   return el('ol.timeline', { tabindex: 0, 'aria-label': block.title || 'Timeline' }, block.entries.map((entry) => el('li', {},
     el('p.head', {}, entry.number === null ? '' : el('span.n', {}, word(pick, 'tick', entry.number)),
       entry.title ? el('b', {}, entry.title) : '', entry.place ? el('b', {}, word(pick, 'place', entry.place)) : '',
