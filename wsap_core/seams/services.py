@@ -118,6 +118,15 @@ class RunReader(Protocol):
     def events(self, run: str, *kinds: str, after: int = -1) -> Iterator[Mapping[str, Any]]:
         """Give the events of a run, oldest first: of these kinds, or of all; those after the number `after` alone."""
 
+    def about(self, run: str) -> Mapping[str, Any]:
+        """Return what a run is, as the first line of its export: its id, game, options, status, summary.
+
+        `run` may also be the beginning or end of its id, or "last".
+
+        Raises:
+            UnknownNameError: there is no such run.
+        """
+
     def ticks(self, run: str) -> int:
         """Return the number of a run's newest tick, once what was rewound is left out; 0 before the first."""
 

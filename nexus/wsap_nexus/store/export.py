@@ -55,6 +55,14 @@ class RecordedRuns:
         for event in self._repository.read_events(run_id, from_seq=after + 1, kinds=kinds or None):
             yield event_data(event)
 
+    def about(self, run: str) -> Mapping[str, Any]:
+        """Return what a run is, as the first line of its export.
+
+        Raises:
+            UnknownNameError: there is no such run.
+        """
+        return _header(self._repository.get_run(run))
+
     def ticks(self, run: str) -> int:
         """Return the number of a run's newest tick, once what was rewound is left out; 0 before the first.
 

@@ -1,0 +1,153 @@
+"""`wsap sandbox new`: begin a story."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+
+import click
+
+from wsap_core.cli.grouped import GroupedCommand
+from wsap_core.cli.output import print_json
+from wsap_sandbox.cli.common import Stories, opened, story_options, wrapped
+
+WORLD_FORMAT = "wsap-sandbox-world"
+"""The format's name in a world file."""
+_SNAPSHOT_EVERY = 20
+"""Ticks between two snapshots: restoring any tick takes at most so many more."""
+
+
+@click.command(
+    cls=GroupedCommand,
+    sections={
+        "World": ("template", "language", "cells", "seed", "source"),
+        "Model": ("model", "intent_model", "scene_model", "story_model", "memory_model", "backend_options",
+                  "text", "compact", "overlap", "concurrency"),
+    },
+    examples=(
+        "wsap sandbox new village",
+        "wsap sandbox new brod --template village --language ru --model ollama/qwen3:8b",
+        "wsap sandbox new copy --from village.world.json",
+    ),
+)  # fmt: skip
+@click.argument("name")
+@click.option("--template", metavar="NAME_OR_FILE",
+              help="village, lighthouse, or a template of your own; NAME if there is such a template, else "
+              "village.")  # fmt: skip
+@click.option("--from", "source", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE",
+              help="A world file of wsap sandbox export, which goes on from its tick.")  # fmt: skip
+@click.option("--language", type=click.Choice(["en", "ru"]), help="The world's language; en if not given.")
+@click.option("--cells", type=click.IntRange(1, 10), help="Memory cells of each character; as in the template.")
+@click.option("--seed", type=click.IntRange(0, 2**31 - 1), default=0, show_default=True,
+              help="Random seed; the same seed gives the same story.")  # fmt: skip
+@click.option("--model", metavar="ADDRESS",
+              help="The language model that is asked, such as ollama/qwen3:8b; storyteller if not given.")  # fmt: skip
+@click.option("--intent-model", metavar="ADDRESS", help="Another model for what characters mean to do.")
+@click.option("--scene-model", metavar="ADDRESS", help="Another model for the game master.")
+@click.option("--story-model", metavar="ADDRESS", help="Another model for the narrator.")
+@click.option("--memory-model", metavar="ADDRESS", help="Another model that sums up memories.")
+@click.option("--model-option", "backend_options", multiple=True, metavar="KEY=VALUE",
+              help="An option of the models' backend, such as num_ctx=16384; may be repeated.")  # fmt: skip
+@click.option("--text", type=click.IntRange(40, 2000), help="Maximum characters of one text of a model; 300.")
+@click.option("--compact", is_flag=True, help="Short prompts, for small models.")
+@click.option("--overlap", is_flag=True, help="Tell a tick's story while the next tick goes on.")
+@click.option("--concurrency", type=click.IntRange(1, 1000), help="Maximum calls to models at one time; 16.")
+@story_options
+def new(
+    name: str, *, template: str | None, source: Path | None, seed: int, backend_options: tuple[str, ...],
+    as_json: bool, database: str | None, **given: Any,
+) -> None:  # fmt: skip
+    """Begin the story NAME.
+
+    Nothing is told yet: wsap sandbox run NAME lets it go on. The story is a recorded run of that id, so
+    wsap runs, replay and export know it too. The models are part of the story; their keys never are.
+    """
+    from wsap_core.errors import UsageError
+
+    options = {key: value for key, value in given.items() if value not in (None, False)}
+    options |= _pairs(backend_options)
+    if source is not None:
+        if template is not None or "language" in options:
+            raise UsageError("--from has a world of its own; leave out --template and --language.")
+        options["world"] = read_world(source)
+    else:
+        options |= _template(template, name)
+    with opened(database) as stories:
+        if stories.has(name):
+            raise UsageError(f"There is a run {name!r} already; choose another name, or go on: wsap sandbox run {name}")
+        _begin(stories, name, seed, options)
+        world = stories.world(name).state
+    if as_json:
+        print_json({"run": name, "title": world.title, "language": world.language, "tick": world.tick,
+                    "characters": [one.id for one in world.characters],
+                    "places": [one.id for one in world.places]})  # fmt: skip
+        return
+    click.echo(wrapped(f"{world.title}. {world.premise}"))
+    click.echo(f"\n{len(world.characters)} characters, {len(world.places)} places. Go on: wsap sandbox run {name}")
+
+
+def _begin(stories: Stories, name: str, seed: int, options: dict[str, Any]) -> None:
+    models: Any = stories.services.models
+
+    async def begun() -> None:
+        try:
+            await stories.runner.play(
+                "sandbox", {}, seed=seed, options=options, run=name, steps=0, snapshot_every=_SNAPSHOT_EVERY
+            )
+        finally:
+            await models.aclose()
+
+    asyncio.run(begun())
+
+
+def _template(template: str | None, name: str) -> dict[str, Any]:
+    """Return the options that name a template."""
+    from wsap_sandbox.templates.loader import template_names
+
+    if template is None:
+        return {"template": name} if name in template_names() else {}
+    if template in template_names():
+        return {"template": template}
+    path = Path(template).expanduser()
+    return {"template": str(path.resolve()) if path.suffix == ".toml" or "/" in template else template}
+
+
+def read_world(path: Path) -> dict[str, Any]:
+    """Return the world in a file that `wsap sandbox export --format world` wrote.
+
+    Raises:
+        UsageError: it can't be read, or is something else.
+    """
+    from wsap_core.errors import SnapshotError, UsageError
+    from wsap_core.textfile import read_text
+    from wsap_sandbox.model import World, load
+
+    try:
+        data = json.loads(read_text(path, "The world file"))
+        if data["format"] != WORLD_FORMAT:
+            raise ValueError
+        world: dict[str, Any] = data["world"]
+        load(world, World)
+    except SnapshotError as error:
+        raise UsageError(f"{path} can't be used: {error}") from error
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        raise UsageError(f"{path} is not a world file; wsap sandbox export --format world writes one.") from error
+    return world
+
+
+def _pairs(given: tuple[str, ...]) -> dict[str, Any]:
+    from wsap_core.errors import UsageError
+    from wsap_core.untrusted import single_line
+
+    found: dict[str, Any] = {}
+    for text in given:
+        key, equals, value = text.partition("=")
+        if not equals or not key.strip() or not value:
+            raise UsageError(f"--model-option takes KEY=VALUE, not {single_line(text)[:60]!r}.")
+        try:
+            found[f"model.{key.strip()}"] = json.loads(value)
+        except ValueError:
+            found[f"model.{key.strip()}"] = value
+    return found

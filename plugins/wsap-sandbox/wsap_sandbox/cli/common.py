@@ -1,0 +1,195 @@
+"""Shared by the commands of stories: options, finding a story, and printing ticks."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import textwrap
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, TypeVar, cast
+
+import click
+
+from wsap_core.errors import UnknownNameError, UsageError
+from wsap_core.untrusted import single_line, strip_control
+
+if TYPE_CHECKING:
+    from wsap_core.protocol.values import JsonValue
+    from wsap_core.seams.model import Price, SpendingLimit
+    from wsap_core.seams.services import Runner, RunReader, Services
+    from wsap_sandbox.model import Character, Place, World, WorldObject
+    from wsap_sandbox.story.chapters import Chapter
+    from wsap_sandbox.world import Sandbox
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_WIDEST = 96
+
+
+def story_options(command: F) -> F:
+    """Add `--json` and `--database`."""
+    command = click.option("--json", "as_json", is_flag=True, help="Print JSON and nothing else.")(command)
+    return click.option(
+        "--database", metavar="PATH",
+        help="The database: a path or URL. Default: WSAP_DATABASE, else wsap.db in the data folder.",
+    )(command)  # fmt: skip
+
+
+class Stories:
+    """The stories of a database, for one command."""
+
+    def __init__(self, services: Services) -> None:
+        self.services = services
+        self.runs = cast("RunReader", services.require("runs"))
+        self.runner = cast("Runner", services.require("runner"))
+
+    def find(self, name: str) -> str:
+        """Return the id of a story.
+
+        Raises:
+            UnknownNameError: there is no such run.
+            UsageError: the run is no story.
+        """
+        about = self.runs.about(name)
+        if str(about["game"]).partition(":")[0] not in ("sandbox", "village", "lighthouse"):
+            raise UsageError(
+                f"Run {about['run']!r} is a run of {about['game']!r}, not a story; begin one with: wsap sandbox new"
+            )
+        return str(about["run"])
+
+    def has(self, name: str) -> bool:
+        """Return whether a run has exactly this id."""
+        try:
+            return bool(self.runs.about(name)["run"] == name)
+        except UnknownNameError:
+            return False
+
+    def world(self, run: str, tick: int | None = None) -> Sandbox:
+        """Return the world of a story as it was after a tick, the newest by default.
+
+        Raises:
+            UsageError: there is no such tick.
+        """
+        if tick is not None:
+            self.check_tick(run, tick)
+        return cast("Sandbox", asyncio.run(self.runs.restored(run, tick)))
+
+    def check_tick(self, run: str, tick: int) -> None:
+        """Refuse a tick that a story does not have.
+
+        Raises:
+            UsageError: it has none of this number.
+        """
+        newest = self.runs.ticks(run)
+        if not 0 <= tick <= newest:
+            raise UsageError(f"{run} has ticks 1 to {newest}, and 0 is its beginning; there is no tick {tick}.")
+
+    def chapters(self, run: str, first: int = 1, last: int | None = None) -> Iterator[Chapter]:
+        """Give the ticks of a story from the first to the last."""
+        from wsap_sandbox.story.chapters import KINDS, read_chapters
+
+        return read_chapters(self.runs.history(run, *KINDS, first=first, last=last))
+
+
+@contextmanager
+def opened(
+    database: str | None, *, budgets: Sequence[SpendingLimit] = (), prices: dict[str, Price] | None = None
+) -> Iterator[Stories]:
+    """Give the stories of a database.
+
+    Raises:
+        StorageError: the database can't be used.
+    """
+    from wsap_core.seams.services import runtime_services
+
+    with runtime_services(database, budgets=budgets, prices=prices) as services:
+        yield Stories(services)
+
+
+def part_id(world: World, word: str, *kinds: str) -> str:
+    """Return the id of a part of a world that was named by its id, or by its name.
+
+    Args:
+        world: the world.
+        word: what was typed.
+        kinds: which parts: `place`, `character`, `object`; all when there are none.
+
+    Raises:
+        UnknownNameError: there is none, or there are several of that name.
+    """
+    groups: dict[str, Sequence[Place | Character | WorldObject]] = {
+        "place": world.places, "character": world.characters, "object": world.objects
+    }  # fmt: skip
+    known = [(part.id, part.name) for kind, parts in groups.items() if not kinds or kind in kinds for part in parts]
+    ids = [one for one, _ in known]
+    if word in ids:
+        return word
+    found = [one for one, name in known if word.casefold() in (one.casefold(), name.casefold())]
+    if len(found) != 1:
+        shown = f"There are: {', '.join(ids[:20])}{', ...' if len(ids) > 20 else ''}."
+        raise UnknownNameError(" or ".join(kinds) or "part of this world", single_line(word)[:60], ids, hint=shown)
+    return found[0]
+
+
+# --- printing ------------------------------------------------------------------------------------
+
+
+def width() -> int:
+    """Return how wide texts are: the terminal, up to a comfortable measure."""
+    return min(shutil.get_terminal_size((80, 24)).columns, _WIDEST)
+
+
+def wrapped(text: str, indent: str = "") -> str:
+    """Return a text that people or models wrote, harmless and broken into lines."""
+    lines = strip_control(text).split("\n")
+    return "\n".join(
+        textwrap.fill(line, width(), initial_indent=indent, subsequent_indent=indent) if line.strip() else ""
+        for line in lines
+    )
+
+
+def headline(text: str) -> str:
+    """Return a line that begins a section."""
+    title = single_line(text)
+    return click.style(f"── {title} {'─' * max(3, width() - len(title) - 4)}", bold=True)
+
+
+def chapter_text(chapter: Chapter, *, events: bool = False) -> str:
+    """Return a tick as people read it at a terminal."""
+    from wsap_sandbox.story.words import words_of
+
+    words, name = words_of(chapter.cast.language), chapter.cast.name
+    lines = ["", headline(f"{words['tick']} {chapter.tick}")]
+    for scene in chapter.scenes():
+        people = ", ".join(single_line(name(one)) for one in scene.people)
+        told = scene.text or " ".join(event.text for event in scene.events)
+        if not told and not people:
+            continue
+        lines += ["", click.style(f"{single_line(name(scene.place))}{f' · {people}' if people else ''}", bold=True)]
+        lines.append(wrapped(told, "  "))
+        if events:
+            lines += [wrapped(chapter.line(event), "    ") for event in scene.events]
+    degraded = len(chapter.record.degraded) + sum(len(note.get("degraded", ())) for note in chapter.stories.values())
+    if degraded:
+        kinds = sorted({one.kind for one in chapter.record.degraded})
+        said = f"{degraded} {'result' if degraded == 1 else 'results'} replaced: {', '.join(kinds) or 'story'}"
+        lines += ["", click.style(wrapped(f"! {said}"), fg="yellow")]
+    return "\n".join(lines)
+
+
+def chapter_data(chapter: Chapter) -> dict[str, JsonValue]:
+    """Return a tick as JSON-ready data: what happened, and its story."""
+    from wsap_sandbox.model import dump
+
+    stories: dict[str, JsonValue] = {place: str(note.get("text", "")) for place, note in chapter.stories.items()}
+    return {"tick": chapter.tick, "stories": stories, "record": dump(chapter.record)}
+
+
+def print_chapters(chapters: Iterable[Chapter], *, events: bool = False) -> int:
+    """Print ticks and return the number of the last; 0 for none."""
+    last = 0
+    for chapter in chapters:
+        click.echo(chapter_text(chapter, events=events))
+        last = chapter.tick
+    return last

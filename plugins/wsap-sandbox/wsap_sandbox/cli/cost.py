@@ -1,0 +1,127 @@
+"""What ticks take: limits, prices, and an estimate before anything is asked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from wsap_core.cli.output import print_json
+from wsap_sandbox.options import PHASES, STORYTELLER, SandboxOptions
+
+if TYPE_CHECKING:
+    from wsap_core.seams.model import Price, Request, SpendingLimit
+    from wsap_sandbox.cli.common import Stories
+    from wsap_sandbox.model import World
+
+
+def prices_of(about: Mapping[str, Any], price_in: float | None, price_out: float | None) -> dict[str, Price]:
+    """Return the prices of a story's models, as given.
+
+    Raises:
+        UsageError: only one of the two was given, or no language model is asked.
+    """
+    from wsap_core.errors import UsageError
+    from wsap_core.seams.model import Price
+
+    if price_in is None and price_out is None:
+        return {}
+    if price_in is None or price_out is None or min(price_in, price_out) < 0:
+        raise UsageError("--price-in and --price-out go together, in US dollars for a million tokens, at least 0.")
+    asked = addresses(about)
+    if not asked:
+        raise UsageError(
+            "This story is told by the storyteller, which costs nothing; leave out --price-in and --price-out."
+        )
+    return {address: Price(price_in, price_out) for address in asked}
+
+
+def addresses(about: Mapping[str, Any]) -> list[str]:
+    """Return the addresses of the language models that a story asks, each once."""
+    options = SandboxOptions.read(about["config"]["options"])
+    return sorted({address for address in options.models.values() if not free(address)})
+
+
+def free(address: str) -> bool:
+    """Return whether a model is the storyteller, which asks nobody."""
+    return address.partition("/")[0] == STORYTELLER
+
+
+def limits_of(about: Mapping[str, Any], words: Sequence[str], prices: Mapping[str, Price]) -> list[SpendingLimit]:
+    """Return the limits that `--limit` sets.
+
+    Raises:
+        UsageError: one has another form, or one of cost can't be kept because a price is not known.
+    """
+    from wsap_core.errors import UsageError
+    from wsap_core.host import PluginHost
+    from wsap_llm.kit import Budget, Budgets, ModelPool
+
+    if not words:
+        return []
+    limits = Budgets.parse(words, scopes=("run",)).run
+    if limits.cost is not None:
+        pool = ModelPool(PluginHost.discovered(), prices=prices)
+        for address in addresses(about):
+            if not pool.knows_price(address):
+                raise UsageError(
+                    f"--limit cost can't be kept: the price of {address} is not known; state it with --price-in and "
+                    "--price-out, or limit calls or tokens."
+                )
+    return [Budget("run", tokens=limits.tokens, cost=limits.cost, calls=limits.calls)]
+
+
+def estimate(stories: Stories, name: str, ticks: int, prices: Mapping[str, Price], *, as_json: bool) -> None:
+    """Print about what so many ticks would take, from the prompts of the next one."""
+    from wsap_llm.kit import estimate_request
+
+    about = stories.runs.about(name)
+    options = SandboxOptions.read(about["config"]["options"])
+    world = stories.world(name).state
+    rows: dict[str, dict[str, Any]] = {}
+    for phase, requests in next_requests(world, options).items():
+        prompt = sum(map(estimate_request, requests))
+        # A text is about half as long as it may be, and a token about four characters.
+        reply = sum((request.sampling.max_tokens or 0) // 4 for request in requests)
+        price = prices.get(options.models[phase])
+        cost = None if price is None else ticks * price.of(prompt, reply)
+        rows[phase] = {"model": options.models[phase], "calls": ticks * len(requests), "prompt_tokens": ticks * prompt,
+                       "completion_tokens": ticks * reply, "cost": cost}  # fmt: skip
+    total = {key: sum(row[key] for row in rows.values()) for key in ("calls", "prompt_tokens", "completion_tokens")}
+    costs = [row["cost"] for row in rows.values() if not free(row["model"])]
+    cost = None if None in costs else sum(costs)
+    if as_json:
+        print_json({"run": name, "ticks": ticks, "phases": rows, **total, "cost": cost})
+        return
+    for phase, row in rows.items():
+        click.echo(f"{phase:8} {row['calls']:>6} calls  {row['prompt_tokens']:>9} + {row['completion_tokens']} tokens  "
+                   f"{row['model']}")  # fmt: skip
+    said = "costs nothing" if not costs else "price unknown" if cost is None else f"about ${cost:.2f}"
+    tokens = total["prompt_tokens"] + total["completion_tokens"]
+    click.echo(f"{ticks} {'tick' if ticks == 1 else 'ticks'}: {total['calls']} calls, about {tokens} tokens, {said}.")
+
+
+def next_requests(world: World, options: SandboxOptions) -> dict[str, list[Request]]:
+    """Return the requests of the next tick by phase; where they depend on replies, with what is known before."""
+    from wsap_sandbox.languages import language
+    from wsap_sandbox.model import falling
+    from wsap_sandbox.tick.facts import Facts, intent_facts, memory_facts, scene_facts
+    from wsap_sandbox.tick.requests import request_for
+
+    spoken = language(world.language, compact=options.compact)
+    intentions = {one.id: one.external_intent or one.name for one in world.characters}
+    # A full memory, as it is after some ticks.
+    remembering = [(one, falling(world.cells, one) or one.memory.cells[:1]) for one in world.characters]
+    scenes = [scene_facts(world, place, intentions) for place in world.places]
+
+    def facts() -> Iterator[tuple[str, Facts]]:
+        yield from (("intent", intent_facts(world, one)) for one in world.characters)
+        yield from (("scene", scene) for scene in scenes)
+        yield from (("memory", memory_facts(world, one, cells)) for one, cells in remembering)
+
+    found: dict[str, list[Request]] = {phase: [] for phase in PHASES}
+    for phase, known in facts():
+        found[phase].append(request_for("", known, spoken, seed=world.seed, text=options.text))
+    found["story"] = found["scene"]  # about as long: the same place and people, and what came of it
+    return found

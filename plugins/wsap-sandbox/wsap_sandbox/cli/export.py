@@ -1,0 +1,114 @@
+"""`wsap sandbox export`: a story as JSON, Markdown or HTML, and a world as a file."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import click
+
+from wsap_core.cli.grouped import GroupedCommand
+from wsap_core.cli.output import print_json
+from wsap_core.errors import UsageError
+from wsap_sandbox.cli.begin import WORLD_FORMAT
+from wsap_sandbox.cli.common import Stories, chapter_data, opened, story_options
+
+FORMATS = {"markdown": "md", "html": "html", "json": "ticks", "world": "world.json"}
+
+
+@click.command(
+    cls=GroupedCommand,
+    examples=(
+        "wsap sandbox export village --format html --out village.html",
+        "wsap sandbox export village --format json --out ticks",
+        "wsap sandbox export village --format world --at 12 --out village.world.json",
+    ),
+)
+@click.argument("story")
+@click.option("--format", "form", type=click.Choice(list(FORMATS)), default="markdown", show_default=True,
+              help="markdown or html: the story. json: a folder with each tick's JSON beside its story. "
+              "world: the world as it is, for wsap sandbox new --from.")  # fmt: skip
+@click.option("--out", type=click.Path(path_type=Path), metavar="PATH",
+              help="The file to write, or the folder of json; STORY with an ending if not given.")  # fmt: skip
+@click.option("--from", "first", type=click.IntRange(1), default=1, metavar="TICK", help="The first tick.")
+@click.option("--at", "--to", "last", type=click.IntRange(0), metavar="TICK",
+              help="The last tick, or the one of the world; the newest if not given.")  # fmt: skip
+@click.option("--events", is_flag=True, help="In Markdown, also list the events of the ledger.")
+@click.option("--force", is_flag=True, help="Overwrite what is there.")
+@story_options
+def export(
+    story: str, *, form: str, out: Path | None, first: int, last: int | None, events: bool, force: bool,
+    as_json: bool, database: str | None,
+) -> None:  # fmt: skip
+    """Write the STORY to a file."""
+    with opened(database) as stories:
+        name = stories.find(story)
+        if last is not None:
+            stories.check_tick(name, last)
+        target = out or Path(f"{name}.{FORMATS[form]}")
+        if target.exists() and not force:
+            raise UsageError(f"{target} exists already; choose another with --out, or overwrite it with --force.")
+        try:
+            written = _write(stories, name, form, target, first, last, events=events)
+        except OSError as error:
+            raise UsageError(f"{target} can't be written: {error.strerror or error}.") from error
+    if as_json:
+        print_json({"run": name, "format": form, "path": str(target), "ticks": written})
+    else:
+        click.echo(f"Wrote {target}.")
+
+
+def _write(stories: Stories, name: str, form: str, target: Path, first: int, last: int | None, *, events: bool) -> int:
+    from wsap_sandbox.story.html import html
+    from wsap_sandbox.story.markdown import markdown
+
+    if form == "world":
+        target.write_text(_world(stories, name, last), encoding="utf-8")
+        return 0
+    if form == "json":
+        return _ticks(stories, name, target, first, last)
+    chapters = _counted(stories.chapters(name, first, last))
+    parts = html(chapters) if form == "html" else markdown(chapters, events=events)
+    with target.open("w", encoding="utf-8") as file:
+        file.writelines(parts)
+    return chapters.count
+
+
+class _counted:  # noqa: N801  # used like a function
+    """Gives chapters and counts them."""
+
+    def __init__(self, chapters: Iterator[Any]) -> None:
+        self._chapters = chapters
+        self.count = 0
+
+    def __iter__(self) -> Iterator[Any]:
+        for chapter in self._chapters:
+            self.count += 1
+            yield chapter
+
+
+def _world(stories: Stories, name: str, tick: int | None) -> str:
+    from wsap_sandbox.model import dump
+
+    world = dump(stories.world(name, tick).state)
+    return json.dumps({"format": WORLD_FORMAT, "world": world}, ensure_ascii=False, indent=1) + "\n"
+
+
+def _ticks(stories: Stories, name: str, target: Path, first: int, last: int | None) -> int:
+    """Write `tick-000001.json` and `tick-000001.md` for each tick, and the schema of the former."""
+    from wsap_sandbox.model import TickRecord, adapter_of
+    from wsap_sandbox.story.markdown import markdown
+
+    target.mkdir(parents=True, exist_ok=True)
+    schema = adapter_of(TickRecord).json_schema()
+    (target / "tick.schema.json").write_text(json.dumps(schema, indent=1) + "\n", encoding="utf-8")
+    count = 0
+    for chapter in stories.chapters(name, first, last):
+        stem = f"tick-{chapter.tick:06}"
+        text = json.dumps(chapter_data(chapter), ensure_ascii=False, indent=1)
+        (target / f"{stem}.json").write_text(text + "\n", encoding="utf-8")
+        (target / f"{stem}.md").write_text("".join(markdown([chapter])), encoding="utf-8")
+        count += 1
+    return count

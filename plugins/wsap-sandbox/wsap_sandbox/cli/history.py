@@ -1,0 +1,157 @@
+"""`wsap sandbox rewind`, `branch`, `diff`, `reset`: other ways that a story may go."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from dataclasses import fields
+from typing import Any
+
+import click
+
+from wsap_core.cli.grouped import GroupedCommand
+from wsap_core.cli.output import print_json
+from wsap_core.errors import UsageError
+from wsap_core.untrusted import single_line
+from wsap_sandbox.cli.common import Stories, opened, story_options, wrapped
+
+_SHOWN = 200
+
+
+@click.command(cls=GroupedCommand, examples=("wsap sandbox rewind village 12",))
+@click.argument("story")
+@click.argument("tick", type=int)
+@story_options
+def rewind(story: str, tick: int, *, as_json: bool, database: str | None) -> None:
+    """Let the STORY go on from an earlier TICK; 0 is its beginning.
+
+    The ticks after it stay in the log, but no longer belong to the story; to keep both, use branch.
+    """
+    with opened(database) as stories:
+        name = stories.find(story)
+        before = _rewound(stories, name, tick)
+    _say(as_json, {"run": name, "tick": tick, "was": before}, f"{name} is at tick {tick} again; it was at {before}.")
+
+
+@click.command(cls=GroupedCommand, examples=("wsap sandbox reset village",))
+@click.argument("story")
+@story_options
+def reset(story: str, *, as_json: bool, database: str | None) -> None:
+    """Let the STORY begin anew; what was recorded stays in its log."""
+    with opened(database) as stories:
+        name = stories.find(story)
+        first = _first_tick(stories, name)
+        before = _rewound(stories, name, first)
+    _say(
+        as_json,
+        {"run": name, "tick": first, "was": before},
+        f"{name} is at its beginning again; it was at tick {before}.",
+    )
+
+
+def _rewound(stories: Stories, name: str, tick: int) -> int:
+    stories.check_tick(name, tick)
+    before = stories.runs.ticks(name)
+    asyncio.run(stories.runner.rewind(name, tick))
+    return before
+
+
+def _first_tick(stories: Stories, name: str) -> int:
+    """Return the tick that a story begins with: that of its branching, or 0."""
+    branched = stories.runs.about(name)["config"].get("branched_from") or {}
+    return int(branched.get("step", 0))
+
+
+@click.command(cls=GroupedCommand, examples=("wsap sandbox branch village flood --at 12",))
+@click.argument("story")
+@click.argument("name")
+@click.option("--at", "tick", type=int, metavar="TICK", help="The tick to begin from; the newest if not given.")
+@story_options
+def branch(story: str, name: str, *, tick: int | None, as_json: bool, database: str | None) -> None:
+    """Begin the story NAME from a tick of the STORY, memories included."""
+    with opened(database) as stories:
+        source = stories.find(story)
+        at = stories.runs.ticks(source) if tick is None else tick
+        stories.check_tick(source, at)
+        if stories.has(name):
+            raise UsageError(f"There is a run {name!r} already; choose another name.")
+        asyncio.run(stories.runner.branch(source, at, name))
+    _say(as_json, {"run": name, "from": source, "tick": at},
+         f"{name} begins at tick {at} of {source}. Go on: wsap sandbox run {name}")  # fmt: skip
+
+
+@click.command(
+    cls=GroupedCommand, examples=("wsap sandbox diff village flood", "wsap sandbox diff village flood --at 20")
+)
+@click.argument("one")
+@click.argument("other")
+@click.option("--at", "tick", type=int, metavar="TICK", help="The tick to compare at; the newest that both have.")
+@story_options
+def diff(one: str, other: str, *, tick: int | None, as_json: bool, database: str | None) -> None:
+    """Compare the stories ONE and OTHER: since when, and in what, they differ."""
+    with opened(database) as stories:
+        first, second = stories.find(one), stories.find(other)
+        newest = min(stories.runs.ticks(first), stories.runs.ticks(second))
+        at = newest if tick is None else tick
+        for name in (first, second):
+            stories.check_tick(name, at)
+        since = _first_difference(stories, first, second, at)
+        found = list(_differences(stories.world(first, at).state, stories.world(second, at).state))
+    if as_json:
+        rows = [{"part": part, "field": field, "one": a, "other": b} for part, field, a, b in found]
+        print_json({"one": first, "other": second, "tick": at, "since": since, "differences": rows})
+        return
+    if not found and since is None:
+        click.echo(f"{first} and {second} are the same up to tick {at}.")
+        return
+    if since is not None:
+        click.echo(f"They differ since tick {since}; at tick {at}:")
+    for part, field, a, b in found:
+        click.echo(wrapped(f"{part}, {field}"))
+        click.echo(click.style(wrapped(f"- {_short(a)}", "  "), fg="red"))
+        click.echo(click.style(wrapped(f"+ {_short(b)}", "  "), fg="green"))
+
+
+def _first_difference(stories: Stories, one: str, other: str, last: int) -> int | None:
+    """Return the first tick that went differently; None if all that both have are the same."""
+    begin = max(_first_tick(stories, one), _first_tick(stories, other)) + 1
+    ticks = zip(*(stories.runs.history(name, "tick", first=begin, last=last) for name in (one, other)), strict=False)
+    return next((int(a["step"]) for a, b in ticks if a["body"] != b["body"]), None)
+
+
+def _differences(one: Any, other: Any) -> Iterator[tuple[str, str, Any, Any]]:
+    """Give part, field and both values of everything in which two worlds differ."""
+    for field in ("premise", "cells", "seed"):
+        if getattr(one, field) != getattr(other, field):
+            yield one.title, field, getattr(one, field), getattr(other, field)
+    for group in ("places", "characters", "objects"):
+        ours, theirs = ({part.id: part for part in getattr(world, group)} for world in (one, other))
+        for part in [*ours, *(part for part in theirs if part not in ours)]:
+            if part not in ours or part not in theirs:
+                yield part, "exists", part in ours, part in theirs
+                continue
+            for name in (field.name for field in fields(ours[part])):
+                a, b = getattr(ours[part], name), getattr(theirs[part], name)
+                if a != b:
+                    yield from _memories(part, a, b) if name == "memory" else [(part, name, a, b)]
+
+
+def _memories(part: str, one: Any, other: Any) -> Iterator[tuple[str, str, Any, Any]]:
+    if one.summary != other.summary:
+        yield part, "summary", one.summary, other.summary
+    ours, theirs = ([cell.text for cell in memory.cells] for memory in (one, other))
+    if ours != theirs:
+        yield part, "memory", ours[0] if ours else "", theirs[0] if theirs else ""
+
+
+def _short(value: object) -> str:
+    text = ", ".join(map(str, value)) if isinstance(value, tuple) else str(value)
+    text = single_line(text) or "nothing"
+    return text if len(text) <= _SHOWN else text[: _SHOWN - 3] + "..."
+
+
+def _say(as_json: bool, data: dict[str, Any], sentence: str) -> None:
+    if as_json:
+        print_json(data)
+    else:
+        click.echo(sentence)

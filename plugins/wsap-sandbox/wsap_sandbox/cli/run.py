@@ -1,0 +1,220 @@
+"""`wsap sandbox run` and `step`: let a story go on."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import sys
+from collections.abc import Callable, Sequence
+from contextlib import AbstractAsyncContextManager
+from typing import Any
+
+import click
+
+from wsap_core.cli.grouped import GroupedCommand
+from wsap_core.cli.output import print_json
+from wsap_sandbox.cli.common import Stories, chapter_data, chapter_text, opened, story_options
+from wsap_sandbox.cli.cost import estimate, limits_of, prices_of
+
+_POLL = 0.15
+"""Seconds between two looks into the log for what is new."""
+
+
+def _limit_options(command: Any) -> Any:  # a decorator of click
+    for option in reversed(
+        (
+            click.option("--limit", "limits", multiple=True, metavar="KIND=N",
+                         help="Stop before calls, tokens or cost (US dollars) exceed N: cost=2, calls=100, "
+                         "tokens=500000; may be repeated."),
+            click.option("--price-in", type=float, help="US dollars per million prompt tokens."),
+            click.option("--price-out", type=float, help="US dollars per million reply tokens."),
+        )
+    ):  # fmt: skip
+        command = option(command)
+    return command
+
+
+@click.command(
+    cls=GroupedCommand,
+    sections={"Ticks": ("ticks", "every", "by_hand"), "Limits": ("estimate_only", "limits", "price_in", "price_out")},
+    examples=(
+        "wsap sandbox run village --ticks 10",
+        "wsap sandbox run village --every 30",
+        "wsap sandbox run village --ticks 100 --limit cost=2 --estimate",
+    ),
+)
+@click.argument("story")
+@click.option("--ticks", type=click.IntRange(1), help="Number of ticks; until Ctrl-C if not given.")
+@click.option("--every", type=click.FloatRange(0, min_open=True), metavar="SECONDS",
+              help="One tick every so many seconds, at most.")  # fmt: skip
+@click.option("--by-hand", is_flag=True, help="One tick each time Enter is pressed.")
+@click.option("--events", is_flag=True, help="Also print the events of the ledger.")
+@click.option("--webhook", metavar="URL", envvar="WSAP_SANDBOX_WEBHOOK",
+              help="Also send the story to this address, signed with the key in WSAP_SANDBOX_WEBHOOK_SECRET; "
+              "default: WSAP_SANDBOX_WEBHOOK.")  # fmt: skip
+@click.option("--estimate", "estimate_only", is_flag=True, help="Only say what the ticks would take.")
+@_limit_options
+@story_options
+def run(
+    story: str, *, ticks: int | None, every: float | None, by_hand: bool, events: bool, webhook: str | None,
+    estimate_only: bool, limits: tuple[str, ...], price_in: float | None, price_out: float | None, as_json: bool,
+    database: str | None,
+) -> None:  # fmt: skip
+    """Let the STORY go on, and print it as it is told.
+
+    Ctrl-C stops it; a tick that was under way is carried out when the story goes on, and what a model has
+    answered is not asked again. The exit status is then 130.
+    """
+    from wsap_core.errors import UsageError
+
+    if by_hand and (ticks is not None or every is not None or as_json):
+        raise UsageError("--by-hand waits for Enter; leave out --ticks, --every and --json.")
+    _go_on(
+        story, ticks=ticks, pace=None if every is None else 1 / every, by_hand=by_hand, events=events,
+        webhook=webhook, estimate_only=estimate_only, limits=limits, price=(price_in, price_out), as_json=as_json,
+        database=database,
+    )  # fmt: skip
+
+
+@click.command(cls=GroupedCommand, examples=("wsap sandbox step village",))
+@click.argument("story")
+@click.option("--events", is_flag=True, help="Also print the events of the ledger.")
+@_limit_options
+@story_options
+def step(
+    story: str, *, events: bool, limits: tuple[str, ...], price_in: float | None, price_out: float | None,
+    as_json: bool, database: str | None,
+) -> None:  # fmt: skip
+    """Carry out one tick of the STORY, and print it."""
+    _go_on(
+        story, ticks=1, pace=None, by_hand=False, events=events, webhook=None, estimate_only=False,
+        limits=limits,
+        price=(price_in, price_out), as_json=as_json, database=database,
+    )  # fmt: skip
+
+
+def _go_on(
+    story: str, *, ticks: int | None, pace: float | None, by_hand: bool, events: bool,
+    webhook: str | None, estimate_only: bool, limits: Sequence[str],
+    price: tuple[float | None, float | None], as_json: bool, database: str | None,
+) -> None:  # fmt: skip
+    with opened(database) as stories:
+        name = stories.find(story)
+        about = stories.runs.about(name)
+        prices = prices_of(about, *price)
+        if estimate_only:
+            estimate(stories, name, ticks or 1, prices, as_json=as_json)
+            return
+    with opened(database, budgets=limits_of(about, limits, prices), prices=prices) as stories:
+        printer = Printer(stories, name, events=events, as_json=as_json)
+        sending = _sending(stories, name, webhook)
+        try:
+            summary = asyncio.run(_play(printer, ticks, pace, sending, by_hand=by_hand))
+            interrupted = False
+        except KeyboardInterrupt:
+            summary, interrupted = {}, True
+        printer.rest()
+        now = stories.runs.ticks(name)
+        if as_json:
+            print_json({"run": name, "tick": now, "interrupted": interrupted, "ticks": printer.data,
+                        "usage": summary.get("usage")})  # fmt: skip
+        elif interrupted:
+            click.echo(f"\nStopped after tick {now}. Go on: wsap sandbox run {name}", err=True)
+    if interrupted:
+        click.get_current_context().exit(130)
+
+
+def _sending(stories: Stories, name: str, address: str | None) -> Callable[[], AbstractAsyncContextManager[None]]:
+    """Return what sends the story to a webhook while it goes on.
+
+    Raises:
+        ConfigError: the address can't be used, or there is no secret.
+    """
+    if not address:
+        return contextlib.nullcontext
+    from platformdirs import user_state_path
+
+    from wsap_sandbox.story.webhook import Webhook
+
+    secret = os.environ.get("WSAP_SANDBOX_WEBHOOK_SECRET", "")
+    return Webhook(
+        stories.runs, name, address, secret, folder=user_state_path("wsap") / "webhooks",
+        since=stories.runs.ticks(name), tell=lambda sentence: click.echo(sentence, err=True),
+    ).sending  # fmt: skip
+
+
+async def _play(
+    printer: Printer, ticks: int | None, pace: float | None,
+    sending: Callable[[], AbstractAsyncContextManager[None]], *, by_hand: bool,
+) -> dict[str, Any]:  # fmt: skip
+    stories = printer.stories
+    models: Any = stories.services.models
+    about = stories.runs.about(printer.name)
+
+    async def play(steps: int | None) -> dict[str, Any]:
+        following = asyncio.create_task(printer.follow())
+        try:
+            return dict(await stories.runner.play(about["game"], {}, run=printer.name, steps=steps, pace=pace))
+        finally:
+            following.cancel()
+            await asyncio.gather(following, return_exceptions=True)
+
+    try:
+        async with sending():
+            if not by_hand:
+                return await play(ticks)
+            summary: dict[str, Any] = {}
+            while await _enter():
+                summary = await play(1)
+                printer.rest()
+            return summary
+    finally:
+        with contextlib.suppress(Exception):
+            await models.aclose()
+
+
+async def _enter() -> bool:
+    """Return whether somebody asked for the next tick; False at the end of input, or for q."""
+    click.echo(click.style("\nEnter: next tick · q: stop", dim=True), err=True)
+    loop = asyncio.get_running_loop()
+    line = await loop.run_in_executor(None, sys.stdin.readline)
+    return bool(line) and line.strip().casefold() not in ("q", "quit")
+
+
+class Printer:
+    """Prints a story as its log grows, whoever lets it go on."""
+
+    def __init__(self, stories: Stories, name: str, *, events: bool, as_json: bool, first: int | None = None) -> None:
+        self.stories = stories
+        self.name = name
+        self.data: list[Any] = []
+        """The ticks as JSON, with `as_json`."""
+        self._events = events
+        self._json = as_json
+        self._next = stories.runs.ticks(name) + 1 if first is None else first
+
+    async def follow(self) -> None:
+        """Print ticks as they come, until cancelled."""
+        while True:
+            self._print(whole=True)
+            await asyncio.sleep(_POLL)
+
+    def rest(self) -> None:
+        """Print what is left, also a tick whose story was not told to its end."""
+        self._print(whole=False)
+
+    def _print(self, *, whole: bool) -> None:
+        newest = self.stories.runs.ticks(self.name)
+        if newest < self._next - 1:
+            self._next = newest + 1  # somebody went back
+        if newest < self._next:
+            return
+        for chapter in list(self.stories.chapters(self.name, self._next)):
+            if whole and chapter.tick == newest and len(chapter.stories) < len(chapter.places):
+                return  # it is still being told
+            self._next = chapter.tick + 1
+            if self._json:
+                self.data.append(chapter_data(chapter))
+            else:
+                click.echo(chapter_text(chapter, events=self._events))

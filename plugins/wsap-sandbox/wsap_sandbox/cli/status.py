@@ -1,0 +1,120 @@
+"""`wsap sandbox status` and `watch`: where a story stands, and reading it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections import Counter
+from typing import Any
+
+import click
+
+from wsap_core.cli.grouped import GroupedCommand
+from wsap_core.cli.output import print_json
+from wsap_core.untrusted import single_line
+from wsap_sandbox.cli.common import chapter_data, opened, print_chapters, story_options, wrapped
+from wsap_sandbox.cli.run import Printer
+
+_LATELY = 100
+"""Ticks whose degraded results are counted."""
+
+
+@click.command(cls=GroupedCommand, examples=("wsap sandbox status village",))
+@click.argument("story", required=False)
+@story_options
+def status(story: str | None, *, as_json: bool, database: str | None) -> None:
+    """Show where the STORY stands: its tick, who is where, what it took; without STORY all stories."""
+    with opened(database) as stories:
+        if story is None:
+            _list(stories, as_json=as_json)
+            return
+        name = stories.find(story)
+        about = stories.runs.about(name)
+        world = stories.world(name).state
+        lately = list(stories.chapters(name, max(1, world.tick - _LATELY + 1)))
+    kinds = Counter(one.kind for chapter in lately for one in chapter.record.degraded)
+    kinds += Counter(
+        str(one["kind"]) for c in lately for note in c.stories.values() for one in note.get("degraded", ())
+    )
+    calls = sum(chapter.record.calls for chapter in lately)
+    reasked = sum(chapter.record.reasked for chapter in lately)
+    usage = (about["summary"] or {}).get("usage") or {}
+    data = {
+        "run": name, "title": world.title, "status": about["status"], "tick": world.tick,
+        "places": {place.id: [one.id for one in world.present(place.id)] for place in world.places},
+        "calls": usage.get("calls"), "tokens": usage.get("prompt_tokens", 0) + usage.get("completion_tokens", 0),
+        "cost": usage.get("cost"), "lately": {"ticks": len(lately), "calls": calls, "reasked": reasked},
+        "degraded": dict(sorted(kinds.items())),
+    }  # fmt: skip
+    if as_json:
+        print_json(data)
+        return
+    click.echo(f"{single_line(world.title)} ({name}), {about['status']}, tick {world.tick}")
+    for place in world.places:
+        here = ", ".join(single_line(one.name) for one in world.present(place.id))
+        click.echo(wrapped(f"{place.name}: {here or '-'}", "  "))
+    cost = usage.get("cost")
+    click.echo(f"Asked of models: {usage.get('calls', 0)} calls, {data['tokens']} tokens"
+               + (f", ${cost:.4f}" if cost else ""))  # fmt: skip
+    if lately:
+        listed = ", ".join(f"{kind} {count}" for kind, count in sorted(kinds.items()))
+        told = f"{sum(kinds.values())} results replaced{f' ({listed})' if listed else ''}"
+        click.echo(wrapped(f"Last {len(lately)} ticks: {calls} calls, {reasked} asked again, {told}"))
+
+
+def _list(stories: Any, *, as_json: bool) -> None:
+    from wsap_core.errors import UsageError
+
+    rows = []
+    for run in stories.runs.runs():
+        try:
+            name = stories.find(run)
+        except UsageError:
+            continue
+        about = stories.runs.about(name)
+        rows.append({"run": name, "status": about["status"], "tick": stories.runs.ticks(name), "game": about["game"]})
+    if as_json:
+        print_json(rows)
+    elif not rows:
+        click.echo("There is no story yet; begin one with: wsap sandbox new village")
+    else:
+        for row in rows:
+            click.echo(f"{row['run']:20}  tick {row['tick']:<6}  {row['status']}")
+
+
+@click.command(
+    cls=GroupedCommand, examples=("wsap sandbox watch village", "wsap sandbox watch village --from 1 --to 20")
+)
+@click.argument("story")
+@click.option(
+    "--from", "first", type=click.IntRange(1), metavar="TICK", help="The first tick; the newest if not given."
+)
+@click.option(
+    "--to", "last", type=click.IntRange(1), metavar="TICK", help="The last tick; follows the story if not given."
+)
+@click.option("--events", is_flag=True, help="Also print the events of the ledger.")
+@story_options
+def watch(
+    story: str, *, first: int | None, last: int | None, events: bool, as_json: bool, database: str | None
+) -> None:
+    """Read the STORY, and follow it while another process lets it go on; Ctrl-C ends that.
+
+    With --json each tick is a line of its own.
+    """
+    with opened(database) as stories:
+        name = stories.find(story)
+        newest = stories.runs.ticks(name)
+        begin = first if first is not None else max(1, newest)
+        if last is not None or stories.runs.about(name)["status"] != "running":
+            chapters = stories.chapters(name, begin, last)
+            if as_json:
+                for chapter in chapters:
+                    click.echo(json.dumps(chapter_data(chapter), ensure_ascii=False))
+            elif not print_chapters(chapters, events=events):
+                click.echo(f"{name} has no tick {begin} yet; go on: wsap sandbox run {name}")
+            return
+        printer = Printer(stories, name, events=events, as_json=False, first=begin)
+        try:
+            asyncio.run(printer.follow())
+        except KeyboardInterrupt:
+            click.get_current_context().exit(130)
