@@ -11,7 +11,7 @@ from hosts import host_with_ours
 
 from wsap_core import PluginHost
 from wsap_core.host import Registration
-from wsap_core.protocol import Action, ActionDef, ActionResult, ActionSpace, Observation
+from wsap_core.protocol import Action, ActionDef, ActionResult, ActionSpace, Observation, Tick
 from wsap_core.seams.agent import Usage
 from wsap_core.seams.context import Context
 from wsap_core.seams.model import Abilities, Backend, Chunk, Finish, Message, Request, TextChunk, collect
@@ -49,11 +49,14 @@ class Village:
         return Observation({"told": "\n".join(self.told[-A_TICK:])}, step=self.tick)
 
     async def act(self, action: Action) -> ActionResult:
+        await self._pass_time()
+        return ActionResult(True, observation=self.observe())
+
+    async def _pass_time(self) -> None:
         self.tick += 1
         asked = [self._ask("intent", who, self._words) for who in VILLAGERS]
         intents = await asyncio.gather(*asked)
         self.told += [*intents, await self._ask("scene", "square", " ".join(intents))]
-        return ActionResult(True, observation=self.observe())
 
     async def _ask(self, phase: str, subject: str, words: str) -> str:
         if self._backend is None:
@@ -78,6 +81,20 @@ class Village:
         self.tick, self.told = json.loads(data)
 
 
+class Hamlet(Village):
+    """The village, without anybody who lets time pass."""
+
+    async def advance(self) -> Tick:
+        """Let time pass by itself."""
+        before = self.tick, list(self.told)
+        try:
+            await self._pass_time()
+        except BaseException:
+            self.tick, self.told = before
+            raise
+        return Tick(self.tick, {"told": self.told[-A_TICK:]})
+
+
 Answer = Callable[[Request, int], str | Exception]
 
 
@@ -94,7 +111,7 @@ class Teller:
 
     def make(self, context: Context) -> Teller:
         self.opened += 1
-        context.config.get("mood")
+        context.config.get("api_key")
         return self
 
     async def stream(self, request: Request) -> AsyncGenerator[Chunk, None]:
@@ -117,6 +134,9 @@ def village_host(teller: Any, *, saved: bool = True) -> PluginHost:
     abilities = ("seed", "snapshot") if saved else ("seed",)
     spec = AdapterSpec("village", "A village.", "asking_world:Village", abilities=abilities, asks_models=True)
     host.games.add(Registration(spec, "t", "t"))
+    lives = ("seed", "snapshot", "lives")
+    alone = AdapterSpec("hamlet", "", "asking_world:Hamlet", abilities=lives, asks_models=True, seats=(0, 0))
+    host.games.add(Registration(alone, "t", "t"))
     host.backends.add(Registration(BackendSpec("teller", "", teller.make), "t", "t"))
     return host
 

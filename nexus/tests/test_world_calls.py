@@ -34,10 +34,12 @@ from wsap_nexus.hub.settings import Settings
 from wsap_nexus.runs.controls import Controls
 from wsap_nexus.runs.plan import RunPlan
 from wsap_nexus.runs.recorder import Recorder
+from wsap_nexus.runs.restoring import Runs
 from wsap_nexus.runs.session import replies_of, resume, start
 from wsap_nexus.runs.store import open_database, open_store
 from wsap_nexus.runs.tally import RunSummary
 from wsap_nexus.runs.world_calls import WorldJournal
+from wsap_nexus.services import StoreRunner
 from wsap_nexus.store.entities import EntryRequest, Policy, WorldRecord
 from wsap_nexus.store.records import EventRecord
 from wsap_nexus.store.repository import Repository
@@ -125,7 +127,7 @@ def test_a_world_that_asks_something_else_is_told_apart_when_it_is_replayed(data
         replayed(Teller(), database, model="teller/it", keyed=True, words="Who are you?")
 
 
-@pytest.mark.parametrize("kills", [2, pytest.param(60, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("kills", [1, pytest.param(60, marks=pytest.mark.slow)])
 def test_killed_between_paid_calls_nothing_that_was_committed_is_asked_again(tmp_path: Path, kills: int) -> None:
     ticks, draw = 2 * kills + 2, random.Random(kills)
     committed: Counter[str] = Counter()
@@ -193,6 +195,52 @@ def test_what_ended_the_run_is_asked_again(database: str) -> None:
     assert len(replies(database)) == 3 * A_TICK
     assert len(broken.requests) <= 3 * A_TICK + 2  # that call, and what was on its way beside it
     assert replayed(Teller(), database).trajectory_hash == resumed.trajectory_hash
+
+
+def test_a_world_that_lives_has_its_replies_again_also_after_it_was_rewound(database: str) -> None:
+    async def lived(teller: Teller) -> RunSummary:
+        host = village_host(teller)
+        with open_store(database) as store:
+            models = ModelPool(host)
+            runner = StoreRunner(host, store, models)
+            await runner.play("hamlet", {}, run="home", steps=6, snapshot_every=4)
+            assert len(teller.requests) == 6 * A_TICK
+            await runner.rewind("home", 3)
+            assert len(teller.requests) == 6 * A_TICK  # none was needed to go back
+            await runner.play("hamlet", {}, run="home", steps=5)
+            assert len(teller.requests) == 11 * A_TICK
+            world = await Runs(host, store.repository).restored("home", 7)
+            assert isinstance(world, Village)
+            assert world.told[-1] == f"#{10 * A_TICK}"
+            with resume("home", host, store, services=Services(models=models), controls=stopped()) as session:
+                return await session.play()
+
+    teller, nobody = Teller(), Teller()
+    summary = asyncio.run(lived(teller))
+    assert len(teller.requests) == 11 * A_TICK
+    assert summary.world_usage.usage.calls == 11 * A_TICK
+    assert replayed(nobody, database, "home").trajectory_hash == summary.trajectory_hash
+    assert not nobody.requests
+
+
+def stopped() -> Controls:
+    controls = Controls()
+    controls.finish()
+    return controls
+
+
+def test_a_key_is_in_no_record_of_a_failure(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TELLERS_KEY", "sesame-1234")
+    teller = Teller(lambda request, number: ServerFailedError("sesame-1234 is not welcome here"))
+    plan = replace(village_plan(1), options={"model.api_key": "env:TELLERS_KEY"})
+    recorded(plan, teller, database)
+    with open_database(database, read_only=True) as opened:
+        repository = Repository(opened)
+        events = list(repository.read_events(repository.get_run("last").id))
+    assert {e.data["words"] for e in events if e.kind == "failure"} == {"(hidden) is not welcome here"}
+    assert not [e for e in events if b"sesame" in e.body]
+    monkeypatch.delenv("TELLERS_KEY")
+    assert replayed(Teller(), database).steps == 1  # nobody is asked, so no key is needed
 
 
 def test_a_limit_of_the_run_counts_the_worlds_calls(database: str) -> None:

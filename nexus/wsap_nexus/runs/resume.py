@@ -121,11 +121,14 @@ def read_world_calls(
         yield from repository.read_events(run_id, kinds=WORLD_CALLS)
         return
     yield from repository.read_events(run_id, to_seq=snapshot.seq, kinds=("model",))
-    yield from (event for event in late_events(repository, snapshot, "call", "failure") if event.data["key"])
-    tick = repository.last_event(run_id, "tick", before=snapshot.seq)
-    before = tick and repository.last_event(run_id, "tick", before=tick.seq)
-    rewound = repository.last_event(run_id, "rewound", before=snapshot.seq)
-    first = max(before.seq if before else 0, rewound.seq + 1 if rewound else 0)
+    for event in late_events(repository, snapshot, "call", "failure"):
+        if event.data["key"].rpartition(":")[2].startswith(f"{snapshot.step}/"):
+            yield event
+    first = snapshot.seq
+    if (tick := repository.last_event(run_id, "tick", before=snapshot.seq)) is not None:
+        before = repository.last_event(run_id, "tick", before=tick.seq)
+        rewound = repository.last_event(run_id, "rewound", before=snapshot.seq)
+        first = max(before.seq if before else 0, rewound.seq + 1 if rewound else 0)
     for event in repository.read_events(run_id, from_seq=first, kinds=WORLD_CALLS):
         if event.seq >= snapshot.seq or event.kind not in ("call", "failure") or event.data["key"]:
             yield event

@@ -19,7 +19,7 @@ from wsap_core.seams.model_errors import PAUSES
 from wsap_core.seams.services import Services
 from wsap_core.specs import AdapterSpec, AgentSpec, MemorySpec, ToolSpec
 from wsap_llm.backends.pool import ModelPool
-from wsap_llm.secrets import clean, secrets_of, with_secrets
+from wsap_llm.secrets import clean, secrets_of
 from wsap_nexus.runs.checkpoint import Checkpoint
 from wsap_nexus.runs.controls import Controls
 from wsap_nexus.runs.life_log import read_whole_life
@@ -134,7 +134,7 @@ def resolve_specs(plan: RunPlan, host: PluginHost) -> ResolvedSpecs:
         PluginError: one can't be loaded.
     """
     agents = {seat.name: load_agent_spec(seat.agent, host) for seat in plan.seats}
-    game = load_adapter_spec(plan.game, host).with_options(with_secrets(plan.options, os.environ))
+    game = load_adapter_spec(plan.game, host).with_options(plan.options)
     return ResolvedSpecs(game, agents)
 
 
