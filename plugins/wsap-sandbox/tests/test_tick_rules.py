@@ -13,6 +13,7 @@ from sandbox_kit import Data, Played, doing, mill, plain, played, scene
 from wsap_sandbox.languages import language
 from wsap_sandbox.model import World
 from wsap_sandbox.tick.facts import Facts, IntentFacts, SceneFacts, StoryFacts
+from wsap_sandbox.tick.reading import alarming, unusable
 from wsap_sandbox.tick.requests import Settings
 
 EN = language("en")
@@ -298,6 +299,13 @@ def test_an_answer_in_another_language_is_asked_again_and_then_replaced() -> Non
     assert [change.decided_by for change in done.records[0].characters] == ["fallback"] * 3
     assert [story.text for story in done.stories] == [EN.quiet(place.name) for place in mill().places]
     assert {(story.reasked, story.degraded[0].kind) for story in done.stories} == {(1, "language")}
+
+
+def test_people_are_told_when_many_replies_could_not_be_used() -> None:
+    unspoilt, spoilt = played(mill()).records[0], played(mill(), lambda _key, _facts: "no").records[0]
+    one = at_the_mill(lambda facts: without(facts, "boris")).records[0]
+    assert [unusable(record) for record in (unspoilt, one, spoilt)] == [0, 1, 3 + 3]
+    assert [alarming(record) for record in (unspoilt, one, spoilt)] == [False, False, True]
 
 
 def test_texts_of_models_can_command_nobody() -> None:

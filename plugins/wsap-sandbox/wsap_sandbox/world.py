@@ -26,6 +26,7 @@ from wsap_sandbox.story.chapters import tick_body
 from wsap_sandbox.tick.engine import Engine, Story
 from wsap_sandbox.tick.facts import Facts, IntentFacts, intent_facts
 from wsap_sandbox.tick.influence import influenced, with_character
+from wsap_sandbox.tick.reading import alarming, unusable
 from wsap_sandbox.tick.requests import Settings
 
 STORY = "story"
@@ -127,7 +128,7 @@ class Sandbox:
             new = achieved(before, record, change.id, earned)
             earned += new
             seat.settle(not failed, change.cell.came_of_it, [name for name in new if name[0] != "_"])
-        return Tick(record.tick, tick_body(world, record), _summary(record))
+        return Tick(record.tick, tick_body(world, record), _summary(record, self._language))
 
     def influence(self, body: Mapping[str, JsonValue]) -> str:
         """Take an influence before the next tick; see `wsap_sandbox.tick.influence.KINDS`.
@@ -262,11 +263,12 @@ class Sandbox:
             self._services.log.note(STORY, body)
 
 
-def _summary(record: TickRecord) -> str:
+def _summary(record: TickRecord, language: Spoken) -> str:
     texts = [event.text for event in record.events if event.kind in ("act", "move")] or [
         event.text for event in record.events
     ]
-    text = " ".join(texts)
+    alarm = [language.alarm(unusable(record), record.calls)] if alarming(record) else []
+    text = " ".join((*alarm, *texts))
     return text if len(text) <= _SUMMARY else text[: _SUMMARY - 3].rstrip() + "..."
 
 

@@ -99,6 +99,7 @@ WORDS = Words(
         "does_nothing": "{who} made a start at something, and nothing came of it.",
         "cannot_leave": "{who} tried to leave, but could not.",
         "cannot_take": "But {who} did not get hold of it.",
+        "alarm": "{unusable} of {calls} replies of models could not be used.",
         "heard": "A voice that only I heard said: {what}",
         "quiet": "{place}: nothing worth telling happened.",
     },

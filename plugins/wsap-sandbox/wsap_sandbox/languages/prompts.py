@@ -183,6 +183,10 @@ class Spoken:
         """Tell a scene in which nothing remarkable happened."""
         return self.words.fallbacks["quiet"].format(place=place)
 
+    def alarm(self, unusable: int, calls: int) -> str:
+        """Say that of so many replies of models so many could not be used."""
+        return self.words.fallbacks["alarm"].format(unusable=unusable, calls=calls)
+
     def influenced(self, kind: InfluenceKind, who: str, what: str, where: str) -> str:
         """Say what somebody outside did, for the ledger."""
         about_character, about_place = self.words.influences[kind]

@@ -80,6 +80,9 @@ class Language(Protocol):
     def quiet(self, place: str) -> str:
         """Tell a scene in which nothing remarkable happened."""
 
+    def alarm(self, unusable: int, calls: int) -> str:
+        """Say that of so many replies of models so many could not be used."""
+
     def influenced(self, kind: InfluenceKind, who: str, what: str, where: str) -> str:
         """Say what somebody outside did, for the ledger; the names that do not apply are empty.
 

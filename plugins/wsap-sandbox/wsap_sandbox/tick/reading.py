@@ -10,12 +10,15 @@ from functools import cache
 from wsap_core.protocol.values import JsonValue
 from wsap_core.untrusted import sanitize, single_line
 from wsap_llm.kit import find_values
-from wsap_sandbox.model import Degraded, Outcome, Phase
+from wsap_sandbox.model import Degraded, Outcome, Phase, TickRecord
 from wsap_sandbox.tick.facts import PHASES, Actor, Facts, IntentFacts, SceneFacts, StoryFacts
 from wsap_sandbox.tick.replies import HAPPENING, HERE, MOST_HAPPENINGS, OUTCOMES, STAY
 
 REASKED = frozenset({"unreadable", "missing", "doubled", "language", "empty"})
 """Kinds of degraded results that are worth asking again."""
+
+ALARMING = 0.25
+"""The share of calls without a usable result from which on people are told."""
 
 _LONGER = 4
 """A text is cut only after private passages were taken out; until then it may be so many times as long."""
@@ -105,6 +108,16 @@ def read(reply: str, facts: Facts, subject: str, *, letters: str, text: int) -> 
     name = "intention" if isinstance(facts, IntentFacts) else "story" if isinstance(facts, StoryFacts) else "summary"
     limit = text if isinstance(facts, IntentFacts) else 3 * text
     return Reading(text=reader.text(found.get(name), limit, name), degraded=reader.noted)
+
+
+def unusable(record: TickRecord) -> int:
+    """Return how many results a tick had to do without, asked again or not."""
+    return len({(one.phase, one.subject) for one in record.degraded if one.kind in REASKED})
+
+
+def alarming(record: TickRecord) -> bool:
+    """Return whether so many of a tick's results could not be used that people should be told."""
+    return unusable(record) >= ALARMING * record.calls > 0
 
 
 class _Reader:
