@@ -5,7 +5,11 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
+import random
+import signal
+import subprocess
+import sys
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -23,6 +27,7 @@ from wsap_nexus.runs.restoring import Runs
 from wsap_nexus.runs.session import replies_of, start
 from wsap_nexus.runs.store import Store, open_store
 from wsap_nexus.services import StoreRunner
+from wsap_nexus.store.records import EventRecord, NewRun
 
 GAME = "living_worlds:MEADOW"
 
@@ -227,3 +232,60 @@ def test_a_run_with_seats_is_gone_on_with_from_its_snapshot(tmp_path: Path) -> N
 
 def ticks_alone(tmp_path: Path, run: str) -> list[Any]:
     return [{name: part for name, part in body.items() if name != "after"} for _, body in ticks(tmp_path, run)]
+
+
+@pytest.mark.parametrize("seats", [{}, GARDENERS], ids=["alone", "with seats"])
+def test_whatever_a_kill_leaves_of_a_run_is_gone_on_with_as_if_nothing_had_happened(
+    tmp_path: Path, seats: Mapping[str, Player]
+) -> None:
+    with opened(tmp_path) as (runner, store):
+        repository, writer = store.repository, store.writer
+        whole = asyncio.run(runner.play(GAME, seats, run="m", steps=7, seed=5, snapshot_every=3))
+        record, events = repository.get_run("m"), list(repository.read_events("m"))
+        for length in range(1, len(events)):
+            cut = repository.create_run(
+                NewRun(game=record.game, agent=record.agent, seed=record.seed, config=record.config, id=f"cut-{length}")
+            )
+            for e in events[:length]:
+                writer.append(cut.id, e.kind, e.body.decode(), seat=e.seat, episode=e.episode, step=e.step)
+            writer.flush()
+            left = 7 - sum(e.kind == "tick" for e in events[:length])
+            if not left and seats:
+                break  # stopped at once, with the last results still to be taken in
+            summary = asyncio.run(runner.play(GAME, seats, run=cut.id, steps=left))
+            assert summary["trajectory_hash"] == whole["trajectory_hash"], length
+            notes = [e.data["tick"] for e in repository.read_events(cut.id, kinds=("story",))]
+            assert notes == list(range(1, 8)), length
+
+
+@pytest.mark.slow
+def test_no_influence_is_lost_or_comes_twice_however_often_the_run_is_killed(tmp_path: Path) -> None:
+    database, ticks_wanted, dice = str(tmp_path / "runs.db"), 40, random.Random(8)
+    asked: list[int] = []
+    for kill in [*(dice.randint(2, 25) for _ in range(20)), 0]:
+        with open_store(database) as store:
+            if store.repository.find_run("killed") is not None:
+                asked.append(10 ** len(asked))
+                store.repository.add_to_inbox("killed", {"rain": asked[-1]})
+        ended = subprocess.run(
+            [sys.executable, "living_kill.py", database, str(ticks_wanted), str(kill)],
+            cwd=Path(__file__).parent,
+            check=False,
+        )
+        assert ended.returncode == (-signal.SIGKILL if kill else 0)
+    with open_store(database) as store:
+        events = list(store.repository.read_events("killed"))
+        assert store.repository.inbox("killed") == []
+    assert [e.data["body"]["rain"] for e in events if e.kind == "influence"] == asked
+    assert [e.step for e in events if e.kind == "tick"] == list(range(1, ticks_wanted + 1))
+    assert [e.data["tick"] for e in events if e.kind == "story"] == list(range(1, ticks_wanted + 1))
+    assert replayed(tmp_path, "killed")[0]["trajectory_hash"] == events_hash(events)
+
+
+def events_hash(events: Iterable[EventRecord]) -> str:
+    digest = hashlib.sha256().hexdigest()
+    for event in events:
+        if event.kind == "tick":
+            line = json.dumps(event.data, sort_keys=True, separators=(",", ":"))
+            digest = hashlib.sha256(f"{digest}{line}\n".encode()).hexdigest()
+    return digest
