@@ -66,14 +66,19 @@ LifeEvent = LoggedTick | LoggedInfluence | LoggedRewind
 class Notes:
     """The kernel's `WorldLog`: what a world adds to the record of its run, each once.
 
+    A note that names in `tick` one that is not recorded yet waits for that: it may come otherwise after all.
+
     Args:
         recorder: where to.
         past: the notes that are recorded after the state that the run goes on from, as kind and text.
+        tick: the last tick.
     """
 
-    def __init__(self, recorder: Recorder, past: Iterable[tuple[str, str]] = ()) -> None:
+    def __init__(self, recorder: Recorder, past: Iterable[tuple[str, str]] = (), *, tick: int = 0) -> None:
         self._recorder = recorder
         self._past = Counter(past)
+        self._tick = tick
+        self._held: list[tuple[int, str, str]] = []
 
     def note(self, kind: str, body: Mapping[str, JsonValue]) -> None:
         """Record something that nothing depends on.
@@ -83,11 +88,20 @@ class Notes:
         """
         if kind in OWN_KINDS:
             raise UsageError(f"Events of the kind {kind!r} are the run's own; a world's note needs another kind.")
-        text = dumps(body)
+        text, of = dumps(body), body.get("tick")
         if self._past[kind, text]:
             self._past[kind, text] -= 1
-            return
-        self._recorder.world_note(kind, text)
+        elif isinstance(of, int) and of > self._tick:
+            self._held.append((of, kind, text))
+        else:
+            self._recorder.world_note(kind, text)
+
+    def reached(self, tick: int) -> None:
+        """Take in that a tick is the last that is recorded, and record what waits for it."""
+        self._tick = tick
+        for _, kind, text in [held for held in self._held if held[0] <= tick]:
+            self._recorder.world_note(kind, text)
+        self._held = [held for held in self._held if held[0] > tick]
 
 
 def read_life(event: EventRecord) -> Iterator[LifeEvent]:

@@ -115,7 +115,9 @@ class Run:
         known, offline, skills = self._past.world_calls, self._past.offline, self._memories.skills
         self.world_journal = WorldJournal(self._recorder, known, offline=offline, usage=self._past.world_usage)
         """The calls of its world to models."""
-        around = journalled(self._services_of_world(), self.world_journal)
+        self._notes = Notes(self._recorder, self._past.notes, tick=self._past.tick or 0)
+        own_services = replace(self.services, log=self._notes) if plan.lives else self.services
+        around = journalled(own_services, self.world_journal)
         own = OwnVenue(spec, plan.seed, plan.options, self._clock, around, skills=skills, offline=offline)
         self._venue = venue or own
         self._loops: list[SeatLoop] = []
@@ -299,6 +301,7 @@ class Run:
                 self._between,
                 self._loops,
                 self._count_tick,
+                self._notes,
                 self._snapshot_if_due,
                 self._go_back,
                 self._observers_of_ticks,
@@ -321,9 +324,6 @@ class Run:
                     cast(Snapshots, loop.agent).restore(state)
                 else:
                     self._gone.add(name)
-
-    def _services_of_world(self) -> Services:
-        return replace(self.services, log=Notes(self._recorder, self._past.notes)) if self.plan.lives else self.services
 
     def _journal(self, seat: str) -> SeatJournal:
         calls, offline = self._past.calls.get(seat, ()), self._past.offline

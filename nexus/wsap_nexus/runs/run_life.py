@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from wsap_core.protocol import Tick
 from wsap_core.protocol.wire import dumps
-from wsap_nexus.runs.life_log import LoggedRewind
+from wsap_nexus.runs.life_log import LoggedRewind, Notes
 from wsap_nexus.runs.living import Between, Life
 from wsap_nexus.runs.loop import SeatLoop
 from wsap_nexus.runs.replay_order import ReplayOrder
@@ -24,6 +24,8 @@ class RunLife:
     loops: Sequence[SeatLoop]
     count: Callable[[bool], None]
     """Told of each tick, and whether it is new, for the totals."""
+    notes: Notes
+    """What the world notes."""
     save: Callable[[int], Awaitable[None]]
     """Saves the state after a new tick, if that is due."""
     go_back: Callable[[bytes], Awaitable[None]]
@@ -48,6 +50,7 @@ class RunLife:
                 seat.cancel()
 
     async def _after_tick(self, tick: Tick, *, new: bool) -> None:
+        self.notes.reached(tick.number)
         self.count(new)
         if self.loops:
             await self.between.reached(self.loops)
@@ -61,4 +64,5 @@ class RunLife:
         recorder = self.life.recorder
         recorder.write("rewound", dumps({"to": logged.to}))
         recorder.snapshot(0, logged.world, {}, tick=logged.to)
+        self.notes.reached(logged.to)
         await self.go_back(logged.world)
