@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from wsap_core.protocol import Tick
@@ -139,16 +140,22 @@ def summary_lines(
         )
         lines.append(f"achievements: {len(reached)}{of}" + (f" ({names})" if names else ""))
     lines += _how_decided(summary["decisions"])
-    spent = spending_of(summary, planned=planned)
-    if taken := parts(spent):
-        lines.append(f"models{' then' if again else ''}: {', '.join(taken)}")
-        lines += rate(spent)
-    if taken := parts(spending_of(summary.get("world") or {})):
-        again = summary["world"]["asked_again"]
-        lines.append(f"world: {', '.join([*taken, f'{again} asked again'] if again else taken)}")
+    lines += _what_models_took(summary, planned, " then" if again else "")
     lines += _how_seats_did(summary.get("seats", ()))
     lines.append(f"trajectory {str(summary['trajectory_hash'])[:16]}")
     return lines
+
+
+def _what_models_took(summary: Mapping[str, Any], planned: int | None, then: str) -> list[str]:
+    """Return the lines on what models took: all of them together, and those that the world itself asked."""
+    spent, world = spending_of(summary, planned=planned), spending_of(summary.get("world") or {})
+    if not world.usage.calls:
+        return [f"models{then}: {', '.join(taken)}", *rate(spent)] if (taken := parts(spent)) else []
+    again = summary["world"]["asked_again"]
+    alone = spent.usage == world.usage
+    own = parts(replace(world, tokens_per_second=spent.tokens_per_second if alone else None))
+    line = f"world{then}: {', '.join([*own, f'{again} asked again'] if again else own)}"
+    return [line] if alone else [f"models{then}: {', '.join(parts(spent))}", *rate(spent), line]
 
 
 def _how_seats_did(seats: Sequence[Mapping[str, Any]]) -> list[str]:
