@@ -119,7 +119,7 @@ class _Reader:
     def _from(self, head: str) -> str:
         """The part of the intention from these words to the end of the clause they stand in."""
         rest = self._text[self._text.index(head) :]
-        end = _END.search(rest, len(head) + 1)
+        end = _END.search(rest, len(head))
         comma = end is not None and rest[end.start()] == ","
         if comma and end is not None:  # a subordinate clause belongs to it
             end = re.compile(r"[.;:!?…]").search(rest, end.end())

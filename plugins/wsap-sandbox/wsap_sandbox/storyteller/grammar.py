@@ -117,6 +117,12 @@ def sentence(text: str) -> str:
     return text if not text or text[-1] in ".!?…" or text.endswith((".»", "!»", "?»", '."', '!"', '?"')) else f"{text}."
 
 
+def one_of(texts: Sequence[str], number: int) -> Sequence[str]:
+    """Return the one of some texts whose turn it is, as a list of it alone: none comes again before all have come."""
+    stride = next((step for step in (7, 5, 3) if len(texts) % step), 1)
+    return texts[number * stride % len(texts) :][:1]
+
+
 def number_of(tick: int, one: str) -> int:
     """Return the number of the sentences of a place or a character in a tick; it counts up by one a tick."""
     return tick + crc32(one.encode())

@@ -53,9 +53,9 @@ class _Chooser:
     def _for_the_aim(self) -> list[Choice]:
         aim = self._aim
         if aim.at and aim.at != self._here:
-            return [(7, lambda: self._go("intend_move", self._lore.step(self._here, aim.at)))]
+            return [(4, lambda: self._go("intend_move", self._lore.step(self._here, aim.at)))]
         if aim.person and aim.person not in {str(one["id"]) for one in self._present}:
-            return [(2, lambda: self._go("intend_roam")), (1.5, self._wait)]
+            return [(0.8, lambda: self._go("intend_roam")), (0.8, self._wait)]
         return [(9, lambda: self._text("intend_aim", do=aim.do, purpose=self._purpose()))]
 
     def _for_the_stake(self) -> list[Choice]:
@@ -64,12 +64,20 @@ class _Chooser:
         if stake is None:
             return []
         where = self._lore.stake_place(stake)
-        if where != self._here:
-            step = self._lore.step(self._here, where)
-            return [(0.5 + phase / 6, lambda: self._go("intend_help", step))] if step else []
-        stage = next((self._lore.stage(thing) for thing in self._things if thing["id"] == stake.object), 0)
-        work = stake.work[self._number % len(stake.work)]
-        return [(1 + 3 * stage, lambda: self._text("intend_work", do=work))]
+        step = self._lore.step(self._here, where)
+        choices: list[Choice] = []
+        if where != self._here and step:
+            choices.append((0.3 + phase / 8, lambda: self._go("intend_help", step)))
+        for thing in self._things:
+            cared = self._lore.stake_of(str(thing["id"]))
+            if cared is not None:
+                work = cared.work[self._number % len(cared.work)]
+                weight = 1 + 3 * self._lore.stage(thing) if cared is stake else 2
+                choices.append((weight, self._worker(work)))
+        return choices
+
+    def _worker(self, work: str) -> Callable[[], str]:
+        return lambda: self._text("intend_work", do=work)
 
     def _with_people(self) -> list[Choice]:
         if not self._present:
@@ -78,7 +86,7 @@ class _Chooser:
         name = self._lore.person(one)
         mood = mood_towards(self._lore, str(self._facts["internal_state"]), [name])
         kind = {"cold": "cold", "warm": "warm"}.get(mood, self._rng.choice(["ask", "ask", "warm", "cold"]))
-        weight = 4.0 if mood else 2.0
+        weight = 5.0 if mood else 3.5
         thing = self._form(self._rng.choice(self._things)) if self._things else self._me
         return [(weight, lambda: self._do(kind, name, thing))]
 
@@ -100,9 +108,9 @@ class _Chooser:
 
     def _else(self) -> list[Choice]:
         far = [spot for spot in self._lore.spots() if spot.id not in (self._here, *self._exits)]
-        choices: list[Choice] = [(0.6, self._wait), (0.5, lambda: self._go("intend_roam"))]
+        choices: list[Choice] = [(0.5, self._wait), (0.2, lambda: self._go("intend_roam"))]
         if far:
-            choices.append((0.35, lambda: self._text("intend_help", to=self._rng.choice(far).to)))
+            choices.append((0.2, lambda: self._text("intend_help", to=self._rng.choice(far).to)))
         return choices
 
     def _do(self, kind: str, other: Form, thing: Form) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
@@ -9,11 +10,14 @@ from importlib import resources
 from tomllib import loads
 
 from wsap_core.protocol.values import JsonValue
-from wsap_sandbox.storyteller.grammar import Form, Grammar
+from wsap_sandbox.storyteller.grammar import Form, Grammar, Lists
 from wsap_sandbox.templates.loader import bundled_templates, exits_of
 from wsap_sandbox.templates.shape import Aim, CharacterShape, ObjectShape, PlaceShape, StakeShape, TemplateShape
 
 Data = Mapping[str, JsonValue]
+
+# A participle in Russian, or a comparison, which stand between commas.
+_CLAUSE = re.compile(r"^(?:не )?(?:\w+ )?\w+(?:в|вши|вшись|я|ясь)\b|^(?:будто|как|словно) |\bглядя$")
 
 ARC = 30
 """Ticks from the first sign that something can be lost to its good or bad end."""
@@ -68,6 +72,16 @@ class Lore:
         """Return how somebody, known by name, does things."""
         one = next((one for one in self._people.values() if one.name == name), None)
         return (one.ways if one is not None else ()) or self.grammar.rules["any_way"]
+
+    def manner(self, name: str) -> Lists:
+        """Return how somebody does things, with the commas that it takes first, last and in the middle of a clause."""
+        found: dict[str, list[str]] = {"way_first": [], "way_mid": [], "way_last": []}
+        for way in self.ways(name):
+            comma = "," if self.language != "ru" or _CLAUSE.search(way) else ""
+            found["way_first"].append(f"{way}{comma}")
+            found["way_mid"].append(f"{comma} {way}{comma or (',' if ', ' in way else '')}")
+            found["way_last"].append(f"{comma} {way}")
+        return found
 
     def lines(self, name: str) -> Sequence[str]:
         """Return what somebody, known by name, might say."""
@@ -170,6 +184,11 @@ class Lore:
         """Return what can be lost in a tick."""
         stakes = self.shape.stakes if self.shape is not None else ()
         return stakes[(tick - 1) // ARC % len(stakes)] if stakes else None
+
+    def stake_of(self, thing_id: str) -> StakeShape | None:
+        """Return what is at stake with an object, now or at another time; None if nothing is."""
+        stakes = self.shape.stakes if self.shape is not None else ()
+        return next((stake for stake in stakes if stake.object == thing_id), None)
 
     def stake_place(self, stake: StakeShape) -> str:
         """Return where it is."""

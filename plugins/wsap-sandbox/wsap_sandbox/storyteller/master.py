@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import random
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from wsap_core.protocol.values import JsonValue
 from wsap_sandbox.storyteller.deeds import Deed, deed_of, mood_towards
-from wsap_sandbox.storyteller.grammar import Form, Lists, number_of, sentence
+from wsap_sandbox.storyteller.grammar import Form, Lists, number_of, one_of
 from wsap_sandbox.storyteller.lore import Data, Lore
 
 _WON = {"work": "won_work", "ask": "won_ask", "warm": "won_warm", "cold": "won_cold"}
@@ -41,6 +42,8 @@ class _Part:
     number: int
     outcome: str = "success"
     event: str = ""
+    hindered: bool = False
+    """Whether what it pursued could not be done at all, so that it turns to something else."""
     to: str = "stay"
     mood: tuple[str, Form | None] = ("", None)
     """`warm` or `cold`, and towards whom."""
@@ -154,6 +157,7 @@ class _Master:
     def _act(self, part: _Part, other: _Part | None) -> None:
         deed = part.deed
         block = self._hindrance(part, other)
+        part.hindered = bool(block)
         part.outcome = "failure" if block else self._luck(part)
         if deed.kind == "work" and part.outcome != "failure":
             self._kept = True
@@ -208,8 +212,7 @@ class _Master:
         elif self._held.get(aim.object, ("", {}))[0] == part.id and self._rng.random() < 0.4:
             self._taken[aim.object] = "here"
             part.slots["o"] = self._lore.thing_by_id(aim.object)
-            part.event = part.event.rstrip(".") + self._say.text("leaves", part.number, part.slots).lower()
-            part.event = sentence(part.event)
+            part.event += " " + self._say.text("leaves", part.number, part.slots)
 
     def _feel(self, part: _Part, other: _Part | None) -> None:
         if other is None:
@@ -227,17 +230,24 @@ class _Master:
 
     def _time_passes(self) -> None:
         stake = self._lore.stake(self._tick)
-        for thing, one in self._things.items():
+        for thing in self._things:
             stages, every = self._lore.stages(thing), self._lore.every(thing)
             if stake is not None and thing == stake.object:
                 self._arc(thing)
             elif thing not in self._conditions and every and self._tick % every == 0:
-                at = self._lore.stage(one)
-                if at + 1 < len(stages):
-                    self._conditions[thing] = stages[at + 1]
-                    self._happens("fades", {"o": self._lore.thing(one), "cond": stages[at + 1]})
-                elif self._tick % (7 * every) == 0:
-                    self._conditions[thing] = stages[0]  # somebody has lit it again, or brought new ones
+                self._fade(thing, stages)
+
+    def _fade(self, thing: str, stages: Sequence[str]) -> None:
+        """It goes on to its next stage; from the last one it comes back once somebody is here."""
+        at = self._stage(thing) + 1
+        slots: dict[str, Form | str] = {"o": self._lore.thing(self._things[thing])}
+        if at < len(stages):
+            self._conditions[thing] = stages[at]
+            if at > 1:
+                self._happens("fades", {**slots, "cond": stages[at]})
+        elif self._parts:
+            self._conditions[thing] = stages[0]
+            self._happens("renews", {**slots, "cond": stages[0]})
 
     def _arc(self, thing: str) -> None:
         stake, stages = self._lore.stake(self._tick), self._lore.stages(thing)
@@ -245,7 +255,9 @@ class _Master:
             return
         at = stages.index(self._conditions[thing]) if thing in self._conditions else self._stage(thing)
         slots: dict[str, Form | str] = {"o": self._lore.thing(self._things[thing])}
-        if self._lore.ends(self._tick):
+        if self._lore.phase(self._tick) == 0:
+            self._happens("begins", {**slots, "title": stake.title})
+        elif self._lore.ends(self._tick):
             lost = self._lore.lost(at)
             self._happens("ends_bad" if lost else "ends_good", {**slots, "end": stake.bad if lost else stake.good})
             self._conditions[thing] = stages[0]
@@ -272,17 +284,20 @@ class _Master:
 
     def _moment(self) -> str:
         sky = (self._tick // 5 * 7 + self._tick // 11) % 5
+        details = self._lore.details(str(self._place["id"]))
+        detail = one_of(details, self._number)
         lists = {
             "tod": self._say.rules[f"tod_{self._tick % 4}"],
             "sky": self._say.rules[f"sky_{sky}"],
-            "detail": self._lore.details(str(self._place["id"])),
+            "detail": detail,
+            "detail2": [other for other in details if other not in detail],
         }
         return self._say.text("moment", self._number, {}, lists)
 
     # --- what is said of it --------------------------------------------------------------------
 
     def _text(self, part: _Part, rule: str, lists: Lists | None = None) -> str:
-        return self._say.text(rule, part.number, part.slots, {"way": self._lore.ways(part.name), **(lists or {})})
+        return self._say.text(rule, part.number, part.slots, {**self._lore.manner(part.name), **(lists or {})})
 
     def _entry(self, part: _Part, order: int) -> dict[str, JsonValue]:
         mood, other = part.mood
@@ -292,7 +307,7 @@ class _Master:
         tried = tried if part.deed.do or tried != "tried_do" else "tried_own"
         mine = replace(part.deed).aim
         goal = str(part.actor["external_intent"])
-        if mine is not None and good:
+        if mine is not None and (good or part.hindered):
             aims = self._lore.aims(part.id)
             goal = aims[(aims.index(mine) + 1) % len(aims)].want
         elif not goal:
@@ -319,7 +334,10 @@ class _Master:
         if not mood and part.deed.kind in ("move", "wait"):
             return str(part.actor["internal_state"])
         rule = f"state_{mood}" if mood else "state_good" if part.outcome == "success" else "state_bad"
-        return self._say.phrase(rule, part.number, slots)
+        # Nobody's state is told in the words of somebody else's, which are private.
+        taken = [str(one.actor["internal_state"])[:9] for one in self._parts if one is not part]
+        states = [self._say.phrase(rule, part.number + at, slots) for at in range(7)]
+        return next((state for state in states if not state.startswith(tuple(taken))), states[0])
 
     def _fired(self, part: _Part) -> list[JsonValue]:
         """The numbers of the triggers that what the others do or what happens here touches."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 
-from wsap_sandbox.storyteller.grammar import Form, Lists, sentence
+from wsap_sandbox.storyteller.grammar import Form, one_of, sentence
 from wsap_sandbox.storyteller.lore import Data, Lore
 
 
@@ -33,38 +33,44 @@ class _Narrator:
         return " ".join(sentence(part) for part in parts if part.strip())
 
     def _linked(self, at: int, text: str) -> str:
-        link = self._say.phrase("link", self._rng.randrange(99), {}) if at else ""
-        if not link:
-            return text
-        first = text.split(" ")[0].strip(",:;")
-        keeps = self._lore.named(first) is not None or first in {str(one["name"]).split()[0] for one in self._people}
-        keeps = keeps or first == "I" or not first[:1].isalpha()
-        return link + (text if keeps else text[:1].lower() + text[1:])
+        """An event after others, joined to them if it begins with a name."""
+        named = any(text.startswith(str(one["name"])) for one in self._people)
+        return (self._say.phrase("link", self._rng.randrange(99), {}) if at and named else "") + text
 
     def _empty(self) -> str:
         sky = (int(self._facts["tick"]) // 5 * 7 + int(self._facts["tick"]) // 11) % 5
         lists = {
-            "alone": self._lore.alone(str(self._place["id"])),
+            "alone": one_of(self._lore.alone(str(self._place["id"])), self._number),
             "tod": self._say.rules[f"tod_{int(self._facts['tick']) % 4}"],
             "sky": self._say.rules[f"sky_{sky}"],
         }
-        return self._say.text("empty", self._number, {}, lists)
+        worn = next((thing for thing in self._place["objects"] if self._lore.stage(thing)), None)
+        slots = self._of(worn) if worn is not None else {}
+        if worn is None:
+            lists["unseen"] = [text for text in self._say.rules["unseen"] if "{o" not in text]
+        return self._say.text("empty", self._number, slots, lists)
 
     def _colour(self) -> str:
         """Somebody speaks, or is alone with their thoughts."""
-        if not self._people or self._rng.random() < 0.35:
+        staying = [one for one in self._people if not self._left(str(one["name"]))]
+        if not staying or self._rng.random() < 0.35:
             return ""
-        if len(self._people) == 1:
-            return self._text("gaze", self._people[0], None) if self._rng.random() < 0.5 else ""
-        one, other = self._rng.sample(self._people, 2)
+        if len(staying) == 1:
+            return self._text("gaze", staying[0], None) if self._rng.random() < 0.4 else ""
+        one, other = self._rng.sample(staying, 2)
         return self._text("says" if self._rng.random() < 0.2 else "talk", one, other)
+
+    def _left(self, name: str) -> bool:
+        ways = [self._lore.spot(str(way["id"]), str(way["name"])).to for way in self._place["exits"]]
+        done = [event for event in self._events if event["actor"] == name and event["outcome"] == "success"]
+        return any(way in str(event["text"]) for event in done for way in ways)
 
     def _looming(self) -> str:
         stake = self._lore.stake(int(self._facts["tick"]))
         for thing in self._place["objects"]:
             worn = stake is not None and thing["id"] == stake.object and self._lore.stage(thing) > 0
             if worn and self._rng.random() < 0.4:
-                slots: dict[str, Form | str] = {"o": self._lore.thing(thing), "cond": str(thing["condition"])}
+                slots = self._of(thing)
                 return self._say.text("looms", self._number, slots)
         return ""
 
@@ -73,16 +79,24 @@ class _Narrator:
         slots: dict[str, Form | str] = {"a": self._lore.person(one)}
         if other is not None:
             slots["b"] = self._lore.person(other)
-        things = [thing for thing in self._place["objects"] if thing["condition"]]
+        things = [thing for thing in self._place["objects"] if self._lore.stage(thing)]
         claims = list(self._say.rules["claim"])
         if things:
             thing = things[self._number % len(things)]
-            slots |= {"o": self._lore.thing(thing), "cond": str(thing["condition"])}
+            slots |= self._of(thing)
         else:
             claims = [claim for claim in claims if "{o" not in claim]
+        stake = self._lore.stake(int(self._facts["tick"]))
+        slots["title"] = stake.title if stake is not None else ""
+        claims = claims if stake is not None else [claim for claim in claims if "{title" not in claim]
         lines = [line.rstrip(".") for line in self._lore.lines(name)]
-        lists: Lists = {"way": self._lore.ways(name), "claim": claims, "line": lines, "quoted": self._quoted(lines)}
+        lists = {**self._lore.manner(name), "claim": claims, "line": lines, "quoted": self._quoted(lines)}
         return self._say.text(rule, self._number, slots, lists)
+
+    def _of(self, thing: Data) -> dict[str, Form | str]:
+        stake = self._lore.stake(int(self._facts["tick"]))
+        title = stake.title if stake is not None else ""
+        return {"o": self._lore.thing(thing), "cond": str(thing["condition"]), "title": title}
 
     def _quoted(self, lines: list[str]) -> list[str]:
         if self._lore.language == "ru":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import re
+from collections.abc import Sequence
 
 from wsap_sandbox.storyteller.grammar import sentence
 from wsap_sandbox.storyteller.lore import Data, Lore
@@ -16,14 +17,15 @@ _SENTENCE = re.compile(r"(?<=[.!?…])\s+")
 
 def summary(facts: Data, lore: Lore, number: int, rng: random.Random) -> str:
     """Return what a character still remembers: whether something worked is the first that is no longer certain."""
-    kept = [_faded(text) for text in _SENTENCE.split(str(facts["summary"])) if text.strip()]
-    feelings = {sentence(one) for one in lore.grammar.phrases("feeling", {"a": lore.person(facts["me"])})}
-    kept = [text for text in kept if text not in feelings]
+    slots = {"a": lore.person(facts["me"])}
+    feelings = {sentence(one) for one in lore.grammar.phrases("feeling", slots)}
+    hedges = [tail for rule in ("hedge_good", "hedge_bad") for tail in lore.grammar.phrases(rule, slots)]
+    old = [text for text in _SENTENCE.split(str(facts["summary"])) if text.strip() and text not in feelings]
+    kept = [_faded(text, hedges) for text in old]
     for at, cell in enumerate(facts["cells"]):
         kept.append(_blurred(cell, facts, lore, number + at, rng))
     kept = list(dict.fromkeys(kept))[-MOST:]
     if len(kept) == MOST or rng.random() < 0.4:
-        slots = {"a": lore.person(facts["me"])}
         kept = [*kept[-MOST + 1 :], lore.grammar.text("feeling", number, slots)]
     return " ".join(kept)
 
@@ -45,7 +47,7 @@ def _starts(lore: Lore) -> list[str]:
     return [re.split(r"[.:,<]", text)[0] for text in lore.grammar.rules["came_success"]]
 
 
-def _faded(text: str) -> str:
-    """An old sentence without its last clause, if it has one."""
-    head, comma, tail = text.rpartition(", ")
-    return sentence(head) if comma and len(head) > 20 and len(tail) < 60 else text
+def _faded(text: str, hedges: Sequence[str]) -> str:
+    """An old sentence, without how it ended."""
+    end = next((tail for tail in hedges if text.endswith(f"{tail}.")), "")
+    return f"{text[: -len(end) - 1]}." if end else text
