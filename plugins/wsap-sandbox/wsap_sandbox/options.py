@@ -87,12 +87,17 @@ class SandboxOptions:
         return world if self.cells is None else replace(world, cells=self.cells)
 
 
+_OBJECTIVES = {"ru": "Живи так, как жил бы твой персонаж: добивайся того, чего он хочет, среди людей со своими целями."}
+
+
 def variant(spec: AdapterSpec, options: Mapping[str, Any]) -> AdapterSpec:
-    """Return the spec of the world that the options describe: its title, seats, and language."""
+    """Return the spec of the world that the options describe: its title, seats, language, and objective in it."""
     world = SandboxOptions.read(options).begin(0)
     names = tuple(one.id for one in world.characters)
     seats = (0, max(1, len(names)))
-    return replace(spec, title=world.title, language=world.language, seats=seats, seat_names=names)
+    objective = _OBJECTIVES.get(world.language, spec.objective)
+    titled = replace(spec, title=world.title, language=world.language, objective=objective)
+    return replace(titled, seats=seats, seat_names=names)
 
 
 def _names(given: Mapping[str, Any]) -> list[str]:
