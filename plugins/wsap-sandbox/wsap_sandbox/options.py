@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import json
+import zlib
+from base64 import b64decode, b64encode
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -50,9 +54,7 @@ class SandboxOptions:
             ConfigError: one can't be.
         """
         default = cls()
-        world = given.get("world")
-        if world is not None and not isinstance(world, Mapping):
-            raise ConfigError("The option world is a world as `wsap sandbox export --format world` writes it.")
+        world = _world(given.get("world"))
         model = _address(given, "model", STORYTELLER)
         cells = given.get("cells")
         return cls(
@@ -98,6 +100,22 @@ def variant(spec: AdapterSpec, options: Mapping[str, Any]) -> AdapterSpec:
     objective = _OBJECTIVES.get(world.language, spec.objective)
     titled = replace(spec, title=world.title, language=world.language, objective=objective)
     return replace(titled, seats=seats, seat_names=names)
+
+
+def _world(value: Any) -> Mapping[str, Any] | None:
+    if isinstance(value, str):
+        with suppress(ValueError, zlib.error, RecursionError):
+            value = json.loads(zlib.decompress(b64decode(value, validate=True)))
+    if value is not None and not isinstance(value, Mapping):
+        raise ConfigError(
+            "The option world is no world; begin from a world file with: wsap sandbox new NAME --from FILE"
+        )
+    return value
+
+
+def packed_world(world: Mapping[str, Any]) -> str:
+    """Return a world as the text that the option `world` takes; nothing in it is taken for a key or a password."""
+    return b64encode(zlib.compress(json.dumps(world, sort_keys=True).encode(), 9)).decode()
 
 
 def _names(given: Mapping[str, Any]) -> list[str]:

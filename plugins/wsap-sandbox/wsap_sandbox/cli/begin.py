@@ -12,6 +12,7 @@ import click
 from wsap_core.cli.grouped import GroupedCommand
 from wsap_core.cli.output import print_json
 from wsap_sandbox.cli.common import Stories, opened, story_options, wrapped
+from wsap_sandbox.options import packed_world
 
 WORLD_FORMAT = "wsap-sandbox-world"
 """The format's name in a world file."""
@@ -71,12 +72,11 @@ def new(
     if source is not None:
         if template is not None or "language" in options:
             raise UsageError("--from has a world of its own; leave out --template and --language.")
-        options["world"] = read_world(source)
+        options["world"] = packed_world(read_world(source))
     else:
         options |= _template(template, name)
     with opened(database) as stories:
-        if stories.has(name):
-            raise UsageError(f"There is a run {name!r} already; choose another name, or go on: wsap sandbox run {name}")
+        stories.check_new(name)
         _begin(stories, name, seed, options)
         world = stories.world(name).state
     if as_json:

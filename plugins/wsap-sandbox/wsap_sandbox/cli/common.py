@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import shutil
 import textwrap
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound=Callable[..., Any])
 
 _WIDEST = 96
+_NAME = re.compile(r"[a-z][a-z0-9_-]{0,39}")
 
 
 def story_options(command: F) -> F:
@@ -58,12 +60,23 @@ class Stories:
             )
         return str(about["run"])
 
-    def has(self, name: str) -> bool:
-        """Return whether a run has exactly this id."""
+    def check_new(self, name: str) -> None:
+        """Refuse a name that no new story can have.
+
+        Raises:
+            UsageError: it has other letters than an id may have, or there is a run of this name.
+        """
+        if not _NAME.fullmatch(name) or name == "last":
+            raise UsageError(
+                f"A story's name has small letters, digits, - and _, at most 40, and begins with a letter; "
+                f"{single_line(name)[:60]!r} can't be one."
+            )
         try:
-            return bool(self.runs.about(name)["run"] == name)
-        except UnknownNameError:
-            return False
+            taken = self.runs.about(name)["run"] == name
+        except UsageError:  # there is none, or several begin so
+            return
+        if taken:
+            raise UsageError(f"There is a run {name!r} already; choose another name, or go on: wsap sandbox run {name}")
 
     def world(self, run: str, tick: int | None = None) -> Sandbox:
         """Return the world of a story as it was after a tick, the newest by default.

@@ -11,7 +11,6 @@ import click
 
 from wsap_core.cli.grouped import GroupedCommand
 from wsap_core.cli.output import print_json
-from wsap_core.errors import UsageError
 from wsap_core.untrusted import single_line
 from wsap_sandbox.cli.common import Stories, opened, story_options, wrapped
 
@@ -73,8 +72,7 @@ def branch(story: str, name: str, *, tick: int | None, as_json: bool, database: 
         source = stories.find(story)
         at = stories.runs.ticks(source) if tick is None else tick
         stories.check_tick(source, at)
-        if stories.has(name):
-            raise UsageError(f"There is a run {name!r} already; choose another name.")
+        stories.check_new(name)
         asyncio.run(stories.runner.branch(source, at, name))
     _say(as_json, {"run": name, "from": source, "tick": at},
          f"{name} begins at tick {at} of {source}. Go on: wsap sandbox run {name}")  # fmt: skip
@@ -132,7 +130,7 @@ def _differences(one: Any, other: Any) -> Iterator[tuple[str, str, Any, Any]]:
                 continue
             for name in (field.name for field in fields(ours[part])):
                 a, b = getattr(ours[part], name), getattr(theirs[part], name)
-                if a != b:
+                if a != b and name != "past":
                     yield from _memories(part, a, b) if name == "memory" else [(part, name, a, b)]
 
 
