@@ -145,9 +145,11 @@ class Model:
         self.at_once += 1
         self.most_at_once = max(self.most_at_once, self.at_once)
         began = asyncio.get_running_loop().time()
-        await asyncio.sleep(self.latency(key))
+        try:
+            await asyncio.sleep(self.latency(key))
+        finally:
+            self.at_once -= 1
         self.spans[key] = (began, asyncio.get_running_loop().time())
-        self.at_once -= 1
         answer = self.answer(key, facts)
         return Reply(answer if isinstance(answer, str) else json.dumps(answer))
 

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 from sandbox_kit import Model, advanced, mill, on_virtual_clock, ring
 
+from wsap_sandbox.languages import language
 from wsap_sandbox.model import dump
+from wsap_sandbox.tick.engine import Engine, Story
 from wsap_sandbox.tick.requests import Settings
 
 WIDE = Settings(concurrency=1000)
@@ -60,6 +64,41 @@ def test_a_slow_story_holds_up_the_next_tick_no_longer_than_until_it_is_told() -
     done, took = on_virtual_clock(advanced(ring(3, 2), model, 3, OVERLAPPED))
     assert [(story.tick, story.place) for story in done.stories] == [(t, p) for t in (1, 2, 3) for p in ("p0", "p1")]
     assert took == 2 + 7 + 2 + 1
+
+
+@pytest.mark.parametrize("overlap", [True, False])
+def test_a_tick_that_is_stopped_takes_nothing_with_it_and_leaves_nothing(overlap: bool) -> None:
+    async def stopped() -> None:
+        model = Model(latency=lambda key: 7.0 if "/story/" in key else 1.0)
+        told: list[Story] = []
+        engine = Engine(model, language("en"), told.append, Settings(overlap=overlap))
+        first, _ = await engine.advance(ring(2, 1))
+        second = asyncio.create_task(engine.advance(first))
+        await asyncio.sleep(4)
+        second.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await second
+        assert model.at_once == (1 if overlap else 0)
+        await engine.settle()
+        await asyncio.sleep(20)
+        assert [story.tick for story in told] == [1]
+
+    on_virtual_clock(stopped())
+
+
+def test_stories_that_were_cut_off_are_told_again_with_the_same_calls() -> None:
+    async def cut_off() -> None:
+        model, again, told = Model(latency=lambda _key: 1.0), Model(), list[Story]()
+        engine = Engine(model, language("en"), told.append, OVERLAPPED)
+        world, record = await engine.advance(mill())
+        await engine.cancel()
+        assert told == []
+        await Engine(again, language("en"), told.append, OVERLAPPED).retell(world, record)
+        assert [story.place for story in told] == ["mill", "yard", "road"]
+        asked = {key: request for key, request in model.requests.items() if "/story/" in key}
+        assert again.requests == asked
+
+    on_virtual_clock(cut_off())
 
 
 def test_no_place_waits_for_the_stragglers_of_another() -> None:

@@ -88,14 +88,18 @@ class Engine:
             raise
         self._telling = asyncio.create_task(self._tell_all(tick.stories))
         if not self._settings.overlap:
-            await self.settle()
+            try:
+                await self.settle()
+            except BaseException:
+                await self.cancel()  # a tick that was stopped has not happened, and nothing is told of it
+                raise
         return after(world, record), record
 
     async def settle(self) -> None:
-        """Wait until every story has been told."""
-        telling, self._telling = self._telling, None
-        if telling is not None:
-            await telling
+        """Wait until every story has been told; who stops waiting does not stop the telling."""
+        if self._telling is not None:
+            await asyncio.shield(self._telling)
+            self._telling = None
 
     async def cancel(self) -> None:
         """Stop telling; what was not told yet can be told by `retell`."""
