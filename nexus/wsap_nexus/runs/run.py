@@ -34,6 +34,7 @@ from wsap_nexus.runs.recorder import Recorder
 from wsap_nexus.runs.replay_order import ReplayOrder
 from wsap_nexus.runs.rounds import RoundEnd
 from wsap_nexus.runs.run_life import RunLife
+from wsap_nexus.runs.saving import Saver
 from wsap_nexus.runs.seated import make_agent
 from wsap_nexus.runs.stopping import play_until_stopped, side_by_side, stuck_at
 from wsap_nexus.runs.tally import CutOffBy, RunSummary, SeatTally, cut_off, score
@@ -123,13 +124,15 @@ class Run:
         self._loops: list[SeatLoop] = []
         self._life: RunLife | None = None
         self._between = Between()
-        together = len(plan.seats) > 1 and not plan.lives and spec.timing != "free"
-        self._round_end = RoundEnd(self._is_due, self._save, self._put_off, self._clock) if together else None
+        # As many are gone through again if the run is stopped before the next snapshot.
+        since = sum(map(len, self._past.history.values())) + len(self._past.life)
+        self._saver = Saver(plan.snapshot_every, self._recorder, self._venue, agents, self._loops, self._gone, since)
+        self._together = len(plan.seats) > 1 and not plan.lives and spec.timing != "free"
+        end = RoundEnd(self._saver.is_due, lambda: self._saver.save(self._episode), self._saver.put_off, self._clock)
+        self._round_end = end if self._together else None
         self._inbox, self._observers_of_ticks = inbox, [on_tick] if on_tick is not None else []
         self._order: ReplayOrder | None = None
         self._episode = self._past.first_episode
-        # As many are gone through again if the run is stopped before the next snapshot.
-        self._since_snapshot = sum(map(len, self._past.history.values())) + len(self._past.life)
         self._started = time.monotonic()
 
     def observe(self, observer: Observer) -> None:
@@ -230,7 +233,7 @@ class Run:
             for loop in self._loops:
                 loop.begin_episode()
             if self._episode > self._past.last_episode:
-                await self._snapshot_if_due()
+                await self._saver.save_if_due(self._episode)
         if not self.controls.stopping:
             for loop in self._loops:
                 if loop.seat.agent_id not in self._gone:
@@ -256,15 +259,14 @@ class Run:
     @property
     def whole_episodes(self) -> bool:
         """Whether a step limit lets the open episode come to its end: so it does where seats wait for each other."""
-        together = len(self.plan.seats) > 1 and self.spec.timing != "free" and not self.plan.lives
-        return together and self.plan.whole and not self.spec.persistent and not self._venue.one_episode
+        return self._together and self.plan.whole and not self.spec.persistent and not self._venue.one_episode
 
     async def _set_up(self) -> None:
         """Make the world and the agents, and restore them from the checkpoint."""
         plan = self.plan
         seats = await self._venue.open([s.name for s in plan.seats], derive_seed(plan.seed, self._episode))
         agent_options: list[Options] = []
-        order = self._order = self._past.order(self._clock) if plan.in_order else None
+        order = self._order = self._saver.order = self._past.order(self._clock) if plan.in_order else None
         for seat_plan in plan.seats:
             seat = seats[seat_plan.name]
             self.failed_seat = seat_plan.name  # until it is there
@@ -297,15 +299,9 @@ class Run:
                 self._inbox, again=self._past.again, number=number,
             )  # fmt: skip
             self._life = RunLife(
-                life,
-                self._between,
-                self._loops,
-                self._count_tick,
-                self._notes,
-                self._snapshot_if_due,
-                self._go_back,
-                self._observers_of_ticks,
-            )
+                life, self._between, self._loops, self._count_tick, self._notes,
+                lambda tick: self._saver.save_if_due(self._episode, tick), self._go_back, self._observers_of_ticks,
+            )  # fmt: skip
         names = sorted({s.agent for s in plan.seats})
         check_used(f"The agent {' or '.join(map(repr, names))}", *agent_options)
         for loop in self._loops:
@@ -384,7 +380,7 @@ class Run:
             await self._departed(name)
 
     def _count_tick(self, new: bool) -> None:
-        self._since_snapshot += new
+        self._saver.since += new
         self._totals.update(self._tallies, self._past.seconds, self.world_journal.usage)
 
     async def _go_back(self, world: bytes) -> None:
@@ -393,31 +389,8 @@ class Run:
 
     async def _after_step(self, step: StepTaken) -> None:
         self._totals.update(self._tallies, self._past.seconds, self.world_journal.usage)
-        self._since_snapshot += 1
+        self._saver.since += 1
         if len(self._loops) == 1 and not self.plan.lives and not step.result.done:
-            await self._snapshot_if_due()
+            await self._saver.save_if_due(self._episode)
         for observer in self._observers:
             observer(step)
-
-    def _is_due(self) -> bool:
-        """Return whether enough was decided since the state was recorded, and game and agents can be saved."""
-        if not 0 < self.plan.snapshot_every <= self._since_snapshot or not (self._order is None or self._order.over):
-            return False
-        able = all("snapshot" in self._agent_specs[loop.seat.agent_id].abilities for loop in self._loops)
-        return able and self._venue.can_snapshot
-
-    async def _snapshot_if_due(self, tick: int | None = None) -> None:
-        """Record the whole state, if that is due and no seat is deciding beside the ticks."""
-        deciding = tick is not None and not all(loop.idle or loop.seat.done or loop.let_go for loop in self._loops)
-        if self._is_due() and not deciding:
-            await self._save(tick)
-
-    async def _save(self, tick: int | None = None) -> None:
-        here = [loop for loop in self._loops if loop.seat.agent_id not in self._gone]
-        agents = {loop.seat.agent_id: cast(Snapshots, loop.agent).snapshot() for loop in here}
-        seats = {loop.seat.agent_id: loop.state() for loop in self._loops}
-        self._recorder.snapshot(self._episode, await self._venue.snapshot(), agents, seats, tick)
-        self._since_snapshot = 0
-
-    def _put_off(self, decisions: int) -> None:
-        self._since_snapshot = max(0, self.plan.snapshot_every - decisions)

@@ -1,0 +1,56 @@
+"""When and how the whole state of a run is recorded: its world, its agents, and what is around them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import cast
+
+from wsap_core.seams.game import Snapshots
+from wsap_core.specs import AgentSpec
+from wsap_nexus.runs.loop import SeatLoop
+from wsap_nexus.runs.recorder import Recorder
+from wsap_nexus.runs.replay_order import ReplayOrder
+from wsap_nexus.runs.venue import Venue
+
+
+@dataclass
+class Saver:
+    """Records the state every so many decisions and ticks, where game and agents can be saved."""
+
+    every: int
+    """0 for never."""
+    recorder: Recorder
+    venue: Venue
+    agents: Mapping[str, AgentSpec]
+    loops: Sequence[SeatLoop]
+    gone: Collection[str]
+    """Seats that are settled already."""
+    since: int
+    """Decisions and ticks since the last time."""
+    order: ReplayOrder | None = None
+
+    def is_due(self) -> bool:
+        """Return whether enough was decided, nothing recorded is left to be replayed, and all can be saved."""
+        if not 0 < self.every <= self.since or not (self.order is None or self.order.over):
+            return False
+        able = all("snapshot" in self.agents[loop.seat.agent_id].abilities for loop in self.loops)
+        return able and self.venue.can_snapshot
+
+    async def save_if_due(self, episode: int, tick: int | None = None) -> None:
+        """Record the state, if that is due and no seat is deciding beside the ticks."""
+        deciding = tick is not None and not all(loop.idle or loop.seat.done or loop.let_go for loop in self.loops)
+        if self.is_due() and not deciding:
+            await self.save(episode, tick)
+
+    async def save(self, episode: int, tick: int | None = None) -> None:
+        """Record the state."""
+        here = [loop for loop in self.loops if loop.seat.agent_id not in self.gone]
+        agents = {loop.seat.agent_id: cast(Snapshots, loop.agent).snapshot() for loop in here}
+        seats = {loop.seat.agent_id: loop.state() for loop in self.loops}
+        self.recorder.snapshot(episode, await self.venue.snapshot(), agents, seats, tick)
+        self.since = 0
+
+    def put_off(self, decisions: int) -> None:
+        """Let it be due only after so many more decisions."""
+        self.since = max(0, self.every - decisions)
