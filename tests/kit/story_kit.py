@@ -24,6 +24,10 @@ class Recorded:
         """As `RunReader.events`."""
         return (event for event in tuple(self.log) if event["seq"] > after and (not kinds or event["kind"] in kinds))
 
+    def about(self, run: str) -> Mapping[str, Any]:
+        """As `RunReader.about`."""
+        return {"created": "2026-11-22T12:00:00+00:00"}
+
     def ticks(self, run: str) -> int:
         """As `RunReader.ticks`; nothing is rewound."""
         return max((event["step"] or 0 for event in self.log), default=0)

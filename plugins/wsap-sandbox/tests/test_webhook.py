@@ -190,6 +190,14 @@ def test_a_story_can_be_sent_from_a_tick_on(receiver: Receiver, hook: Make) -> N
     assert [m["tick"] for m in receiver.messages] == [4, 4, 4]
 
 
+def test_where_sending_begins_is_kept_before_anything_is_sent(receiver: Receiver, hook: Make) -> None:
+    events = list(told(mill(), 4))
+    runs = Recorded(events[:4])
+    assert asyncio.run(hook(runs, since=1).send()) == 0  # killed here
+    runs.add(*events[4:])
+    assert asyncio.run(hook(runs, since=4).send()) == 9
+
+
 def test_a_run_that_has_not_begun_is_waited_for(receiver: Receiver, hook: Make) -> None:
     runs = Recorded(())
     webhook = hook(runs)

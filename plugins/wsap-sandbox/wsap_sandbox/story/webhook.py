@@ -36,6 +36,8 @@ TIMEOUT = 10.0
 GRACE = 5.0
 """Seconds that what is left is sent for at the end."""
 _BATCH = 200
+_ANSWER = 64_000
+"""Most bytes of an answer that are read."""
 
 _LOGGERS = ("httpx2", "httpcore2.connection", "httpcore2.http11", "httpcore2.http2", "httpcore2.proxy")
 _sending: ContextVar[bool] = ContextVar("_sending", default=False)
@@ -130,8 +132,6 @@ class Webhook:
         sent = 0
         while True:
             path, cursor, events = await asyncio.to_thread(self._waiting)
-            if path is None or not events:
-                return sent
             for message, after in self._messages(events, cursor):
                 if message is not None:
                     await self._post(message)
@@ -144,15 +144,15 @@ class Webhook:
 
     # --- what is sent ----------------------------------------------------------------------------
 
-    def _waiting(self) -> tuple[Path | None, Cursor, list[Mapping[str, Any]]]:
-        """Return the file, how far the story was sent, and the events after that; no file before the run began."""
-        first = next(iter(self._runs.events(self._run)), None)
-        if first is None:
-            return None, Cursor(-1, 0), []
+    def _waiting(self) -> tuple[Path, Cursor, list[Mapping[str, Any]]]:
+        """Return the file, how far the story was sent, and the events after that."""
         # Another run of the same name, or another address, has another file, whose name tells nothing.
-        named = hashlib.sha256(json.dumps([self._run, first["time"], self._address]).encode()).hexdigest()[:24]
-        path = self._folder / f"{named}.json"
-        cursor = _kept(path) or self._beginning()
+        about = [self._run, self._runs.about(self._run)["created"], self._address]
+        path = self._folder / f"{hashlib.sha256(json.dumps(about).encode()).hexdigest()[:24]}.json"
+        cursor = _kept(path)
+        if cursor is None:
+            cursor = self._beginning()
+            _keep(path, cursor)
         events = []
         for event in self._runs.events(self._run, "tick", "story", "rewound", after=cursor.seq):
             events.append(event)
@@ -235,7 +235,7 @@ class Webhook:
             with _unlogged():
                 # The transport alone: nothing follows a redirect, and no proxy is asked.
                 response = await asyncio.wait_for(self._transport.handle_async_request(request), 2 * TIMEOUT)
-                await response.aclose()
+                await _finish(response)
         except TimeoutError:
             return "it does not answer"
         except (httpx2.TransportError, OSError) as error:
@@ -244,6 +244,18 @@ class Webhook:
             return None
         redirect = ", and redirects are not followed" if 300 <= response.status_code < 400 else ""
         return f"it answers with status {response.status_code}{redirect}"
+
+
+async def _finish(response: httpx2.Response) -> None:
+    """Read what little an answer may say, so that the connection can be used again."""
+    try:
+        size = 0
+        async for part in response.aiter_raw():
+            size += len(part)
+            if size > _ANSWER:
+                break
+    finally:
+        await response.aclose()
 
 
 def signature(secret: bytes, when: str, content: bytes) -> str:
