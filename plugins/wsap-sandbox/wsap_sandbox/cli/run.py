@@ -133,14 +133,11 @@ def _sending(stories: Stories, name: str, address: str | None) -> Callable[[], A
     """
     if not address:
         return contextlib.nullcontext
-    from platformdirs import user_state_path
-
-    from wsap_sandbox.story.webhook import Webhook
+    from wsap_sandbox.story.webhook import Webhook, state_folder
 
     secret = os.environ.get("WSAP_SANDBOX_WEBHOOK_SECRET", "")
     return Webhook(
-        stories.runs, name, address, secret, folder=user_state_path("wsap") / "webhooks",
-        since=stories.runs.ticks(name), tell=lambda sentence: click.echo(sentence, err=True),
+        stories.runs, name, address, secret, folder=state_folder(os.environ), since=stories.runs.ticks(name), tell=lambda sentence: click.echo(sentence, err=True),
     ).sending  # fmt: skip
 
 

@@ -23,6 +23,7 @@ from typing import Any
 import httpx2
 
 from wsap_core.errors import ConfigError, StorageError, WsapError
+from wsap_core.paths import HOME_VARIABLE
 from wsap_core.seams.clock import Clock, SystemClock
 from wsap_core.seams.services import RunReader
 from wsap_sandbox.story.chapters import Cast, cast_of
@@ -256,6 +257,14 @@ async def _finish(response: httpx2.Response) -> None:
                 break
     finally:
         await response.aclose()
+
+
+def state_folder(environ: Mapping[str, str]) -> Path:
+    """Return the usual folder for what says how far stories were sent."""
+    from platformdirs import user_state_path  # deferred for weight
+
+    home = environ.get(HOME_VARIABLE)
+    return (Path(home) if home else user_state_path("wsap", appauthor=False)) / "webhooks"
 
 
 def signature(secret: bytes, when: str, content: bytes) -> str:
