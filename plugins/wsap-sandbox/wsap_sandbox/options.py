@@ -107,9 +107,7 @@ def _world(value: Any) -> Mapping[str, Any] | None:
         with suppress(ValueError, zlib.error, RecursionError):
             value = json.loads(zlib.decompress(b64decode(value, validate=True)))
     if value is not None and not isinstance(value, Mapping):
-        raise ConfigError(
-            "The option world is no world; begin from a world file with: wsap sandbox new NAME --from FILE"
-        )
+        raise ConfigError("The option world is no world; begin from a world file: wsap sandbox new NAME --from FILE")
     return value
 
 

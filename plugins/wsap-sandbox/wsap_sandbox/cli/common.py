@@ -95,6 +95,8 @@ class Stories:
             UsageError: it has none of this number.
         """
         newest = self.runs.ticks(run)
+        if tick and not newest:
+            raise UsageError(f"{run} has no ticks yet; go on: wsap sandbox run {run}")
         if not 0 <= tick <= newest:
             raise UsageError(f"{run} has ticks 1 to {newest}, and 0 is its beginning; there is no tick {tick}.")
 

@@ -112,9 +112,18 @@ def diff(one: str, other: str, *, tick: int | None, as_json: bool, database: str
 
 def _first_difference(stories: Stories, one: str, other: str, last: int) -> int | None:
     """Return the first tick that went differently; None if all that both have are the same."""
-    begin = max(_first_tick(stories, one), _first_tick(stories, other)) + 1
-    ticks = zip(*(stories.runs.history(name, "tick", first=begin, last=last) for name in (one, other)), strict=False)
-    return next((int(a["step"]) for a, b in ticks if a["body"] != b["body"]), None)
+    ours, theirs = (iter(stories.runs.history(name, "tick", last=last)) for name in (one, other))
+    a, b = next(ours, None), next(theirs, None)
+    while a is not None and b is not None:
+        if a["step"] < b["step"]:  # one of them begins later
+            a = next(ours, None)
+        elif b["step"] < a["step"]:
+            b = next(theirs, None)
+        elif a["body"] != b["body"]:
+            return int(a["step"])
+        else:
+            a, b = next(ours, None), next(theirs, None)
+    return None
 
 
 def _differences(one: Any, other: Any) -> Iterator[tuple[str, str, Any, Any]]:
