@@ -89,7 +89,8 @@ class AdapterSpec:
     variant: Reference | None = None
     """`(spec: AdapterSpec, options: Mapping[str, Any]) -> AdapterSpec`: the spec as it is with these options, such as
     other abilities, seats (within `seats`), seat names, or a title of its own; a `WsapError` says what is wrong with
-    the options. None where nothing depends on them."""
+    the options. It gets them as they were given: of a secret the name of its variable. None where nothing depends on
+    them."""
     family: str = ""
     """The option, such as "template", that is NAME where somebody plays `game:NAME`; empty for a game that is one."""
     members: Reference | None = None

@@ -22,7 +22,7 @@ from wsap_nexus.hub.entering import PreparedEntry
 from wsap_nexus.hub.lobby import Lobby
 from wsap_nexus.hub.seating import seat_names
 from wsap_nexus.runs.controls import Controls
-from wsap_nexus.runs.plan import RunPlan, SeatPlan, plan_seats
+from wsap_nexus.runs.plan import RunPlan, SeatPlan, game_of, plan_seats
 from wsap_nexus.runs.session import resume, start
 from wsap_nexus.runs.store import open_store
 from wsap_nexus.store.entities import EXTERNAL, EntryRequest
@@ -223,6 +223,11 @@ def test_a_member_of_a_family_is_listed_played_checked_and_read_back(capsys: pyt
     assert [(seat["seat"], seat["agent"]) for seat in played["seats"]] == [("anna", "listener"), ("boris", "listener")]
     assert read_run().record.game == "tale:village"
     assert len(read_run().steps) == 4
+    assert json.loads(said("runs", "--json"))[0]["game"] == "tale:village"
+    record = read_run().record
+    assert game_of(record, PluginHost.discovered()).seat_names == ("anna", "boris")
+    older = replace(record, config={"game": "tale", "options": {"template": "gone"}})
+    assert game_of(older, PluginHost.discovered()).family == "template"
     assert json.loads(said("check", "tale:inn", "--only", "spec", "--json"))["ok"]
 
 

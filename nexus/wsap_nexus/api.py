@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -17,7 +16,6 @@ from wsap_core.references import load_adapter_spec, load_agent_spec
 from wsap_core.seams.services import Services
 from wsap_core.specs import AdapterSpec, AgentSpec
 from wsap_llm.middleware import BudgetLimits, Budgets
-from wsap_llm.secrets import with_secrets
 from wsap_nexus.hub.play_as import resume_as, seat_agents, start_as
 from wsap_nexus.models.spending import limited_models
 from wsap_nexus.runs.loop import Observer
@@ -117,7 +115,7 @@ def play(
         episodes=episodes,
         options=dict(options or {}),
     )
-    spec = spec.with_options(with_secrets(plan.options, os.environ))
+    spec = spec.with_options(plan.options)
     if not record:
         if as_ is not None:
             raise UsageError(

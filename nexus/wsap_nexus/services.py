@@ -19,7 +19,7 @@ from wsap_llm.backends.pool import ModelPool
 from wsap_llm.secrets import is_reference
 from wsap_nexus.cli.notices import Notices
 from wsap_nexus.runs.controls import Controls
-from wsap_nexus.runs.plan import RunPlan, SeatPlan, plan_seats
+from wsap_nexus.runs.plan import RunPlan, SeatPlan, game_of, plan_seats
 from wsap_nexus.runs.recorder import Recorder
 from wsap_nexus.runs.restoring import Runs, restored
 from wsap_nexus.runs.session import InstalledSpecs, resolve_specs, resume, start
@@ -121,7 +121,7 @@ class StoreRunner:
             UsageError: it takes no influence, or is over.
         """
         record = self._store.repository.get_run(run)
-        if "influence" not in load_adapter_spec(record.config["game"], self._host).abilities:
+        if "influence" not in game_of(record, self._host).abilities:
             raise UsageError(f"The world of run {record.id!r}, {record.game!r}, takes no influence from outside.")
         if record.status is RunStatus.FINISHED:
             raise UsageError(f"Run {record.id!r} is over, so nothing can change in it; go back in it first, or branch.")

@@ -13,7 +13,6 @@ from sqlalchemy import select
 from wsap_core.errors import WsapError
 from wsap_core.factories import load
 from wsap_core.protocol.wire import Codec, dumps
-from wsap_core.references import load_adapter_spec
 from wsap_nexus.dashboard.guard import Private, spectator
 from wsap_nexus.dashboard.serializers import json_response, view_json
 from wsap_nexus.dashboard.steps import StepIndexes
@@ -21,6 +20,7 @@ from wsap_nexus.http.callers import Admin
 from wsap_nexus.hub.nexus import Nexus
 from wsap_nexus.hub.place import GAME, NEXUS_SPEC
 from wsap_nexus.hub.served import Hub
+from wsap_nexus.runs.plan import game_of
 from wsap_nexus.runs.restoring import Runs
 from wsap_nexus.runs.views import spec_with_views, view_of_run
 from wsap_nexus.store.records import EventRecord, RunRecord, RunStatus
@@ -148,7 +148,7 @@ def look_back(nexus: Nexus, run_id: str) -> str:
     """Return the command that shows more of a finished run; empty if its game has none."""
     try:
         record = nexus.store.repository.get_run(run_id)
-        spec = load_adapter_spec(str(record.config.get("game", record.game)), nexus.host)
+        spec = game_of(record, nexus.host)
     except WsapError:  # the run was deleted, is the nexus itself, or its game is not installed
         return ""
     over = record.status is RunStatus.FINISHED and nexus.playing(run_id) is None
@@ -233,7 +233,7 @@ def reading_of(nexus: Nexus, record: RunRecord) -> tuple[Codec, str, str]:
     if record.game == GAME:
         return Codec([load(t) for t in NEXUS_SPEC.wire_types]), "The nexus", ""
     try:
-        spec = load_adapter_spec(str(record.config.get("game", record.game)), nexus.host)
+        spec = game_of(record, nexus.host)
         return Codec([load(t) for t in spec.wire_types]), spec.display_title, ""
     except WsapError as error:
         return Codec(), record.game, f"Shown without what the game adds: {error}"

@@ -19,7 +19,6 @@ from typing_extensions import override
 from wsap_core.errors import SnapshotError, WsapError
 from wsap_core.host import PluginHost
 from wsap_core.protocol import AvatarState
-from wsap_core.references import load_adapter_spec
 from wsap_core.seams.memory import AgentMemory
 from wsap_core.seams.model_errors import PAUSES
 from wsap_core.specs import AdapterSpec
@@ -32,7 +31,7 @@ from wsap_nexus.hub.live_session import SessionStats
 from wsap_nexus.runs.checkpoint import Checkpoint
 from wsap_nexus.runs.loop import StepTaken
 from wsap_nexus.runs.memory import Lessons, MemorySnapshot
-from wsap_nexus.runs.plan import RunPlan, SeatPlan
+from wsap_nexus.runs.plan import RunPlan, SeatPlan, game_of
 from wsap_nexus.runs.recorder import Recorder
 from wsap_nexus.runs.run import Run
 from wsap_nexus.runs.store import Store, is_played
@@ -203,7 +202,7 @@ def settle_runs(nexus_store: NexusStore, repository: Repository, host: PluginHos
             played.append(session)
             continue
         try:
-            spec = load_adapter_spec(repository.get_run(session.run_id).config["game"], host)
+            spec = game_of(repository.get_run(session.run_id), host)
         except (WsapError, KeyError):
             spec = None  # it is not installed any more, so nobody knows what skills it trains
         with nexus_store.change() as tx:

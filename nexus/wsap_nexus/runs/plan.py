@@ -2,21 +2,36 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from wsap_core.errors import UsageError, WireError
+from wsap_core.host import PluginHost
+from wsap_core.references import load_adapter_spec
 from wsap_core.seams.context import SEED_LIMIT
 from wsap_core.specs import AdapterSpec
-from wsap_llm.secrets import redacted, with_secrets
+from wsap_llm.secrets import redacted
 from wsap_nexus.runs.tally import SeatTally
 from wsap_nexus.runs.trajectory import CHAINED, CHAINED_KEY, WORLD, TrajectoryHash, is_chained
+from wsap_nexus.store.records import RunRecord
 
 LONGEST_LABEL = 200
 """Characters of who plays: what a record of a run has room for."""
+
+
+def game_of(run: RunRecord, host: PluginHost) -> AdapterSpec:
+    """Return the game of a recorded run, as it was with its options.
+
+    Raises:
+        WsapError: it is not installed any more, or can't be loaded.
+    """
+    spec = load_adapter_spec(str(run.config.get("game", run.game)), host)
+    try:
+        return spec.with_options(run.config.get("options") or {})
+    except UsageError:
+        return spec  # of a newer version, which has no such options: what is told of all of them still holds
 
 
 @dataclass(frozen=True)
@@ -193,7 +208,7 @@ def plan_seats(
         UsageError: a seat that the game does not have, more seats than it has, or options with which it
             can't say what it is like.
     """
-    with_these = spec.with_options(with_secrets(game_options or {}, os.environ))
+    with_these = spec.with_options(game_options or {})
     low, high = with_these.seats
     named = dict(seats or {})
     wanted = min(max(low, len(named)), high)

@@ -8,10 +8,10 @@ from wsap_core.errors import PluginError, WsapError
 from wsap_core.factories import load
 from wsap_core.host import PluginHost
 from wsap_core.protocol import View
-from wsap_core.references import load_adapter_spec
 from wsap_core.seams.services import RunReader
 from wsap_core.specs import AdapterSpec
 from wsap_core.untrusted import single_line
+from wsap_nexus.runs.plan import game_of
 from wsap_nexus.store.records import RunRecord
 
 __all__ = ["spec_with_views", "view_of_run"]
@@ -20,7 +20,7 @@ __all__ = ["spec_with_views", "view_of_run"]
 def spec_with_views(run: RunRecord, host: PluginHost) -> AdapterSpec | None:
     """Return the game of a run if it gives views of its runs, else None; also where it is not installed."""
     try:
-        spec = load_adapter_spec(str(run.config.get("game", run.game)), host)
+        spec = game_of(run, host)
     except WsapError:
         return None
     return spec if spec.run_views is not None else None

@@ -289,11 +289,10 @@ class Recording:
 def _game(run: RunRecord, host: PluginHost) -> tuple[AdapterSpec | None, Codec, str]:
     """Return the game's description and a codec for its types, and what can't be shown without them."""
     from wsap_core.factories import load
-    from wsap_core.references import load_adapter_spec
+    from wsap_nexus.runs.plan import game_of
 
-    reference = str(run.config.get("game", run.game))
     try:
-        spec = load_adapter_spec(reference, host)
+        spec = game_of(run, host)
         return spec, Codec([load(wire_type) for wire_type in spec.wire_types]), ""
     except WsapError as error:
         return None, Codec(), f"Shown without what the game adds: {error}"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol
@@ -11,7 +10,6 @@ from wsap_core.errors import MissingServiceError, PluginError
 from wsap_core.loading import portable_reference
 from wsap_core.seams.context import Context
 from wsap_core.specs import AdapterSpec
-from wsap_llm.secrets import with_secrets
 from wsap_nexus.errors import WorldFailedError
 from wsap_nexus.store.entities import WorldRecord
 from wsap_nexus.worlds.port import LocalWorld, WorldPort
@@ -64,7 +62,7 @@ class Placement:
             WorldFailedError: the game can't be loaded or made.
             WsapError: its options are wrong.
         """
-        spec = spec.with_options(with_secrets(record.options, os.environ))
+        spec = spec.with_options(record.options)
         factory = portable_reference(spec.factory)
         if self.pool is None or factory is None or spec.asks_models or spec.name in self._local:
             try:
