@@ -7,12 +7,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from wsap_sandbox.storyteller.grammar import Form
+from wsap_sandbox.storyteller.grammar import Form, Slots
 from wsap_sandbox.storyteller.lore import Data, Lore
 from wsap_sandbox.templates.shape import Aim
 
-Kind = Literal["aim", "work", "move", "far", "ask", "warm", "cold", "take", "give", "snatch", "mend", "wait", "own"]
+Kind = Literal[
+    "aim", "work", "move", "far", "ask", "warm", "cold", "take", "give", "snatch", "demand", "mend", "wait", "own"
+]
 
+_WITH_THINGS: tuple[Kind, ...] = ("take", "mend")
 _SOCIAL: tuple[Kind, ...] = ("ask", "warm", "cold")
 _WORD = re.compile(r"\w+")
 _END = re.compile(r"[.,;:!?…]")
@@ -71,7 +74,7 @@ class _Reader:
         self._lying = {str(one["id"]): lore.thing(one) for one in scene["place"]["objects"]}
         carried = [(str(a["person"]["id"]), one) for a in scene["actors"] for one in a["inventory"]]
         self._mine = {str(one["id"]): lore.thing(one) for who, one in carried if who == me}
-        self._theirs = {str(one["id"]): (who, lore.thing(one)) for who, one in carried if who != me}
+        self._theirs = {str(one["id"]): who for who, one in carried if who != me}
 
     def deed(self) -> Deed:
         return self._own_words() or self._anybodys() or Deed("own")
@@ -89,32 +92,37 @@ class _Reader:
                 return Deed("move" if spot.id in self._exits else "far", place=spot.id)
         if self._text in self._lore.grammar.phrases("intend_wait", {}):
             return Deed("wait")
-        return self._social()
+        return self._handled() or self._social()
+
+    def _handled(self) -> Deed | None:
+        """What it does with a thing: one that lies here, its own, or one that somebody else may have."""
+        for thing, form in (*self._lying.items(), *self._mine.items()):
+            for kind in _WITH_THINGS:
+                if phrase := self._phrase(kind, {"o": form}):
+                    return Deed(kind, phrase, thing=thing)
+            for who, name in self._others.items() if thing in self._mine else ():
+                if phrase := self._phrase("give", {"o": form, "b": name}):
+                    return Deed("give", phrase, person=who, thing=thing)
+        for thing in dict.fromkeys(aim.object for aim in self._lore.aims(self._me) if aim.object):
+            form = self._lore.thing_by_id(thing)
+            for who, name in self._others.items():
+                if phrase := self._phrase("snatch", {"o": form, "b": name}):
+                    held = self._theirs.get(thing) == who
+                    return Deed("snatch" if held else "demand", phrase, person=who, thing=thing)
+        return None
 
     def _social(self) -> Deed | None:
-        grammar = self._lore.grammar
-        for thing, form in (*self._lying.items(), *self._mine.items()):
-            slots = {"o": form}
-            for kind in ("take", "mend"):
-                phrase = next((one for one in grammar.phrases(kind, slots) if one in self._text), "")
-                if phrase:
-                    return Deed("take" if kind == "take" else "mend", phrase, thing=thing)
-            for who, name in self._others.items():
-                phrase = next((one for one in grammar.phrases("give", {"o": form, "b": name}) if one in self._text), "")
-                if phrase and thing in self._mine:
-                    return Deed("give", phrase, person=who, thing=thing)
-        for thing, (who, form) in self._theirs.items():
-            slots = {"o": form, "b": self._others[who]}
-            phrase = next((one for one in grammar.phrases("snatch", slots) if one in self._text), "")
-            if phrase:
-                return Deed("snatch", phrase, person=who, thing=thing)
+        """What it wants of somebody."""
         for who, name in self._others.items():
             for kind in _SOCIAL:
-                for phrase in grammar.phrases(kind, {"b": name, "o": Form(("\0",))}):
+                for phrase in self._lore.grammar.phrases(kind, {"b": name, "o": Form(("\0",))}):
                     head = phrase.split("\0")[0].rstrip(" ,")
                     if head in self._text:
                         return Deed(kind, self._from(head), person=who)
         return None
+
+    def _phrase(self, rule: str, slots: Slots) -> str:
+        return next((one for one in self._lore.grammar.phrases(rule, slots) if one in self._text), "")
 
     def _from(self, head: str) -> str:
         """The part of the intention from these words to the end of the clause they stand in."""

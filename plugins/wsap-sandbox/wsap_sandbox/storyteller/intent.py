@@ -95,11 +95,17 @@ class _Chooser:
         loose = [thing for thing in self._things if not self._lore.fixed(str(thing["id"]))]
         if loose and len(self._facts["inventory"]) < 3:
             thing = self._form(self._rng.choice(loose))
-            choices.append((1.2, lambda: self._do("take", self._me, thing)))
+            choices.append((1.8, lambda: self._do("take", self._me, thing)))
         if self._facts["inventory"] and self._present:
             mine = self._form(self._rng.choice(self._facts["inventory"]))
             other = self._lore.person(self._rng.choice(self._present))
             choices.append((0.5, lambda: self._do("give", other, mine)))
+        wanted = self._aim.object
+        known = {str(thing["id"]) for thing in (*self._things, *self._facts["inventory"])}
+        if wanted and wanted not in known and self._present:
+            missing = self._lore.thing_by_id(wanted)
+            holder = self._lore.person(self._rng.choice(self._present))
+            choices.append((3, lambda: self._do("snatch", holder, missing)))
         worn = [thing for thing in self._things if self._lore.every(str(thing["id"])) and self._lore.stage(thing)]
         if worn:
             old = self._form(self._rng.choice(worn))

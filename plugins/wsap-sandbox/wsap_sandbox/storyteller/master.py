@@ -104,6 +104,9 @@ class _Master:
                 self._go(part)
             case "take":
                 self._take(part)
+            case "demand":
+                part.slots["o"] = self._lore.thing_by_id(part.deed.thing)
+                part.outcome, part.event = "failure", self._text(part, "has_not")
             case "give" | "snatch":
                 self._hand_over(part, other)
             case "wait":

@@ -90,7 +90,8 @@ class _Narrator:
         slots["title"] = stake.title if stake is not None else ""
         claims = claims if stake is not None else [claim for claim in claims if "{title" not in claim]
         lines = [line.rstrip(".") for line in self._lore.lines(name)]
-        lists = {**self._lore.manner(name), "claim": claims, "line": lines, "quoted": self._quoted(lines)}
+        last = lines if self._lore.language == "ru" else [line if line[-1] in "!?…" else f"{line}." for line in lines]
+        lists = {**self._lore.manner(name), "claim": claims, "line": last, "quoted": self._quoted(lines)}
         return self._say.text(rule, self._number, slots, lists)
 
     def _of(self, thing: Data) -> dict[str, Form | str]:
