@@ -3,10 +3,10 @@
     python benchmarks/bench_world_calls.py [--ticks N] [--repeats N] [--json]
 
 A tick is that of 50 characters and 20 places: 140 calls, 100 at once, then 20, then 20, with prompts of 1,500
-characters and a schema, answered at once. Printed are milliseconds per call over N ticks (40), the median tick of each repeat: the
-smallest, the median and the largest of the repeats (5). `bare` asks the backend directly; `not recorded` asks through a
-run's journal without a log; `recorded` commits each call to a database before the world has the reply; `replayed` has
-the replies from there. Beside each is its ratio to `bare`.
+characters and a schema, answered at once. Printed are milliseconds per call over N ticks (40), the median tick of each
+repeat: the smallest, the median and the largest of the repeats (5). `bare` asks the backend directly; `not recorded`
+asks through a run's journal without a log; `recorded` commits each call to a database before the world has the reply;
+`replayed` has the replies from there. Beside each is its ratio to `bare`.
 
 What is to be reached: 0.3 ms per call when recorded. The exit status is 1 if it is not.
 """
