@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncGenerator, Callable
-from typing import Any
+from typing import Any, ClassVar
 
 from hosts import host_with_ours
 
@@ -83,6 +83,8 @@ class Village:
 
 class Hamlet(Village):
     """The village, without anybody who lets time pass."""
+
+    wsap_spec: ClassVar[dict[str, Any]] = {"seats": (0, 0), "asks_models": True}
 
     async def advance(self) -> Tick:
         """Let time pass by itself."""

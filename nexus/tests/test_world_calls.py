@@ -397,5 +397,9 @@ def test_a_world_is_told_its_model_by_options(
     code, _, err = typed("play", village, *model, "--option", "model.api_key=sesame-1234")
     assert code == 2
     assert "--option model.api_key=env:NAME" in err
+    hamlet = f"{Path(__file__).with_name('asking_world.py')}:Hamlet"
+    code, _, err = typed("play", hamlet, "--model", "scripted/it", "--steps", "1")
+    assert code == 2
+    assert "--model has no effect where nobody takes a seat" in err
     code, _, err = typed("play", village, "--option", "model=nonsense/x")
     assert "no backend called 'nonsense'" in err

@@ -20,6 +20,12 @@ if TYPE_CHECKING:
     from wsap_nexus.runs.plan import RunPlan
     from wsap_nexus.runs.session import ResolvedSpecs
 
+_SEATED = (
+    *("agent", "fill", "model", "style", "persona", "memory", "tools", "pictures", "strict"),
+    *("backend_options", "agent_options"),
+)
+"""Options, by Python name, that are for whoever takes a seat."""
+
 
 @dataclass(frozen=True)
 class Request:
@@ -75,7 +81,7 @@ class Request:
             refuse_given(f"with {'--json' if self.as_json else '--no-watch'}, as there is no live view", "fps", "pace")
 
     def check_plan(self, plan: RunPlan, parts: ResolvedSpecs) -> None:
-        """Refuse limits and prices of models in a run that asks none.
+        """Refuse limits and prices of models in a run that asks none, and what is for seats where there are none.
 
         Args:
             plan: of the run.
@@ -91,6 +97,9 @@ class Request:
         seeded = all("seed" in agent.abilities for agent in parts.agents.values())
         if seeded and not asked and not parts.game.asks_models:
             refuse_given("where no agent asks a model", "limits")
+        if not plan.seats:
+            own = " (the world's own model is --option model=ADDRESS)" if parts.game.asks_models else ""
+            refuse_given(f"where nobody takes a seat{own}", *_SEATED)
         if plan.seats and all(seat.name in self.seating().seats for seat in plan.seats):
             refuse_given("where --seat names every seat", "agent", "fill")
 
@@ -156,10 +165,8 @@ class Request:
 
         context = click.get_current_context()
         fixed = (
-            *("game", "agent", "seed", "steps", "episodes", "seats", "fill", "options"),
-            *("agent_options", "seat_options", "agents", "no_record"),
-            *("model", "style", "persona", "memory", "tools", "pictures", "strict"),
-            "backend_options",
+            *("game", "seed", "steps", "episodes", "seats", "options"),
+            *("seat_options", "agents", "no_record", *_SEATED),
         )
         default = click.core.ParameterSource.DEFAULT
         for name in fixed:
