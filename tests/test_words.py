@@ -14,16 +14,23 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import wsap_core
-from tests.test_text import DIVER, NIGHT
 from wsap_core import (
     Action,
     ActionDef,
     ActionSpace,
     AdapterSpec,
+    AgentMessage,
+    Avatar,
     Codec,
     Context,
+    Effect,
+    EmbodiedObservation,
+    Entity,
+    Event,
+    Goal,
     Observation,
     ParamDef,
+    Terrain,
     World,
     system_message,
     user_message,
@@ -35,6 +42,19 @@ from wsap_core.protocol.words import ENGLISH, RUSSIAN, WORDS, Words, words_of
 from wsap_core.worlds import Mailbox
 
 ECHO = AdapterSpec("echo", "Echo.", EchoWorld, abilities=("seed", "snapshot", "render"), language="ru")
+NIGHT = Observation(
+    {"health": 4, "warm": False},
+    {"wood": 3},
+    nearby_entities=[Entity("tree"), Entity("wolf", None, 2, "here")],
+    nearby_terrain=[Terrain("water", "west", False, 3)],
+    active_effects=[Effect("poisoned", "loses 1 health each step", 5)],
+    current_goals=[Goal("wood", "Collect 10 wood")],
+    recent_events=[Event("You drank from the river")],
+    step=412,
+    time_of_day="night",
+    messages=[AgentMessage("bo", "Meet me at the well", "direct", "you")],
+)
+DIVER = EmbodiedObservation(step=3, avatar=Avatar("a-1", "sea", "ida", name="Ida"), facing="north")
 CYRILLIC = re.compile("[а-яё]", re.IGNORECASE)
 
 

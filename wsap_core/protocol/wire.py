@@ -140,7 +140,7 @@ def _dataclass_writer(cls: type) -> Callable[[Any], str]:
         cached: str | None = value.__dict__.get(_CACHE)
         if cached is not None:
             return cached
-        more = [name for name, default in seldom if getattr(value, name) != default]
+        more = [name for name, default in seldom if getattr(value, name) != default] if seldom else seldom
         if more or (has_extras and value.extras):
             text = _dump_with_extras(value, [*names, *more], tag)
         else:
