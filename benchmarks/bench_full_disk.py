@@ -37,7 +37,7 @@ from wsap_nexus.store.tables import METADATA
 
 PIECE = 256 * 1024
 """Half of the bytes that are freed at once."""
-HELD = 10.0
+HELD = 45.0
 """Seconds that the disk stays full."""
 
 
