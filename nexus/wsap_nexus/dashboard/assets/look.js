@@ -16,10 +16,13 @@ export function runLook(context, path, live) {
   const chosen = new Map([...query].filter(([name]) => name !== 'step'));
   let shown = '';
   let asked = 0;
+  let waiting = 0;
 
   async function load() {
     const mine = ++asked;
-    const found = await get(`${path}/view?${new URLSearchParams([...chosen])}`, signal);
+    waiting += 1;
+    let found;
+    try { found = await get(`${path}/view?${new URLSearchParams([...chosen])}`, signal); } finally { waiting -= 1; }
     if (mine !== asked) return;
     const now = JSON.stringify(found);
     if (now === shown) return;
@@ -82,7 +85,7 @@ export function runLook(context, path, live) {
       el('button', { type: 'button', id: `select-${s.name}-newest`, 'aria-pressed': String(!s.chosen), onclick: () => choose(s.name, '') }, 'Newest')];
   }
 
-  const timer = setInterval(() => { if (!document.hidden) load().catch(() => {}); }, live ? PLAYING : RESTING);
+  const timer = setInterval(() => { if (!document.hidden && !waiting) load().catch(() => {}); }, live ? PLAYING : RESTING);
   context.undo(() => clearInterval(timer));
   return { node, load };
 }

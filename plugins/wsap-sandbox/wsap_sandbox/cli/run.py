@@ -137,7 +137,8 @@ def _sending(stories: Stories, name: str, address: str | None) -> Callable[[], A
 
     secret = os.environ.get("WSAP_SANDBOX_WEBHOOK_SECRET", "")
     return Webhook(
-        stories.runs, name, address, secret, folder=state_folder(os.environ), since=stories.runs.ticks(name), tell=lambda sentence: click.echo(sentence, err=True),
+        stories.runs, name, address, secret, folder=state_folder(os.environ),
+        since=stories.runs.ticks(name), tell=lambda sentence: click.echo(sentence, err=True),
     ).sending  # fmt: skip
 
 
