@@ -108,6 +108,7 @@ def _timeline(block: TimelineBlock, *, details: bool) -> RenderableType:
             if words:
                 head.append(" · " if head.plain.strip() and not head.plain.endswith("  ") else "", "dim")
                 head.append(single_line(words), style)
+        head.rstrip()
         if head.plain:
             parts.append(head)
         parts.append(Indented(Text(strip_control(entry.text)[:LONGEST_TEXT]), 2))

@@ -48,15 +48,13 @@ def test_a_scene_names_those_who_were_there_when_it_began(world: World) -> None:
 
 
 def test_what_a_scene_rests_on_names_events_witnesses_and_prompts(world: World) -> None:
-    second = list(read_chapters(told(replace(world, era=1), 2)))[1]
+    second = list(read_chapters(told(world, 2)))[1]
     scene = next(scene for scene in second.scenes() if scene.place == "yard")
     rests = second.rests_on(scene)
     assert rests[0] == (
         "2.yard.1 Anna goes on.  (failure; trigger: When somebody lies to me, I leave.; noticed by Anna, Boris, Vera)"
     )
-    assert rests[-1] == (
-        "Prompts: 1:2/intent/anna/0, 1:2/intent/boris/0, 1:2/intent/vera/0, 1:2/scene/yard/0, 1:2/story/yard/0"
-    )
+    assert rests[-1] == ("Prompts: 2/intent/anna, 2/intent/boris, 2/intent/vera, 2/scene/yard, 2/story/yard")
     mill_scene = next(scene for scene in second.scenes() if scene.place == "mill")
     assert "Replaced, because the model's reply could not be used: scene, the mill: missing anna" in second.rests_on(
         mill_scene

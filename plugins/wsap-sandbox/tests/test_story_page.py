@@ -107,4 +107,4 @@ def test_what_a_scene_rests_on_is_opened(page: Any) -> None:
     page.locator(".scenes summary").first.click()
     lines = page.locator(".scenes details[open] li").all_inner_texts()
     assert lines[0].startswith("1.mill.1 Anna goes on.")
-    assert lines[-1] == "Prompts: 1/intent/anna/0, 1/intent/boris/0, 1/scene/mill/0, 1/story/mill/0"
+    assert lines[-1] == "Prompts: 1/intent/anna, 1/intent/boris, 1/scene/mill, 1/story/mill"

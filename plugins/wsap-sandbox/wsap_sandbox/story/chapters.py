@@ -33,7 +33,6 @@ class Cast:
 
     title: str = ""
     language: str = "en"
-    era: int = 0
     characters: Mapping[str, str] = field(default_factory=dict)
     """Id -> name; no two are the same."""
     places: Mapping[str, Spot] = field(default_factory=dict)
@@ -105,9 +104,8 @@ class Chapter:
         told = self.stories.get(scene.place, {}).get("degraded", ())
         replaced += [("story", scene.place, str(one["kind"])) for one in told]
         lines += [f"{words['degraded']} {phase}, {self.cast.name(whom)}: {why}" for phase, whom, why in replaced]
-        era = f"{self.cast.era}:" if self.cast.era else ""
         asked = [f"intent/{one}" for one in scene.people] + [f"scene/{scene.place}", f"story/{scene.place}"]
-        return [*lines, f"{words['prompts']} {', '.join(f'{era}{self.tick}/{key}/0' for key in asked)}"]
+        return [*lines, f"{words['prompts']} {', '.join(f'{self.tick}/{key}' for key in asked)}"]
 
     def line(self, event: LedgerEvent) -> str:
         """Return an event of the ledger in one line."""
@@ -131,7 +129,6 @@ def tick_body(world: World, record: TickRecord) -> dict[str, JsonValue]:
     cast: dict[str, JsonValue] = {
         "title": world.title,
         "language": world.language,
-        "era": world.era,
         "characters": [[one, name] for one, name in people.items()],
         "places": [[one.id, places[one.id], list(one.exits)] for one in world.places],
     }
@@ -167,7 +164,6 @@ def cast_of(body: Mapping[str, Any]) -> Cast:
     return Cast(
         str(data.get("title", "")),
         str(data.get("language", "en")),
-        int(data.get("era", 0)),
         dict(data.get("characters", ())),
         {place: Spot(name, tuple(exits)) for place, name, exits in data.get("places", ())},
     )

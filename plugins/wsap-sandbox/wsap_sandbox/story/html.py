@@ -51,7 +51,7 @@ def html(chapters: Iterable[Chapter]) -> Iterator[str]:
         characters |= chapter.cast.characters
         places |= chapter.cast.places or {place: Spot(place) for place in chapter.places}
         yield ("," if number else "") + _json(_tick(chapter))
-    whole = _cast(Cast(title, cast.language, 0, characters, places)) | {"words": words}
+    whole = _cast(Cast(title, cast.language, characters, places)) | {"words": words}
     yield f"],{_json(whole)[1:]}</script>\n<script>{script}</script>\n</body>\n</html>\n"
 
 
