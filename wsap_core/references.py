@@ -73,13 +73,14 @@ def load_adapter_spec(reference: object, host: PluginHost | None = None) -> Adap
         return target
     face = _face_of(target, ("observe", "act"), f"{name} is no game: it has no", Context())
     abilities, names, timing = _abilities_of_game(face), _names_of_seats(face), getattr(face, "timing", "free")
+    most = len(names) or (2 if "multi-seat" in abilities else 1)
     spec = AdapterSpec(
         _kebab(name),
         _summary(face, name),
         _factory(target),
         title=name,
         abilities=abilities,
-        seats=(len(names), len(names)) if names else (2, 2) if "multi-seat" in abilities else (1, 1),
+        seats=(0 if "lives" in abilities else most, most),
         seat_names=names,
         timing=cast(Timing, timing if timing in get_args(Timing) else "free"),
         wire_types=_own_wire_types(face),
