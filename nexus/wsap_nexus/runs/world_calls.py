@@ -48,7 +48,7 @@ class _Part:
     settled: bool = False
     """Whether the tick or step that they were made for is recorded, too."""
     rewound: bool = False
-    """Whether the run was rewound here; what was open then is not part of it."""
+    """Whether the run was rewound at its end."""
 
 
 class WorldJournal:
@@ -182,7 +182,7 @@ class WorldJournal:
         return found.answer
 
     def _read_on(self) -> bool:
-        """Read the next part of the record; return False at its end, and where it was rewound."""
+        """Read the next part of the record; return False if there is none before the run was rewound."""
         if self._rewound or (part := next(self._parts, None)) is None:
             return False
         self._models |= part.models
@@ -191,9 +191,9 @@ class WorldJournal:
         for name, kept in part.kept:
             self._lost.pop(name, None)
             self._kept.setdefault(name, deque()).append(kept)
-            if part.settled:
+            if part.settled and not self.offline:
                 self._settled.add(name)
-        return not part.rewound
+        return True
 
 
 class JournalledModels:
@@ -297,7 +297,8 @@ def _read(events: Iterable[EventRecord]) -> Iterator[_Part]:
             yield part
             part = _Part()
         elif event.kind == "rewound":
-            yield _Part(models=part.models, rewound=True)
+            part.rewound = True
+            yield part
             part = _Part()
         elif event.seat is None:
             try:
