@@ -18,16 +18,20 @@ import pytest
 from living_worlds import Meadow
 
 from wsap_core import Context
-from wsap_core.errors import UsageError
+from wsap_core.errors import StorageLockedError, UnknownNameError, UsageError
 from wsap_core.host import PluginHost
 from wsap_core.protocol import Tick
 from wsap_core.seams.services import Player
 from wsap_llm.backends.pool import ModelPool
+from wsap_nexus.runs.controls import Controls
+from wsap_nexus.runs.life_log import Notes
+from wsap_nexus.runs.plan import RunPlan, SeatPlan
+from wsap_nexus.runs.recorder import Recorder
 from wsap_nexus.runs.restoring import Runs
-from wsap_nexus.runs.session import replies_of, start
-from wsap_nexus.runs.store import Store, open_store
+from wsap_nexus.runs.session import RunHandle, replies_of, start
+from wsap_nexus.runs.store import Store, hold_run, open_store
 from wsap_nexus.services import StoreRunner
-from wsap_nexus.store.records import EventRecord, NewRun
+from wsap_nexus.store.records import EventRecord, NewRun, RunStatus
 
 GAME = "living_worlds:MEADOW"
 
@@ -290,3 +294,82 @@ def events_hash(events: Iterable[EventRecord]) -> str:
             line = json.dumps(event.data, sort_keys=True, separators=(",", ":"))
             digest = hashlib.sha256(f"{digest}{line}\n".encode()).hexdigest()
     return digest
+
+
+def test_ticks_pause_step_and_go_on_at_the_runs_controls(tmp_path: Path) -> None:
+    controls, host = Controls(), PluginHost.discovered()
+    plan = RunPlan(GAME, (), seed=3, steps=9)
+    numbers: list[int] = []
+
+    def on_tick(tick: Tick) -> None:
+        numbers.append(tick.number)
+        if tick.number in (3, 5):
+            controls.pause()
+
+    async def played_with_pauses(run: RunHandle) -> Mapping[str, Any]:
+        playing = asyncio.create_task(run.play())
+        for expected in ([1, 2, 3], [1, 2, 3, 4]):
+            for _ in range(1000):  # turns of the event loop, long enough for a tick too many
+                await asyncio.sleep(0)
+            assert numbers == expected
+            assert controls.paused
+            controls.step_once()
+        for _ in range(1000):
+            await asyncio.sleep(0)
+        assert numbers == [1, 2, 3, 4, 5]
+        controls.resume()
+        return (await playing).to_json()
+
+    with opened(tmp_path) as (_, store), start(plan, host, store, controls=controls, on_tick=on_tick) as run:
+        summary = asyncio.run(played_with_pauses(run))
+    assert numbers == list(range(1, 10))
+    (tmp_path / "b").mkdir()
+    assert summary["trajectory_hash"] == played(tmp_path / "b", steps=9, seed=3)["trajectory_hash"]
+
+
+def test_a_tick_that_is_cancelled_is_carried_out_again(tmp_path: Path) -> None:
+    async def cancelled(runner: StoreRunner) -> None:
+        def cancel(tick: Tick) -> None:
+            if tick.number == 3:
+                playing.cancel()
+
+        playing = asyncio.create_task(runner.play(GAME, GARDENERS, run="m", seed=3, on_tick=cancel))
+        with pytest.raises(asyncio.CancelledError):
+            await playing
+
+    with opened(tmp_path) as (runner, store):
+        asyncio.run(cancelled(runner))
+        assert store.repository.get_run("m").status is RunStatus.INTERRUPTED
+        parts = asyncio.run(runner.play(GAME, GARDENERS, run="m", steps=3))
+        whole = asyncio.run(runner.play(GAME, GARDENERS, run="n", steps=6, seed=3))
+    assert parts["trajectory_hash"] == whole["trajectory_hash"]
+    assert ticks_alone(tmp_path, "m") == ticks_alone(tmp_path, "n")
+
+
+def test_what_makes_no_sense_is_refused(tmp_path: Path) -> None:
+    played(tmp_path, options={"ends": 2}, seed=1)
+    with opened(tmp_path) as (runner, _):
+        with pytest.raises(UsageError, match="does not go on by itself"):
+            asyncio.run(runner.play("echo", {}, steps=3))
+        with pytest.raises(UsageError, match="at least 0, not -1"):
+            asyncio.run(runner.play(GAME, {}, steps=-1))
+        with pytest.raises(UsageError, match="is over, so nothing can change"):
+            runner.influence("m", {"rain": 1})
+        with pytest.raises(UnknownNameError):
+            runner.influence("nobody", {"rain": 1})
+        with pytest.raises(UsageError, match="can't have a seat of the name 'world'"):
+            RunPlan(GAME, (SeatPlan("world", "random"),), lives=True)
+        notes = Notes(Recorder(None, None))
+        with pytest.raises(UsageError, match="'tick' are the run's own"):
+            notes.note("tick", {})
+        asyncio.run(runner.rewind("m", 1))
+        runner.influence("m", {"rain": 1})
+        assert asyncio.run(runner.play(GAME, {}, run="m"))["done"]
+
+
+def test_two_processes_do_not_play_one_run(tmp_path: Path) -> None:
+    played(tmp_path, steps=1, seed=1)
+    with opened(tmp_path) as (runner, store), hold_run(store.database, "m"):
+        for doing in (runner.play(GAME, {}, run="m", steps=1), runner.rewind("m", 0)):
+            with pytest.raises(StorageLockedError, match="is being played by another process"):
+                asyncio.run(doing)
