@@ -140,9 +140,18 @@ def read_whole_life(repository: Repository, run_id: str) -> Iterator[LifeEvent]:
         yield from (replace(e, after=None) if isinstance(e, LoggedTick) else e for e in read_life(event))
 
 
+def _after(event: EventRecord, tick: int) -> bool:
+    """Return whether a note says that it belongs to a tick after this one."""
+    of = event.data.get("tick") if isinstance(event.data, dict) else None
+    return isinstance(of, int) and of > tick
+
+
 def read_notes(repository: Repository, run_id: str, snapshot: EventRecord | None) -> Sequence[tuple[str, str]]:
     """Return what a world has noted since a snapshot, or late before that, as kind and text."""
-    late = late_events(repository, snapshot) if snapshot is not None else ()
+    late = list(late_events(repository, snapshot)) if snapshot is not None else []
+    if (rewound := repository.last_event(run_id, "rewound")) is not None:
+        # What was told of ticks that were taken back is told anew.
+        late = [event for event in late if event.seq > rewound.seq or not _after(event, rewound.data["to"])]
     events = repository.read_events(run_id, from_seq=0 if snapshot is None else snapshot.seq, seat=WORLD)
     return [
         (event.kind, event.body.decode())
