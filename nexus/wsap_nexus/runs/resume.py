@@ -118,12 +118,14 @@ def read_world_calls(
     What has a key is had from the tick before the snapshot's, too: something may still have been on its way then.
     """
     if snapshot is None:
-        yield from repository.read_events(run_id, kinds=WORLD_CALLS)
+        for event in repository.read_events(run_id, kinds=WORLD_CALLS):
+            yield event
+            if event.kind == "rewound":
+                (saved,) = repository.read_events(run_id, from_seq=event.seq + 1, to_seq=event.seq + 2)
+                yield from _late_calls(repository, saved)
         return
     yield from repository.read_events(run_id, to_seq=snapshot.seq, kinds=("model",))
-    for event in late_events(repository, snapshot, "call", "failure"):
-        if event.data["key"].rpartition(":")[2].startswith(f"{snapshot.step}/"):
-            yield event
+    yield from _late_calls(repository, snapshot)
     first = snapshot.seq
     if (tick := repository.last_event(run_id, "tick", before=snapshot.seq)) is not None:
         before = repository.last_event(run_id, "tick", before=tick.seq)
@@ -131,6 +133,13 @@ def read_world_calls(
         first = max(before.seq if before else 0, rewound.seq + 1 if rewound else 0)
     for event in repository.read_events(run_id, from_seq=first, kinds=WORLD_CALLS):
         if event.seq >= snapshot.seq or event.kind not in ("call", "failure") or event.data["key"]:
+            yield event
+
+
+def _late_calls(repository: Repository, snapshot: EventRecord) -> Iterator[EventRecord]:
+    """Give the calls that were made for the tick that a run was rewound to, after it: its story may be told again."""
+    for event in late_events(repository, snapshot, "call", "failure"):
+        if event.data["key"].rpartition(":")[2].startswith(f"{snapshot.step}/"):
             yield event
 
 

@@ -31,17 +31,21 @@ Answer = Reply | BackendError
 
 
 @dataclass(frozen=True)
-class _Kept:
+class Recorded:
+    """What a record has of a call."""
+
     request: str
     """The request's hash."""
     answer: Answer
+    late: bool = False
+    """Whether it is from before the run was rewound, and had once already where the run is played again."""
 
 
 @dataclass
 class _Part:
     """What is recorded of a world's calls up to its next tick, or a seat's next step."""
 
-    kept: list[tuple[str, _Kept]] = field(default_factory=list)
+    kept: list[tuple[str, Recorded]] = field(default_factory=list)
     asked: list[str] = field(default_factory=list)
     """What was asked, whether it was answered or not."""
     models: dict[str, Abilities] = field(default_factory=dict)
@@ -78,7 +82,7 @@ class WorldJournal:
         """What the world's calls took so far."""
         self._recorder = recorder
         self._parts = _read(past)
-        self._kept: dict[str, deque[_Kept]] = {}
+        self._kept: dict[str, deque[Recorded]] = {}
         self._settled: set[str] = set()
         self._models: dict[str, Abilities] = {}
         self._lost: Counter[str] = Counter()
@@ -86,8 +90,8 @@ class WorldJournal:
         self._telling: asyncio.Future[None] | None = None
         self._rewound = False
 
-    def find(self, key: str, request: str) -> Answer | None:
-        """Return the recorded answer to a request, or None if it has to be asked; each answer is given once.
+    def find(self, key: str, request: str) -> Recorded | None:
+        """Return the recorded answer to a request, or None if it has to be asked; each is given once.
 
         Raises:
             RecordMismatchError: something else was asked under this key, or offline nothing at all.
@@ -172,14 +176,14 @@ class WorldJournal:
         self._recorder.asked(asking)
         await self._recorder.committed()
 
-    def _take(self, name: str, at: int) -> Answer:
+    def _take(self, name: str, at: int) -> Recorded:
         kept = self._kept[name]
         for _ in range(at):
             kept.popleft()
         found = kept.popleft()
         if not kept:
             del self._kept[name]
-        return found.answer
+        return found
 
     def _read_on(self) -> bool:
         """Read the next part of the record; return False if there is none before the run was rewound."""
@@ -259,11 +263,11 @@ class _WorldModel:
     async def _journalled(self, request: Request, journal: WorldJournal) -> Answer:
         digest = request_key(self.model, request)
         found = journal.find(request.key, digest)
-        if found is not None and not journal.offline:
-            return found
+        if found is not None and (found.late or not journal.offline):
+            return found.answer
         if found is None:
             await journal.ask(request.key, digest)
-        answer = found or await self._asked(request)
+        answer = await self._asked(request) if found is None else found.answer
         if isinstance(answer, BackendError):
             await journal.fail(request.key, digest, self.model, answer)
         else:
@@ -290,33 +294,33 @@ def _read(events: Iterable[EventRecord]) -> Iterator[_Part]:
     Raises:
         WireError: an event is damaged.
     """
-    part = _Part()
+    part, rewound = _Part(), -1
     for event in events:
         if event.kind in ("step", "tick"):
             part.settled = True
             yield part
             part = _Part()
         elif event.kind == "rewound":
-            part.rewound = True
+            part.rewound, rewound = True, event.seq
             yield part
             part = _Part()
         elif event.seat is None:
             try:
-                _add(part, event.kind, event.data)
+                _add(part, event.kind, event.data, late=event.seq < rewound)
             except (KeyError, TypeError) as error:
                 raise WireError(f"Event {event.seq} of the run, a world's call, is damaged: {error}.") from error
     yield part
 
 
-def _add(part: _Part, kind: str, data: Mapping[str, Any]) -> None:
+def _add(part: _Part, kind: str, data: Mapping[str, Any], *, late: bool) -> None:
     name = str(data.get("key") or data.get("request"))
     match kind:
         case "asked":
             part.asked += data["keys"]
         case "call":
-            part.kept.append((name, _Kept(data["request"], read_reply(data["reply"]))))
+            part.kept.append((name, Recorded(data["request"], read_reply(data["reply"]), late)))
         case "failure":
-            part.kept.append((name, _Kept(data["request"], failure_of(data["failed"], data["words"]))))
+            part.kept.append((name, Recorded(data["request"], failure_of(data["failed"], data["words"]), late)))
         case "model":
             part.models[data["model"]] = Abilities(**data["abilities"])
         case "run" if "error" in data:
