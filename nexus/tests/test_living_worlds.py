@@ -11,6 +11,7 @@ import subprocess
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -36,9 +37,14 @@ from wsap_nexus.store.records import EventRecord, NewRun, RunStatus
 GAME = "living_worlds:MEADOW"
 
 
+@cache
+def plugins() -> PluginHost:
+    return PluginHost.discovered()
+
+
 @contextmanager
 def opened(tmp_path: Path) -> Iterator[tuple[StoreRunner, Store]]:
-    host = PluginHost.discovered()
+    host = plugins()
     with open_store(str(tmp_path / "runs.db")) as store:
         yield StoreRunner(host, store, ModelPool(host)), store
 
@@ -93,7 +99,7 @@ def test_a_world_that_ends_ends_its_run(tmp_path: Path) -> None:
 def state(tmp_path: Path, run: str = "m", step: int | None = None) -> bytes:
     """Return the state of a run's world after a tick, in a session of its own."""
     with opened(tmp_path) as (_, store):
-        world = asyncio.run(Runs(PluginHost.discovered(), store.repository).restored(run, step))
+        world = asyncio.run(Runs(plugins(), store.repository).restored(run, step))
         assert isinstance(world, Meadow)
         return world.snapshot()
 
@@ -182,7 +188,7 @@ def replayed(tmp_path: Path, run: str = "m") -> tuple[Mapping[str, Any], str]:
     """Play a run again offline, recorded as another, and return the summary and that run's id."""
     with opened(tmp_path) as (_, store):
         plan, past = replies_of(run, store)
-        with start(plan, PluginHost.discovered(), store, past=past) as session:
+        with start(plan, plugins(), store, past=past) as session:
             return asyncio.run(session.play()).to_json(), str(session.run.run_id)
 
 
@@ -227,7 +233,7 @@ def test_a_run_with_seats_is_gone_on_with_from_its_snapshot(tmp_path: Path) -> N
     assert ticks_alone(tmp_path, "b") == ticks_alone(tmp_path, "a")
     with opened(tmp_path) as (_, store):
         assert store.repository.count_events("b", "snapshot") >= 3
-    for step in range(13):
+    for step in (0, 2, 3, 7, 12):
         assert state(tmp_path, "b", step) == state(tmp_path, "a", step)
     again, _ = replayed(tmp_path, "b")
     assert again["trajectory_hash"] == whole["trajectory_hash"]
@@ -247,7 +253,7 @@ def test_whatever_a_kill_leaves_of_a_run_is_gone_on_with_as_if_nothing_had_happe
         repository, writer = store.repository, store.writer
         whole = asyncio.run(runner.play(GAME, seats, run="m", steps=7, seed=5, snapshot_every=3))
         record, events = repository.get_run("m"), list(repository.read_events("m"))
-        for length in range(1, len(events)):
+        for length in range(1, len(events), 2 if seats else 1):
             cut = repository.create_run(
                 NewRun(game=record.game, agent=record.agent, seed=record.seed, config=record.config, id=f"cut-{length}")
             )
@@ -297,7 +303,7 @@ def events_hash(events: Iterable[EventRecord]) -> str:
 
 
 def test_ticks_pause_step_and_go_on_at_the_runs_controls(tmp_path: Path) -> None:
-    controls, host = Controls(), PluginHost.discovered()
+    controls, host = Controls(), plugins()
     plan = RunPlan(GAME, (), seed=3, steps=9)
     numbers: list[int] = []
 
