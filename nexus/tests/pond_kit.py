@@ -56,9 +56,18 @@ POND = AdapterSpec("pond", "Two frogs.", EchoWorld, title="The pond", run_views=
 BROKEN = AdapterSpec("dry-pond", "No frogs.", EchoWorld, run_views=broken)
 
 
-def record(store: Store, ticks: Iterable[int | str], *, game: str = "pond_kit:POND", text: str = "") -> str:
+def record(
+    store: Store,
+    ticks: Iterable[int | str],
+    *,
+    game: str = "pond_kit:POND",
+    text: str = "",
+    branched_from: Mapping[str, object] | None = None,
+) -> str:
     """Record a run and return its id: a number is a tick with that number, `<2` a way back to tick 2."""
-    run = store.repository.create_run(NewRun(game=game, agent="frogs", config={"game": game})).id
+    run = store.repository.create_run(
+        NewRun(game=game, agent="frogs", config={"game": game, "branched_from": branched_from})
+    ).id
     for era, tick in enumerate(ticks):
         if isinstance(tick, str):
             store.writer.append(run, "rewound", json.dumps({"to": int(tick[1:])}))

@@ -173,7 +173,8 @@ def test_a_branch_begins_with_a_tick_of_another_run(tmp_path: Path) -> None:
     played(tmp_path, steps=6, seed=3)
     with opened(tmp_path) as (runner, store):
         asyncio.run(runner.branch("m", 4, "n"))
-        assert store.repository.get_run("n").config["branched_from"] == {"run": "m", "step": 4}
+        branched = store.repository.get_run("n").config["branched_from"]
+        assert branched == {"run": "m", "step": 4, "seq": len(list(store.repository.read_events("m")))}
         with pytest.raises(UsageError, match="a run 'n' already"):
             asyncio.run(runner.branch("m", 4, "n"))
         with pytest.raises(UsageError, match="has the ticks 4 to 4, and no tick 3"):

@@ -78,6 +78,26 @@ def test_what_was_rewound_is_left_out(store: Store, ticks: list[int | str], now:
         assert told(store, run, number, number) == [text]
 
 
+def test_a_branch_begins_with_the_ticks_of_the_other_run_as_they_were_then(store: Store) -> None:
+    run = record(store, [1, 2, 3, 4, "<2", 3, 4, 5])
+    length = len(list(store.repository.read_events(run)))
+    branch = record(store, [], branched_from={"run": run, "step": 4, "seq": length})
+    assert RecordedRuns(store.repository).ticks(branch) == 4
+    store.writer.append(run, "rewound", json.dumps({"to": 1}))  # which the branch does not notice
+    store.writer.append(run, "tick", dumps(Tick(2)), step=2)
+    store.writer.append(branch, "story", json.dumps({"tick": 5, "text": "Quax jumps for the 99th time."}))
+    store.writer.append(branch, "tick", dumps(Tick(5)), step=5)
+    store.writer.flush()
+    assert told(store, branch) == ["1th", "2th", "6th", "7th", "99th"]
+    assert told(store, branch, 2, 4) == ["2th", "6th", "7th"]
+    assert told(store, branch, 5) == ["99th"]
+    assert RecordedRuns(store.repository).ticks(branch) == 5
+    of_branch = record(store, [6], branched_from={"run": branch, "step": 5, "seq": 2})
+    assert told(store, of_branch) == ["1th", "2th", "6th", "7th", "99th", "1th"]
+    store.repository.delete_run(run)
+    assert told(store, branch) == ["99th"]
+
+
 def test_an_event_that_says_no_tick_belongs_to_the_next_one(store: Store) -> None:
     run = record(store, [1, 2])
     store.writer.append(run, "influence", json.dumps({"kind": "whisper"}))

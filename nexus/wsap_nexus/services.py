@@ -153,7 +153,9 @@ class StoreRunner:
         repository, writer = self._store.repository, self._store.writer
         record = repository.get_run(run)
         world, step = await self._world_at(record, step)
-        config = {**record.config, "branched_from": {"run": record.id, "step": step}}
+        last = repository.last_event(record.id)
+        seq = 0 if last is None else last.seq + 1
+        config = {**record.config, "branched_from": {"run": record.id, "step": step, "seq": seq}}
         made = repository.create_run(
             NewRun(game=record.game, agent=record.agent, seed=record.seed, config=config, id=name)
         )

@@ -128,10 +128,15 @@ class RunReader(Protocol):
         """
 
     def ticks(self, run: str) -> int:
-        """Return the number of a run's newest tick, once what was rewound is left out; 0 before the first."""
+        """Return the number of a run's newest tick, once what was rewound is left out; 0 before the first.
+
+        Of a branch that has no tick yet, it is the tick of the other run that it begins with.
+        """
 
     def history(self, run: str, *kinds: str, first: int = 1, last: int | None = None) -> Iterator[Mapping[str, Any]]:
         """Give the events of these kinds that belong to ticks, as they now stand: without what was rewound.
+
+        A branch begins with the ticks of the run that it was branched from.
 
         Args:
             run: the run.

@@ -214,7 +214,7 @@ def _print_ticks(
     """Print the ticks from `first` to `last` of a world that lives, as the run now stands."""
     from wsap_nexus.store.history import TICK, read_history
 
-    for event in islice(read_history(repository, record.id, (TICK,), first, last), 0, None, every):
+    for event in islice(read_history(repository, record, (TICK,), first, last), 0, None, every):
         tick = event.data
         if as_json:
             click.echo(json.dumps({"tick": tick["number"], **{n: tick[n] for n in ("summary", "body", "done")}}))

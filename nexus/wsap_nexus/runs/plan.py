@@ -73,7 +73,8 @@ class RunPlan:
     lives: bool = False
     """Whether the world goes on by itself; `steps` limits its ticks, too."""
     branched_from: Mapping[str, Any] | None = None
-    """The `run` and its tick, the `step`, that the run began with; None for the beginning of the world."""
+    """The `run` and its tick, the `step`, that the run began with, and the number of events (`seq`) that it had then;
+    None for the beginning of the world."""
 
     def __post_init__(self) -> None:
         if not _is_whole(self.seed) or not 0 <= self.seed <= SEED_LIMIT:

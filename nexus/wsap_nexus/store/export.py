@@ -64,12 +64,12 @@ class RecordedRuns:
         return _header(self._repository.get_run(run))
 
     def ticks(self, run: str) -> int:
-        """Return the number of a run's newest tick, once what was rewound is left out; 0 before the first.
+        """Return the number of a run's newest tick, once what was rewound is left out; see `RunReader`.
 
         Raises:
             UnknownNameError: there is no such run.
         """
-        return newest_tick(self._repository, self._repository.get_run(run).id)
+        return newest_tick(self._repository, self._repository.get_run(run))
 
     def history(self, run: str, *kinds: str, first: int = 1, last: int | None = None) -> Iterator[Mapping[str, Any]]:
         """Yield the events of ticks as they now stand; see `wsap_core.seams.services.RunReader`.
@@ -77,7 +77,7 @@ class RecordedRuns:
         Raises:
             UnknownNameError: there is no such run.
         """
-        for event in read_history(self._repository, self._repository.get_run(run).id, kinds, first, last):
+        for event in read_history(self._repository, self._repository.get_run(run), kinds, first, last):
             yield event_data(event)
 
     def runs(self) -> Sequence[str]:

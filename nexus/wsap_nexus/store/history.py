@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 
-from wsap_nexus.store.records import EventRecord
+from wsap_core.errors import WsapError
+from wsap_nexus.store.records import EventRecord, RunRecord
 from wsap_nexus.store.repository import Repository
 
 TICK = "tick"
@@ -16,29 +17,71 @@ _LATE = 2
 """Ticks after which everything that belongs to one was recorded; its narration may come during the next."""
 
 
-def newest_tick(repository: Repository, run_id: str) -> int:
-    """Return the number of a run's newest tick that was not rewound; 0 before the first."""
-    tick, rewound = repository.last_event(run_id, TICK), repository.last_event(run_id, REWOUND)
+def newest_tick(repository: Repository, run: RunRecord) -> int:
+    """Return the number of a run's newest tick that was not rewound, else of the one that it was branched from, else 0."""
+    tick, rewound = repository.last_event(run.id, TICK), repository.last_event(run.id, REWOUND)
     if rewound is not None and (tick is None or rewound.seq > tick.seq):
         return int(rewound.data["to"])
-    return tick.step or 0 if tick is not None else 0
+    return tick.step or 0 if tick is not None else branched_at(run)
+
+
+def branched_at(run: RunRecord) -> int:
+    """Return the tick of another run that a run begins with; 0 where it begins with its world."""
+    return int((run.config.get("branched_from") or {}).get("step", 0))
 
 
 def read_history(
-    repository: Repository, run_id: str, kinds: Collection[str], first: int, last: int | None
+    repository: Repository,
+    run: RunRecord,
+    kinds: Collection[str],
+    first: int,
+    last: int | None,
+    before: int | None = None,
 ) -> Iterator[EventRecord]:
     """Yield the events of some kinds that belong to ticks from the first to the last, without what was rewound.
 
     An event belongs to the tick that its step, or else `tick` in its body, says; another one to the tick after it.
+    What was before a branching is read from the run it began with, as that was then; it is left out if that is gone.
+
+    Args:
+        repository: has the runs.
+        run: the run.
+        kinds: kinds of events.
+        first: the first tick.
+        last: the last tick; None for the newest.
+        before: the event from which on nothing counts; None for the end.
     """
-    rewound = [(event.seq, int(event.data["to"])) for event in repository.read_events(run_id, kinds=(REWOUND,))]
+    since = branched_at(run)
+    parent = _parent(repository, run) if first <= since else None
+    if parent is not None:
+        end = since if last is None else min(last, since)
+        yield from read_history(repository, parent, kinds, first, end, run.config["branched_from"].get("seq"))
+    if last is None or last > since:
+        yield from _own_history(repository, run.id, kinds, max(first, since + 1), last, before)
+
+
+def _parent(repository: Repository, run: RunRecord) -> RunRecord | None:
+    try:
+        parent = repository.get_run(str(run.config["branched_from"]["run"]))
+    except WsapError:
+        return None
+    return parent if parent.created <= run.created else None
+
+
+def _own_history(
+    repository: Repository, run_id: str, kinds: Collection[str], first: int, last: int | None, before: int | None
+) -> Iterator[EventRecord]:
+    rewound = [
+        (event.seq, int(event.data["to"])) for event in repository.read_events(run_id, to_seq=before, kinds=(REWOUND,))
+    ]
 
     def stands(seq: int, number: int) -> bool:
         return not any(seq < later and number > to for later, to in rewound)
 
-    ticks = {number: seq for seq, number in repository.find_events(run_id, TICK) if stands(seq, number)}
+    found = repository.find_events(run_id, TICK)
+    ticks = {n: seq for seq, n in found if (before is None or seq < before) and stands(seq, n)}
     from_seq = ticks[first - 1] + 1 if first - 1 in ticks else 0
-    to_seq = None if last is None else ticks.get(last + _LATE)
+    to_seq = before if last is None else ticks.get(last + _LATE, before)
     done = first - 1
     for event in repository.read_events(run_id, from_seq=from_seq, to_seq=to_seq, kinds={*kinds, TICK}):
         number = event.step if event.step is not None else _told(event, done + 1)

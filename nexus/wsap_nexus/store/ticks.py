@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from wsap_core.errors import UsageError
-from wsap_nexus.store.history import REWOUND, TICK, newest_tick
+from wsap_nexus.store.history import REWOUND, TICK, branched_at, newest_tick
 from wsap_nexus.store.records import EventRecord, RunRecord
 from wsap_nexus.store.repository import Repository
 
@@ -28,9 +28,8 @@ def find_tick(repository: Repository, record: RunRecord, step: int | None = None
     Raises:
         UsageError: there is no such tick.
     """
-    newest = newest_tick(repository, record.id)
-    branched = (record.config.get("branched_from") or {}).get("step", 0)
-    wanted = max(newest, branched) if step is None else step
+    newest, branched = newest_tick(repository, record), branched_at(record)
+    wanted = newest if step is None else step
     rewound = [(event.seq, int(event.data["to"])) for event in repository.read_events(record.id, kinds=(REWOUND,))]
     since, until, base = -1, None, branched
     for seq, to in reversed(rewound):
@@ -41,7 +40,7 @@ def find_tick(repository: Repository, record: RunRecord, step: int | None = None
     at = [seq for seq, number in repository.find_events(record.id, TICK) if number == wanted and seq > since]
     tick = next((seq for seq in at if until is None or seq < until), None)
     if wanted < branched or (tick is None and wanted != base):
-        raise UsageError(f"Run {record.id!r} has the ticks {branched} to {max(newest, branched)}, and no tick {step}.")
+        raise UsageError(f"Run {record.id!r} has the ticks {branched} to {newest}, and no tick {step}.")
     saved = [
         seq
         for seq, number in repository.find_events(record.id, "snapshot")
