@@ -18,7 +18,7 @@ _LATE = 2
 
 
 def newest_tick(repository: Repository, run: RunRecord) -> int:
-    """Return the number of a run's newest tick that was not rewound, else of the one that it was branched from, else 0."""
+    """Return the number of a run's newest tick that was not rewound, else of the tick it was branched from, else 0."""
     tick, rewound = repository.last_event(run.id, TICK), repository.last_event(run.id, REWOUND)
     if rewound is not None and (tick is None or rewound.seq > tick.seq):
         return int(rewound.data["to"])
