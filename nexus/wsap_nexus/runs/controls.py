@@ -107,8 +107,12 @@ class Controls:
         """Return once `stop` was called."""
         await self._stopped.wait()
 
-    async def wait_until_running(self) -> bool:
-        """Wait until a decision may begin; return False if the run is to stop."""
+    async def wait_until_running(self, last: float | None = None) -> bool:
+        """Wait until a decision or tick may begin; return False if the run is to stop.
+
+        The pace is a pause before it; or a beat where the time is given at which the `last` began, on the monotonic
+        clock.
+        """
         if self._finishing:
             self.stop()
         if self.stopping:
@@ -123,7 +127,8 @@ class Controls:
             if not self._allowance:
                 self.pause()
         if self.pace:
-            await asyncio.sleep(1 / self.pace)
+            passed = 0.0 if last is None else time.monotonic() - last
+            await asyncio.sleep(max(0.0, 1 / self.pace - passed))
         if self._gate is not None:
             # After the pause, or all that passed would decide together at its end.
             await self._gate.passed()

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from math import inf
 from typing import Protocol
 
 from wsap_core.errors import RecordMismatchError, UsageError, WorldError, WsapError
@@ -84,13 +86,15 @@ class Life:
             RecordMismatchError: it does not go the way that is recorded.
             StorageError: something can't be recorded.
         """
+        last = -inf  # the first begins at once
         while self.history or not (self.again or self.done or self._used_up):
             if self.history:
                 await self.controls.yield_to_loop()
                 await self._repeat(episode, self.history.popleft())
                 continue
-            if not await self.controls.wait_until_running():
+            if not await self.controls.wait_until_running(last):
                 return
+            last = time.monotonic()
             await self._take_influences(episode)
             await self._new_tick(episode)
 
