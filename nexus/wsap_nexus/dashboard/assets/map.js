@@ -48,6 +48,12 @@ function scaled(values, size) {
   return (value) => (room < 1e-6 ? size / 2 : MARGIN + (value - low) / room * (size - 2 * MARGIN));
 }
 
+// How far words are moved so that they stay on the map.
+function inside(middle, said) {
+  const half = said.length * 4.5 + 4;
+  return Math.max(0, half - middle) - Math.max(0, middle + half - WIDTH);
+}
+
 // `choose` is called with a place that is clicked on.
 export function drawMap(block, choose) {
   const at = laidOut(block.places, block.exits);
@@ -60,9 +66,10 @@ export function drawMap(block, choose) {
   }).map(([from, target]) => node('line', { x1: x(at.get(from).x), y1: y(at.get(from).y), x2: x(at.get(target).x), y2: y(at.get(target).y) }));
   const spots = block.places.map((place) => {
     const people = block.occupants?.[place] || [];
+    const named = people.length > 3 ? `${people.slice(0, 2).join(', ')} +${people.length - 2}` : people.join(', ');
     const spot = node('g', { transform: `translate(${x(at.get(place).x)} ${y(at.get(place).y)})`, class: [place === block.here ? 'here' : '', people.length ? 'peopled' : ''].join(' ') },
-      node('circle', { r: 9 + Math.min(people.length, 6) * 2 }), node('text', { y: 36, class: 'place' }, place),
-      people.length ? node('text', { y: -26 }, people.length > 3 ? `${people.slice(0, 2).join(', ')} +${people.length - 2}` : people.join(', ')) : '');
+      node('circle', { r: 9 + Math.min(people.length, 6) * 2 }), node('text', { x: inside(x(at.get(place).x), place), y: 36, class: 'place' }, place),
+      named ? node('text', { x: inside(x(at.get(place).x), named), y: -26 }, named) : '');
     if (choose?.has(place)) {
       spot.classList.add('choice');
       spot.addEventListener('click', () => choose(place));

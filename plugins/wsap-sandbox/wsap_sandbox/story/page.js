@@ -5,7 +5,7 @@ const { words, places, characters, ticks } = data;
 const PAGE = 24;
 const nameOf = new Map([...places, ...characters]);
 const indexOf = new Map(ticks.map((tick, i) => [tick.n, i]));
-const state = { tick: 0, character: '', place: '', search: '', page: null };
+const state = { tick: 0, character: '', place: '', search: '', first: null };
 
 function el(tag, props, ...children) {
   const node = document.createElement(tag);
@@ -66,18 +66,25 @@ const ways = data.exits.filter(([from, to], i, all) => spots.has(from) && spots.
   }
 }());
 
+// How far words are moved so that they stay on the map.
+function inside(id, said) {
+  const half = said.length * 4 + 6;
+  return Math.max(0, half - spots.get(id).x) - Math.max(0, spots.get(id).x + half - 500);
+}
+
 function map(tick) {
   return svg('svg', { viewBox: '0 0 500 340', role: 'img', 'aria-label': `${words.map} ${tick.n}` },
     ways.map(([from, to]) => svg('line', { x1: spots.get(from).x, y1: spots.get(from).y, x2: spots.get(to).x, y2: spots.get(to).y })),
     places.map(([id, name]) => {
       const people = tick.where[id] || [];
       const shown = people.map((one) => nameOf.get(one) || one);
+      const named = shown.length > 3 ? `${shown.slice(0, 2).join(', ')} +${shown.length - 2}` : shown.join(', ');
       const spot = svg('g', {
         transform: `translate(${spots.get(id).x} ${spots.get(id).y})`, tabindex: 0, role: 'button',
         class: [people.length ? 'peopled' : '', people.includes(state.character) ? 'followed' : '', id === state.place ? 'chosen' : ''].join(' '),
-      }, svg('circle', { r: 10 + 2 * Math.min(people.length, 6) }), svg('text', { y: 36, class: 'place' }, name),
-      shown.length ? svg('text', { y: -26 }, shown.length > 3 ? `${shown.slice(0, 2).join(', ')} +${shown.length - 2}` : shown.join(', ')) : '');
-      const choose = () => go({ place: state.place === id ? '' : id, page: null });
+      }, svg('circle', { r: 10 + 2 * Math.min(people.length, 6) }), svg('text', { x: inside(id, name), y: 36, class: 'place' }, name),
+      named ? svg('text', { x: inside(id, named), y: -26 }, named) : '');
+      const choose = () => go({ place: state.place === id ? '' : id, first: null });
       spot.addEventListener('click', choose);
       spot.addEventListener('keydown', (event) => { if (event.key === 'Enter' || event.key === ' ') { event.preventDefault(); choose(); } });
       return spot;
@@ -86,14 +93,14 @@ function map(tick) {
 
 // --- the page ---
 
-const slider = el('input', { type: 'range', min: 0, max: ticks.length - 1, 'aria-label': words.tick, oninput: () => go({ tick: Number(slider.value), page: null }) });
+const slider = el('input', { type: 'range', min: 0, max: ticks.length - 1, 'aria-label': words.tick, oninput: () => go({ tick: Number(slider.value), first: null }) });
 const where = el('output', {});
-const step = (sign, by) => el('button', { type: 'button', 'aria-label': by < 0 ? words.earlier : words.later, onclick: () => go({ tick: state.tick + by, page: null }) }, sign);
-const choice = (key, all, options) => el('select', { 'aria-label': words[`${key}s`], onchange: (event) => go({ [key]: event.target.value, page: null }) },
+const step = (sign, by) => el('button', { type: 'button', 'aria-label': by < 0 ? words.earlier : words.later, onclick: () => go({ tick: state.tick + by, first: null }) }, sign);
+const choice = (key, all, options) => el('select', { 'aria-label': words[`${key}s`], onchange: (event) => go({ [key]: event.target.value, first: null }) },
   el('option', { value: '' }, all), options.map(([id, name]) => el('option', { value: id }, name)));
 const who = choice('character', words.everybody, characters);
 const place = choice('place', words.everywhere, places);
-const search = el('input', { type: 'search', placeholder: words.search, 'aria-label': words.search, oninput: () => go({ search: search.value, page: null }) });
+const search = el('input', { type: 'search', placeholder: words.search, 'aria-label': words.search, oninput: () => go({ search: search.value, first: null }) });
 const picture = el('div', { class: 'map' });
 const mind = el('dl', { class: 'mind' });
 const found = el('p', { class: 'found', role: 'status' });
@@ -117,7 +124,7 @@ function marked(text) {
   return [...parts, text.slice(at)];
 }
 
-const word = (key, id) => el('button', { type: 'button', class: 'word', 'aria-pressed': String(state[key] === id), onclick: () => go({ [key]: state[key] === id ? '' : id, page: null }) }, nameOf.get(id) || id);
+const word = (key, id) => el('button', { type: 'button', class: 'word', 'aria-pressed': String(state[key] === id), onclick: () => go({ [key]: state[key] === id ? '' : id, first: null }) }, nameOf.get(id) || id);
 
 function drawScene({ at, tick, scene }) {
   return el('li', { class: at === state.tick ? 'now' : '' },
@@ -128,22 +135,19 @@ function drawScene({ at, tick, scene }) {
 }
 
 let scenes = [];
-function turn(by) { go({ page: state.page + by }); window.scrollTo(0, 0); }
+function turn(by) { go({ first: state.first + by * PAGE }); list.scrollIntoView({ block: 'nearest' }); }
 
 function go(change) {
   Object.assign(state, change);
   state.tick = Math.max(0, Math.min(ticks.length - 1, state.tick));
   if ('character' in change || 'place' in change || 'search' in change || !scenes.length) scenes = fitting();
-  const pages = Math.max(1, Math.ceil(scenes.length / PAGE));
-  if (state.page === null) {
-    const first = scenes.findIndex((one) => one.at >= state.tick);
-    state.page = Math.floor((first < 0 ? scenes.length - 1 : first) / PAGE);
-  }
-  state.page = Math.max(0, Math.min(pages - 1, state.page));
-  draw(pages);
+  if (state.first === null) state.first = scenes.findIndex((one) => one.at >= state.tick);
+  if (state.first < 0) state.first = 'first' in change && change.first !== null ? 0 : scenes.length - 1;
+  state.first = Math.max(0, Math.min(scenes.length - 1, state.first));
+  draw();
 }
 
-function draw(pages) {
+function draw() {
   const tick = ticks[state.tick];
   slider.value = state.tick;
   where.textContent = `${words.tick} ${tick.n} ${words.of} ${ticks[ticks.length - 1].n}`;
@@ -154,12 +158,9 @@ function draw(pages) {
   const person = tick.people[state.character];
   mind.replaceChildren(...(person ? [el('dt', { class: 'name' }, nameOf.get(state.character)), ...['intention', 'memory', 'feels', 'wants'].filter((key) => person[key]).flatMap((key) => [el('dt', {}, words[key]), el('dd', {}, person[key])])] : []));
   found.textContent = scenes.length ? `${words.found}: ${scenes.length}` : words.nothing;
-  list.replaceChildren(...scenes.slice(state.page * PAGE, (state.page + 1) * PAGE).map(drawScene));
-  before.hidden = state.page === 0;
-  next.hidden = state.page >= pages - 1;
-  const now = list.querySelector('.now');
-  if (now && state.drawn !== state.tick && innerWidth > 800) now.scrollIntoView({ block: 'nearest' });
-  state.drawn = state.tick;
+  list.replaceChildren(...scenes.slice(state.first, state.first + PAGE).map(drawScene));
+  before.hidden = state.first === 0;
+  next.hidden = state.first + PAGE >= scenes.length;
   const kept = new URLSearchParams({ tick: tick.n });
   for (const key of ['character', 'place', 'search']) if (state[key]) kept.set(key, state[key]);
   try { history.replaceState(null, '', `#${kept}`); } catch { /* a page in a frame may not */ }
