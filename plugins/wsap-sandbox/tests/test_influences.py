@@ -30,7 +30,7 @@ def test_a_whisper_is_heard_by_one_alone_and_remembered() -> None:
     event = done.records[0].events[0]
     assert (event.kind, event.witnesses, event.public) == ("influence", ("anna",), False)
     cell = done.world.character("anna").memory.cells[0]
-    assert cell.came_of_it.startswith(EN.heard("Look below the stairs."))
+    assert cell.came_of_it.startswith(EN.say("heard", what="Look below the stairs."))
     assert event.id in cell.events
     assert "stairs" not in json.dumps(dump(done.world)["places"])
     # It is over then.

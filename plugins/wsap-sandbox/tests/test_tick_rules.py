@@ -56,17 +56,17 @@ def test_nobody_goes_anywhere_else(to: object) -> None:
     assert (anna.place, anna.came_from) == ("mill", "")
     refused = to in ("road", "moon", "anna")
     assert degraded(done) == ([("anna", "impossible_place")] if refused else [])
-    assert (anna.memory.cells[0].came_of_it == EN.could_not_leave()) is refused
+    assert (anna.memory.cells[0].came_of_it == EN.say("could_not_leave")) is refused
     event = done.records[0].events[0]
     assert (event.outcome, event.text) == (
-        ("failure", EN.cannot_leave("Anna")) if refused else ("success", "Anna looks around.")
+        ("failure", EN.say("cannot_leave", who="Anna")) if refused else ("success", "Anna looks around.")
     )
 
 
 def test_who_was_refused_remembers_it_in_the_worlds_language() -> None:
     world = replace(mill(), language="ru")
     done = at_the_mill(lambda facts: scene(facts, anna={"to": "moon"}), world)
-    assert done.world.character("anna").memory.cells[0].came_of_it == language("ru").could_not_leave()
+    assert done.world.character("anna").memory.cells[0].came_of_it == language("ru").say("could_not_leave")
 
 
 # --- objects -------------------------------------------------------------------------------------
@@ -98,9 +98,9 @@ def test_an_object_that_cannot_be_had_stays_where_it_is(
     assert done.world.character("anna").inventory == ("key",)
     assert set(degraded(done)) == {("mill", kind)}
     if missed:
-        assert done.world.character(missed).memory.cells[0].came_of_it.endswith(EN.could_not_take())
+        assert done.world.character(missed).memory.cells[0].came_of_it.endswith(EN.say("could_not_take"))
         event = next(event for event in done.records[0].events if event.actor == missed)
-        assert (event.outcome, event.text.endswith(EN.cannot_take(missed.title()))) == ("partial", True)
+        assert (event.outcome, event.text.endswith(EN.say("cannot_take", who=missed.title()))) == ("partial", True)
 
 
 def test_two_scenes_cannot_take_one_object() -> None:
@@ -132,9 +132,9 @@ def test_a_character_left_out_is_asked_for_once_more_and_then_nothing_changes_fo
     boris, before = done.world.character("boris"), mill().character("boris")
     assert replace(boris, memory=before.memory) == before
     cell = boris.memory.cells[0]
-    assert (cell.tried, cell.came_of_it) == (EN.tried("I look around, says Boris."), EN.nothing_came())
-    assert cell.interpretation == EN.puzzled()
-    assert done.records[0].events[1].text == EN.does_nothing("Boris")
+    assert (cell.tried, cell.came_of_it) == (EN.say("tried", what="I look around, says Boris."), EN.say("nothing_came"))
+    assert cell.interpretation == EN.say("puzzled")
+    assert done.records[0].events[1].text == EN.say("does_nothing", who="Boris")
     # The other one is not touched by that.
     assert done.world.character("anna").memory.cells[0].tried == "I looked around."
 
@@ -183,7 +183,7 @@ def test_whatever_cannot_be_read_leaves_the_scene_as_it_was(text: str) -> None:
     for one in ("anna", "boris"):
         now = done.world.character(one)
         assert replace(now, memory=before.character(one).memory) == before.character(one)
-        assert now.memory.cells[0].came_of_it == EN.nothing_came()
+        assert now.memory.cells[0].came_of_it == EN.say("nothing_came")
     assert replace(done.world.place("mill"), past=()) == before.place("mill")
     assert done.records[0].reasked == 1
 
@@ -295,9 +295,9 @@ def test_an_answer_in_another_language_is_asked_again_and_then_replaced() -> Non
     done = played(mill(), answer)
     assert done.records[0].reasked == 3
     assert {one.kind for one in done.records[0].degraded} == {"language"}
-    assert [change.intention for change in done.records[0].characters] == [EN.hesitates()] * 3
+    assert [change.intention for change in done.records[0].characters] == [EN.say("hesitates")] * 3
     assert [change.decided_by for change in done.records[0].characters] == ["fallback"] * 3
-    assert [story.text for story in done.stories] == [EN.quiet(place.name) for place in mill().places]
+    assert [story.text for story in done.stories] == [EN.say("quiet", place=place.name) for place in mill().places]
     assert {(story.reasked, story.degraded[0].kind) for story in done.stories} == {(1, "language")}
 
 

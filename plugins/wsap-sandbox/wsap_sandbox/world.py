@@ -267,7 +267,7 @@ def _summary(record: TickRecord, language: Spoken) -> str:
     texts = [event.text for event in record.events if event.kind in ("act", "move")] or [
         event.text for event in record.events
     ]
-    alarm = [language.alarm(unusable(record), record.calls)] if alarming(record) else []
+    alarm = [language.say("alarm", unusable=unusable(record), calls=record.calls)] if alarming(record) else []
     text = " ".join((*alarm, *texts))
     return text if len(text) <= _SUMMARY else text[: _SUMMARY - 3].rstrip() + "..."
 

@@ -10,7 +10,7 @@ from wsap_core.protocol.values import JsonValue
 from wsap_llm.kit import Quoter
 from wsap_sandbox.model import DEGRADATIONS, InfluenceKind, WorldObject
 from wsap_sandbox.tick.facts import Actor, Facts, IntentFacts, MemoryFacts, PlaceFacts, SceneFacts, StoryFacts
-from wsap_sandbox.tick.language import Prompt
+from wsap_sandbox.tick.language import Prompt, Saying
 
 _FULL = {"long": 1200, "text": 400, "memory": 400, "cells": 10}
 _COMPACT = {"long": 200, "text": 90, "memory": 110, "cells": 2}
@@ -38,7 +38,7 @@ class Words:
     """That the last reply could not be used; `{why}`."""
     problems: dict[str, str]
     """Each of `DEGRADATIONS` as a sentence to a model."""
-    fallbacks: dict[str, str]
+    fallbacks: dict[Saying, str]
     influences: dict[InfluenceKind, tuple[str, str]]
     """Of each kind: about a character, or about a place."""
 
@@ -61,8 +61,19 @@ class Spoken:
         """The range of its letters."""
         return self.words.letters
 
-    def intent(self, facts: IntentFacts) -> Prompt:
-        """Ask a character what it means to do now."""
+    def prompt(self, facts: Facts) -> Prompt:
+        """Ask for what facts are given for."""
+        match facts:
+            case IntentFacts():
+                return self._intent(facts)
+            case SceneFacts():
+                return self._scene(facts)
+            case StoryFacts():
+                return self._story(facts)
+            case MemoryFacts():
+                return self._memory(facts)
+
+    def _intent(self, facts: IntentFacts) -> Prompt:
         say = _Lines(self, facts)
         say.line("world", facts.premise, "long")
         say.line("me", f"{facts.me.name}. {facts.me.appearance} {facts.description}", "long")
@@ -78,8 +89,7 @@ class Spoken:
         say.many("whispers", facts.whispers)
         return say.prompt("intent", facts.me.name, {"intention": "..."})
 
-    def scene(self, facts: SceneFacts) -> Prompt:
-        """Ask the game master how a scene comes out."""
+    def _scene(self, facts: SceneFacts) -> Prompt:
         say = _Lines(self, facts)
         say.line("world", facts.premise, "long")
         say.place(facts.place, ids=True)
@@ -116,8 +126,7 @@ class Spoken:
         say.things("has", actor.inventory, ids=True)
         say.line("intention", actor.intention)
 
-    def story(self, facts: StoryFacts) -> Prompt:
-        """Ask the narrator to tell a scene."""
+    def _story(self, facts: StoryFacts) -> Prompt:
         say = _Lines(self, facts)
         say.line("world", facts.premise, "long")
         say.place(facts.place)
@@ -126,8 +135,7 @@ class Spoken:
         say.many("events", [f"{event.text} ({outcomes[event.outcome]})" for event in facts.events])
         return say.prompt("story", "", {"story": "..."})
 
-    def memory(self, facts: MemoryFacts) -> Prompt:
-        """Ask a character to sum up what it remembers."""
+    def _memory(self, facts: MemoryFacts) -> Prompt:
         say = _Lines(self, facts)
         say.line("me", f"{facts.me.name}. {facts.description}")
         say.line("summary", facts.summary, "long")
@@ -139,58 +147,14 @@ class Spoken:
         kind = next((kind for kind, sentence in DEGRADATIONS.items() if problem in (kind, sentence)), "")
         return self.words.again.format(why=self.words.problems.get(kind, problem))
 
-    def hesitates(self) -> str:
-        """Say an intention for somebody who has none."""
-        return self.words.fallbacks["hesitates"]
+    def say(self, saying: Saying, **names: object) -> str:
+        """Return what stands where a model's text could not be used."""
+        return self.words.fallbacks[saying].format(**names)
 
-    def tried(self, intention: str) -> str:
-        """Say what I tried."""
-        return self.words.fallbacks["tried"].format(what=intention)
-
-    def nothing_came(self) -> str:
-        """Say that nothing came of it."""
-        return self.words.fallbacks["nothing_came"]
-
-    def could_not_leave(self) -> str:
-        """Say that I tried to leave and could not."""
-        return self.words.fallbacks["could_not_leave"]
-
-    def could_not_take(self) -> str:
-        """Say that I reached for something and did not get it."""
-        return self.words.fallbacks["could_not_take"]
-
-    def puzzled(self) -> str:
-        """Say that I don't know what to make of it."""
-        return self.words.fallbacks["puzzled"]
-
-    def does_nothing(self, name: str) -> str:
-        """Say that somebody tried something and nothing came of it."""
-        return self.words.fallbacks["does_nothing"].format(who=name)
-
-    def cannot_leave(self, name: str) -> str:
-        """Say that somebody tries to leave and can't."""
-        return self.words.fallbacks["cannot_leave"].format(who=name)
-
-    def cannot_take(self, name: str) -> str:
-        """Say that somebody does not get what they reached for."""
-        return self.words.fallbacks["cannot_take"].format(who=name)
-
-    def heard(self, words: str) -> str:
-        """Say that I heard a voice whisper something."""
-        return self.words.fallbacks["heard"].format(what=words)
-
-    def quiet(self, place: str) -> str:
-        """Tell a scene in which nothing remarkable happened."""
-        return self.words.fallbacks["quiet"].format(place=place)
-
-    def alarm(self, unusable: int, calls: int) -> str:
-        """Say that of so many replies of models so many could not be used."""
-        return self.words.fallbacks["alarm"].format(unusable=unusable, calls=calls)
-
-    def influenced(self, kind: InfluenceKind, who: str, what: str, where: str) -> str:
+    def influenced(self, kind: InfluenceKind, *, who: str = "", what: str = "") -> str:
         """Say what somebody outside did, for the ledger."""
         about_character, about_place = self.words.influences[kind]
-        return (about_character if who else about_place).format(who=who, what=what.rstrip("."), where=where)
+        return (about_character if who else about_place).format(who=who, what=what.rstrip("."))
 
 
 class _Lines:

@@ -145,7 +145,7 @@ class _Caller:
     async def story(self, facts: StoryFacts) -> Story:
         """Return the story of a scene."""
         reading, reasked = await self.reading(facts, facts.place.id)
-        text = reading.text or self._language.quiet(facts.place.name)
+        text = reading.text or self._language.say("quiet", place=facts.place.name)
         return Story(facts.tick, facts.place.id, text, reading.degraded, reasked)
 
     async def _asked(self, facts: Facts, subject: str, attempt: int, problem: str) -> Reading:
@@ -208,12 +208,14 @@ class _Tick:
     async def _intent(self, one: Character) -> Decision:
         if one.id in self._seats:
             text = sanitize(await self._seats[one.id], self._text)
-            return Decision(text or self._language.hesitates(), "seat")
+            return Decision(text or self._language.say("hesitates"), "seat")
         for influence in reversed(self._world.influences):
             if influence.kind == "take_over" and influence.character == one.id:
                 return Decision(influence.text, "outside")
         reading = await self._reading(intent_facts(self._world, one), one.id)
-        return Decision(reading.text, "model") if reading.text else Decision(self._language.hesitates(), "fallback")
+        return (
+            Decision(reading.text, "model") if reading.text else Decision(self._language.say("hesitates"), "fallback")
+        )
 
     async def _summary(self, one: Character, cells: tuple[Cell, ...]) -> tuple[str, int]:
         """The new summary and how many cells are in it; nothing and none where it failed."""

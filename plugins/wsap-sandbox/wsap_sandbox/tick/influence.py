@@ -59,7 +59,7 @@ def influenced(world: World, body: Mapping[str, JsonValue], language: Language) 
         case "whisper" | "take_over":
             one, text = _character(world, _text(body, "character")), _text(body, "text")
             influence = Influence(kind, text, character=one.id)
-            return _waiting(world, influence), language.influenced(kind, one.name, text, "")
+            return _waiting(world, influence), language.influenced(kind, who=one.name, what=text)
         case "event":
             text = _text(body, "text")
             return _noticed(world, Influence("event", text, _place(world, _text(body, "place")).id))
@@ -80,7 +80,7 @@ def with_character(world: World, one: Character, language: Language) -> World:
     grown = replace(world, characters=(*world.characters, one))
     if wrong := next(faults(grown), None):
         raise UsageError(f"{one.name} can't come: {wrong}")
-    return _noticed(grown, Influence("move", language.influenced("move", one.name, "", ""), one.place))[0]
+    return _noticed(grown, Influence("move", language.influenced("move", who=one.name), one.place))[0]
 
 
 def without_character(world: World, character_id: str) -> World:
@@ -110,7 +110,7 @@ def _object_put(world: World, body: Mapping[str, JsonValue], language: Language)
     grown = _put(replace(world, objects=(*world.objects, thing)), thing.id, where, "character" not in body)
     who = "" if "character" not in body else _character(world, where).name
     at = where if not who else _character(world, where).place
-    return _noticed(grown, Influence("object", language.influenced("object", who, name, ""), at))
+    return _noticed(grown, Influence("object", language.influenced("object", who=who, what=name), at))
 
 
 def _edited(world: World, part_id: str, field: str, text: str, language: Language) -> tuple[World, str]:
@@ -120,7 +120,7 @@ def _edited(world: World, part_id: str, field: str, text: str, language: Languag
     fields: dict[str, Any] = {field: text}
     changed = _with(world, replace(part, **fields))
     who, name = (part.name, "") if isinstance(part, Character) else ("", part.name)
-    said = language.influenced("edit", who, name, "")
+    said = language.influenced("edit", who=who, what=name)
     if isinstance(part, Character) and field not in _PUBLIC:
         return _waiting(changed, Influence("edit", said, character=part.id)), said
     return _noticed(changed, Influence("edit", said, _whereabouts(world, part)))
@@ -133,11 +133,11 @@ def _moved(world: World, part_id: str, to: str, language: Language) -> tuple[Wor
     if isinstance(part, Character):
         at = _place(world, to).id
         changed = _with(world, replace(part, place=at, came_from=""))
-        return _noticed(changed, Influence("move", language.influenced("move", part.name, "", ""), at))
+        return _noticed(changed, Influence("move", language.influenced("move", who=part.name), at))
     in_place = any(place.id == to for place in world.places)
     changed = _put(_taken(world, part.id), part.id, to, in_place)
     at = to if in_place else _character(world, to).place
-    return _noticed(changed, Influence("move", language.influenced("move", "", part.name, ""), at))
+    return _noticed(changed, Influence("move", language.influenced("move", what=part.name), at))
 
 
 def _noticed(world: World, influence: Influence) -> tuple[World, str]:

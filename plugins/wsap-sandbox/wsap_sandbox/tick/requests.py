@@ -8,8 +8,8 @@ from hashlib import blake2b
 
 from wsap_core.seams.model import JsonConstraint, Message, Reply, Request, Sampling
 from wsap_sandbox.model import World
-from wsap_sandbox.tick.facts import PHASES, Facts, IntentFacts, MemoryFacts, SceneFacts, StoryFacts, facts_data
-from wsap_sandbox.tick.language import Language, Prompt
+from wsap_sandbox.tick.facts import PHASES, Facts, SceneFacts, facts_data
+from wsap_sandbox.tick.language import Language
 from wsap_sandbox.tick.replies import schema_of
 
 Ask = Callable[[str, Facts, Request], Awaitable[Reply]]
@@ -48,7 +48,7 @@ def request_for(key: str, facts: Facts, language: Language, *, seed: int, text: 
         text: most characters of one text in the reply.
         problem: why the last reply could not be used, a kind of `DEGRADATIONS`; empty the first time.
     """
-    prompt = _prompt(facts, language)
+    prompt = language.prompt(facts)
     user = f"{prompt.user}\n\n{language.again(problem)}" if problem else prompt.user
     texts = 4 + 7 * len(facts.actors) + len(facts.place.objects) if isinstance(facts, SceneFacts) else 3
     return Request(
@@ -59,18 +59,6 @@ def request_for(key: str, facts: Facts, language: Language, *, seed: int, text: 
         purpose=PHASES[type(facts)],
         key=key,
     )
-
-
-def _prompt(facts: Facts, language: Language) -> Prompt:
-    match facts:
-        case IntentFacts():
-            return language.intent(facts)
-        case SceneFacts():
-            return language.scene(facts)
-        case StoryFacts():
-            return language.story(facts)
-        case MemoryFacts():
-            return language.memory(facts)
 
 
 def _number(text: str) -> int:

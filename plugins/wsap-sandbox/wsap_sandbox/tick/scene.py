@@ -148,7 +148,7 @@ class _Resolution:
                 self._event("influence", one.text)
             elif one.character in self._ids and not one.place:
                 name = self._world.character(one.character).name
-                text = self._language.influenced(one.kind, name, one.text, "")
+                text = self._language.influenced(one.kind, who=name, what=one.text)
                 hears = (one.character,) if one.kind == "whisper" else ()
                 self._event("influence", text, one.character, witnesses=hears)
 
@@ -162,15 +162,15 @@ class _Resolution:
     def _act(self, one: str, doing: Doing | None) -> LedgerEvent:
         name = self._world.character(one).name
         if doing is None:
-            return self._event("act", self._language.does_nothing(name), one, "failure")
+            return self._event("act", self._language.say("does_nothing", who=name), one, "failure")
         # A deed may show what somebody is after. A text longer than was asked for is more than a deed.
         shown = deed_runs(self._world.character(one)) if len(doing.event) <= self._text else frozenset()
-        text = self._cut(doing.event, self._all_private - shown, one) or self._language.does_nothing(name)
+        text = self._cut(doing.event, self._all_private - shown, one) or self._language.say("does_nothing", who=name)
         outcome = doing.outcome
         if doing.refused:
-            text, outcome = self._language.cannot_leave(name), "failure"
+            text, outcome = self._language.say("cannot_leave", who=name), "failure"
         if one in self._reply.missed:
-            text = f"{text} {self._language.cannot_take(name)}"
+            text += " " + self._language.say("cannot_take", who=name)
             outcome = "failure" if outcome == "failure" else "partial"
         witnesses = tuple(other for other in self._ids if other not in doing.unnoticed_by)
         return self._event("move" if doing.to else "act", text, one, outcome, doing.triggers, witnesses)
@@ -234,12 +234,12 @@ class _Resolution:
         if doing is not None:
             forbidden = self._unknown_to(one.id)
             own = {name: self._cut(getattr(doing, name), forbidden, one.id) for name in own}
-        came = own["came_of_it"] or self._language.nothing_came()
+        came = own["came_of_it"] or self._language.say("nothing_came")
         if doing is not None and doing.refused:
-            came = self._language.could_not_leave()
+            came = self._language.say("could_not_leave")
         if one.id in self._reply.missed:
-            came = f"{came} {self._language.could_not_take()}"
-        heard = map(self._language.heard, _whispers(self._world, one.id))
+            came += " " + self._language.say("could_not_take")
+        heard = [self._language.say("heard", what=text) for text in _whispers(self._world, one.id)]
         return CharacterChange(
             id=one.id,
             place=doing.to if doing is not None and doing.to else one.place,
@@ -251,9 +251,9 @@ class _Resolution:
             decided_by=decision.by,
             cell=Cell(
                 tick=act.tick,
-                tried=own["tried"] or self._language.tried(decision.intention),
+                tried=own["tried"] or self._language.say("tried", what=decision.intention),
                 came_of_it=" ".join((*heard, came)),
-                interpretation=own["interpretation"] or self._language.puzzled(),
+                interpretation=own["interpretation"] or self._language.say("puzzled"),
                 events=tuple(event.id for event in self._events if one.id in event.witnesses),
             ),
         )
