@@ -1,0 +1,167 @@
+"""Templates: what comes with the plugin, how places lie to each other, and what is said of faults."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from wsap_core.errors import ConfigError, UnknownNameError
+from wsap_sandbox.model import dump, faults, load, World
+from wsap_sandbox.templates.loader import (
+    exits_of,
+    parse_template,
+    read_template,
+    template_names,
+    template_schema,
+    world_of,
+)
+from wsap_sandbox.templates.shape import TemplateShape
+from wsap_sandbox.tick.privacy import all_runs, runs
+
+WORLD = '[world]\nname = "A yard"\nabout = "The well is dry."\n'
+PLACE = '[[places]]\nid = "{id}"\nname = "{name}"\ndescription = "Mud."\n'
+YARD = WORLD + PLACE.format(id="yard", name="Yard")
+ANNA = '[[characters]]\nid = "anna"\nname = "Anna"\nplace = "yard"\nappearance = "Tall."\n'
+
+
+def places(*ids: str) -> str:
+    return "".join(PLACE.format(id=one, name=f"The {one}") for one in ids)
+
+
+def bundled() -> list[TemplateShape]:
+    return [read_template(name, code) for name in template_names() for code in ("en", "ru")]
+
+
+def test_two_worlds_come_in_two_languages() -> None:
+    assert template_names() == ("lighthouse", "village")
+    for shape in bundled():
+        world = world_of(shape, 5)
+        assert list(faults(world)) == []
+        assert len(shape.characters) >= 5
+        assert len(shape.places) >= 4
+        assert len(shape.stakes) >= 4
+        assert all(one.secret and len(one.triggers) >= 2 for one in shape.characters)
+        assert any(one.every for one in shape.objects)
+        assert all(one.alone for one in shape.places)
+        assert load(dump(world), World) == world
+
+
+@pytest.mark.parametrize("name", template_names())
+def test_a_world_is_the_same_in_both_languages(name: str) -> None:
+    def skeleton(shape: TemplateShape) -> object:
+        return (
+            exits_of(shape),
+            [(one.id, one.place, one.gender, len(one.triggers)) for one in shape.characters],
+            [[(aim.at, aim.object, aim.person) for aim in one.aims] for one in shape.characters],
+            [(one.id, one.place, one.holder, len(one.stages), one.every, one.fixed) for one in shape.objects],
+            [(one.object, len(one.work)) for one in shape.stakes],
+        )
+
+    assert skeleton(read_template(name, "en")) == skeleton(read_template(name, "ru"))
+
+
+def test_what_a_character_wants_is_not_told_by_what_it_does() -> None:
+    for shape in bundled():
+        done = [aim.do for one in shape.characters for aim in one.aims]
+        done += [work for stake in shape.stakes for work in stake.work]
+        for aim in (aim for one in shape.characters for aim in one.aims):
+            assert all(runs(aim.want).isdisjoint(all_runs(text)) for text in done), aim.want
+
+
+def test_russian_worlds_have_every_name_in_six_cases() -> None:
+    for name in template_names():
+        shape = read_template(name, "ru")
+        assert all(len(one.cases) == 6 for one in (*shape.characters, *shape.objects))
+        assert all(one.cases[0] == one.name for one in (*shape.characters, *shape.objects))
+
+
+def test_a_template_can_be_a_file(tmp_path: Path) -> None:
+    file = tmp_path / "yard.toml"
+    file.write_text(YARD + ANNA, "utf-8")
+    world = world_of(read_template(str(file)))
+    assert (world.title, world.characters[0].place) == ("A yard", "yard")
+
+
+def test_a_chain_joins_each_place_to_the_one_before_it() -> None:
+    text = WORLD + 'topology = {kind = "chain", places = ["b", "a", "c"]}\n' + places("a", "b", "c")
+    assert exits_of(parse_template(text, "f.toml")) == {"b": ("a",), "a": ("b", "c"), "c": ("a",)}
+
+
+def test_a_field_joins_neighbours() -> None:
+    text = WORLD + 'topology = {kind = "field", width = 2, height = 2}\n' + places("a", "b", "c", "d")
+    ways = {one: set(to) for one, to in exits_of(parse_template(text, "f.toml")).items()}
+    assert ways == {"a": {"b", "c"}, "b": {"a", "d"}, "c": {"a", "d"}, "d": {"b", "c"}}
+
+
+def test_an_exit_can_be_declared_one_way() -> None:
+    text = YARD + 'one_way = ["pit"]\n' + places("pit")
+    assert exits_of(parse_template(text, "f.toml")) == {"yard": ("pit",), "pit": ()}
+
+
+FAULTS = [
+    ("", "f.toml: has no 'world'"),
+    ("not toml", "f.toml is not valid TOML"),
+    (WORLD, "f.toml: has no 'places'"),
+    (WORLD + "places = []\n", "has no key 'places'"),
+    ("places = []\n" + WORLD, "there is no place; add one under [[places]]"),
+    (YARD.replace("about", "abuot"), "has no key 'abuot'; did you mean 'about'?"),
+    (WORLD + '[[places]]\nid = "yard"\nname = "Yard"\n', "places 'yard': has no 'description'; write description = ..."),
+    (YARD.replace('"Mud."', "3"), "places 'yard': 'description' must be text in quotes."),
+    (YARD.replace("[[places]]", "cells = 0\n[[places]]"), "cells = 0 is not possible; a memory has 1 to 10 cells"),
+    (YARD.replace("[[places]]", "cells = 11\n[[places]]"), "cells = 11 is not possible"),
+    (YARD.replace("[[places]]", 'cells = "many"\n[[places]]'), "world: 'cells' must be a whole number."),
+    (YARD.replace("[[places]]", 'language = "fr"\n[[places]]'), "'fr' is not known; choose en or ru"),
+    (YARD + 'exits = ["pit"]\n', "an exit leads to 'pit', which is no place; there are yard"),
+    (YARD + 'exits = ["yard"]\n', "an exit leads back to itself"),
+    (YARD + 'exits = ["pit"]\n' + places("pit"), "there is an exit to 'pit' and none back; add 'yard' to the exits of 'pit'"),
+    (YARD + places("yard"), "the id 'yard' is already used in places"),
+    (YARD + ANNA + ANNA, "the id 'anna' is already used in characters"),
+    (YARD + ANNA.replace('"anna"', '"yard"'), "the id 'yard' is already used in places"),
+    (YARD + ANNA + ANNA.replace('"anna"', '"ann4"').replace('"Anna"', '"Аnnа"'), "the name 'Аnnа' looks like that of 'anna'"),
+    (YARD + places("l0ck", "lock"), "the id 'lock' looks like 'l0ck' in places"),
+    (YARD + places("barn", "bam"), "the id 'bam' looks like 'barn' in places"),
+    (YARD + ANNA.replace('"anna"', '"аnna"'), "the id 'аnna' can't be used; take small Latin letters"),
+    (YARD + places("stay"), "the id 'stay' has a meaning in replies"),
+    (YARD + ANNA.replace('"yard"', '"moon"'), "place = 'moon' is no place; there are yard"),
+    (YARD + '[[objects]]\nid = "key"\nname = "Key"\n', "objects 'key': give either place or holder"),
+    (YARD + '[[objects]]\nid = "key"\nname = "Key"\nholder = "bob"\n', "holder = 'bob' is no character"),
+    (YARD + '[[objects]]\nid = "key"\nname = " "\nplace = "yard"\n', "objects 'key': the name is empty"),
+    (YARD + ANNA + '[[characters.aims]]\nwant = "rest"\ndo = "sit"\nat = "bed"\n', "at = 'bed' in aim 1 does not exist"),
+    (YARD + ANNA + 'cases = ["Anna"]\n', "cases has 1 forms; give six"),
+    (YARD + ANNA + 'gender = "x"\n', "characters 'anna': 'gender' must be 'm', 'f', 'n' or 'p'."),
+    (WORLD + 'topology = {kind = "field", width = 2, height = 2}\n' + places("a", "b"), "a field of 2 by 2 has 4 places, and there are 2"),
+    (WORLD + 'topology = {kind = "chain", places = ["a"]}\n' + places("a", "b"), "places has to name each place once"),
+    (WORLD + 'topology = {kind = "ring"}\n' + places("a"), "'kind' must be 'graph', 'chain' or 'field'."),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "sentence"), FAULTS)
+def test_a_fault_is_told_in_one_sentence_that_names_file_and_key(text: str, sentence: str) -> None:
+    with pytest.raises(ConfigError) as told:
+        parse_template(text, "f.toml")
+    assert sentence in str(told.value)
+    assert str(told.value).startswith("f.toml")
+    assert "\n" not in str(told.value)
+
+
+def test_a_file_in_another_encoding_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "двор.toml"
+    file.write_bytes(YARD.replace("Yard", "Двор").encode("cp1251"))
+    with pytest.raises(ConfigError, match="is no text in UTF-8"):
+        read_template(str(file))
+
+
+def test_a_template_that_does_not_exist_is_told() -> None:
+    with pytest.raises(UnknownNameError, match="Did you mean 'village'"):
+        read_template("vilage")
+    with pytest.raises(ConfigError, match="The template can't be read"):
+        read_template("nowhere/at_all.toml")
+    with pytest.raises(ConfigError, match="choose en or ru"):
+        read_template("village", "fr")
+
+
+def test_the_documented_schema_is_the_one_that_is_checked() -> None:
+    file = Path(__file__).parents[3] / "docs" / "reference" / "schemas" / "sandbox-template.json"
+    assert json.loads(file.read_text("utf-8")) == template_schema()
