@@ -6,6 +6,7 @@ import importlib
 import importlib.util
 import re
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -26,12 +27,23 @@ def as_rst(text: str) -> str:
     return "\n".join(module.as_rst(text.split("\n")))
 
 
-def test_the_reference_of_worlds_is_that_of_the_docstrings() -> None:
-    spec = importlib.util.spec_from_file_location("write_worlds_reference", ROOT / "tools/write_worlds_reference.py")
+def tool_of(name: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(name, ROOT / f"tools/{name}.py")
     assert spec is not None
     assert spec.loader is not None
     tool = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(tool)
+    return tool
+
+
+def test_the_reference_of_templates_is_that_of_the_classes() -> None:
+    tool = tool_of("write_template_reference")
+    assert tool.PAGE.read_text("utf-8") == tool.page(), "run: python tools/write_template_reference.py"
+    assert tool.SCHEMA.read_text("utf-8") == tool.schema_text()
+
+
+def test_the_reference_of_worlds_is_that_of_the_docstrings() -> None:
+    tool = tool_of("write_worlds_reference")
     assert tool.PAGE.read_text("utf-8") == tool.page(), "run: python tools/write_worlds_reference.py"
 
 

@@ -2,7 +2,7 @@
 
 How a page is read:
 
-- A `python` block whose first line is a comment naming a file (`# game.py`) is written to that file.
+- A `python` or `toml` block whose first line is a comment naming a file (`# game.py`) is written to that file.
 - Any other `python` block is executed; all of one page share a namespace, as if typed into one session.
 - In a `console` block, lines that start with `$ ` and name `wsap`, `python` or `pytest` are run as they are;
   other commands (`pip install …`) are only shown. Lines below a command are what it prints: `...` stands for
@@ -31,7 +31,7 @@ from warm import run_wsap
 
 ROOT = Path(__file__).resolve().parent.parent
 FENCE = re.compile(
-    r"(?P<skip><!-- not run: [^\n]+ -->\n)?^```(?P<kind>python|console)\n(?P<body>.*?)^```$",
+    r"(?P<skip><!-- not run: [^\n]+ -->\n)?^```(?P<kind>python|toml|console)\n(?P<body>.*?)^```$",
     re.DOTALL | re.MULTILINE,
 )
 FILE_NAME = re.compile(r"# (?P<name>[\w./-]+\.(?:py|toml|json|txt))\n")
@@ -114,7 +114,7 @@ def run_block(block: Block, folder: Path, names: dict[str, Any], page: Path) -> 
         target = folder / match["name"]
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_text(block.body, encoding="utf-8")
-    else:
+    elif block.kind == "python":
         code = compile("\n" * (block.line - 1) + block.body, str(page), "exec")
         with contextlib.redirect_stdout(io.StringIO()):
             exec(code, names)

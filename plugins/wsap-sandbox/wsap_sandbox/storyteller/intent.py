@@ -114,7 +114,7 @@ class _Chooser:
 
     def _else(self) -> list[Choice]:
         far = [spot for spot in self._lore.spots() if spot.id not in (self._here, *self._exits)]
-        choices: list[Choice] = [(0.5, self._wait), (0.2, lambda: self._go("intend_roam"))]
+        choices: list[Choice] = [(0.5, self._wait), (0.2 if far else 1.5, lambda: self._go("intend_roam"))]
         if far:
             choices.append((0.2, lambda: self._text("intend_help", to=self._rng.choice(far).to)))
         return choices

@@ -18,6 +18,7 @@ from wsap_sandbox.templates.shape import TemplateShape
 
 LANGUAGES = ("en", "ru")
 """The languages that worlds can be written in."""
+_UNKNOWN = ("extra_forbidden", "unexpected_keyword_argument")
 
 
 def template_names() -> tuple[str, ...]:
@@ -72,7 +73,9 @@ def parse_template(text: str, file: str) -> TemplateShape:
     except tomllib.TOMLDecodeError as error:
         raise ConfigError(f"{file} is not valid TOML: {error}.") from error
     except ValidationError as error:
-        raise ConfigError(_told(error.errors(include_url=False)[0], text, file)) from error
+        # A misspelt key is one that is missing, too.
+        first = min(error.errors(include_url=False), key=lambda one: one["type"] not in _UNKNOWN)
+        raise ConfigError(_told(first, text, file)) from error
     if (fault := first_fault(shape, LANGUAGES)) is not None:
         raise ConfigError(f"{file}: {fault}")
     return shape
@@ -149,7 +152,7 @@ def _told(error: Any, text: str, file: str) -> str:
     kind, key = error["type"], str(error["loc"][-1]) if error["loc"] else ""
     if kind in ("missing", "missing_argument"):
         return f"{file}: {where}has no {key!r}; write {key} = ..."
-    if kind in ("extra_forbidden", "unexpected_keyword_argument"):
+    if kind in _UNKNOWN:
         near = difflib.get_close_matches(key, keys, n=1)
         hint = f"did you mean {near[0]!r}?" if near else f"it takes {', '.join(keys)}."
         return f"{file}: {where}has no key {key!r}; {hint}"

@@ -73,7 +73,7 @@ class PlaceShape:
 
     __pydantic_config__: ClassVar[dict[str, Any]] = _CONFIG
     id: str
-    """As of a character."""
+    """As an id of a character."""
     name: str
     """How it is called."""
     description: str
@@ -89,7 +89,7 @@ class PlaceShape:
     to: str = ""
     """For the storyteller: "to the smithy"."""
     from_: str = field(default="", metadata={"alias": "from"})
-    """For the storyteller: "from the smithy"; in the file it is called `from`."""
+    """For the storyteller: "from the smithy"."""
     details: tuple[str, ...] = ()
     """For the storyteller: what somebody there notices, a clause each: "the bellows sighed"."""
     alone: tuple[str, ...] = ()
@@ -102,7 +102,7 @@ class ObjectShape:
 
     __pydantic_config__: ClassVar[dict[str, Any]] = _CONFIG
     id: str
-    """As of a character."""
+    """As an id of a character."""
     name: str
     """How it is called."""
     description: str = ""
