@@ -121,6 +121,11 @@ class World:
         self.seats[agent_id] = seat
         return seat
 
+    def close_seat(self, agent_id: str) -> None:
+        """Forget the seat of an agent that has left, in a world that others come into: snapshots go without it."""
+        self.seats.pop(agent_id, None)
+        self._bodies.pop(agent_id, None)
+
     def avatar_of(self, agent_id: str) -> Avatar:
         """Return the body that the agent controls, or controlled last."""
         if self.has_avatars:

@@ -19,7 +19,7 @@ from wsap_nexus.hub.leaving import WorldExit
 from wsap_nexus.hub.listeners import Delivery
 from wsap_nexus.hub.lobby import Entrance
 from wsap_nexus.hub.place import NEXUS_SPEC, NexusState
-from wsap_nexus.hub.visitor_seat import EXIT_GAME, WHISPER, Exit, VisitorSeat, read_whispers
+from wsap_nexus.hub.visitor_seat import EXIT_GAME, WHISPER, Exit, VisitorSeat, Whispers, read_whispers
 from wsap_nexus.runs.checkpoint import Checkpoint
 from wsap_nexus.runs.memory import MemorySnapshot
 from wsap_nexus.runs.plan import SeatPlan
@@ -219,30 +219,47 @@ class AgentContext:
             past: what was recorded before, for a session that is resumed.
             recorder: of the run.
         """
-        run_id = next(iter(sessions.values())).run_id
-        logged = self._context.store.repository.read_events(run_id, kinds=(WHISPER,)) if past is not None else ()
-        whispered = read_whispers(event.data for event in logged)
+        whispered = self.whispered(next(iter(sessions.values())).run_id) if past is not None else {}
 
         def wrap_seat(name: str, seat: SeatPort) -> SeatPort:
             session = sessions.get(name)
             if session is None:  # whoever sat there has left
                 return VisitorSeat(seat)
-            agent_id = session.agent_id
-            guest = VisitorSeat(
+            return self.guest(
+                session,
                 seat,
-                goals=session.terms.goals,
-                recorder=recorder,
+                recorder,
                 decision=0 if past is None else _next_decision(past, name),
                 fresh=0 if past is None else past.tallies[name].steps,
                 unheard=0 if past is None else past.decided(name),
                 whispered=whispered.get(name),
-                waiting=lambda: self._whispers(agent_id),
-                read=lambda ids: self.mark_read(agent_id, ids),
             )
-            self._guests[session.agent_id] = guest
-            return guest
 
         return wrap_seat
+
+    def whispered(self, run_id: str) -> dict[str, dict[int, dict[int, str]]]:
+        """Return what was whispered in a run: seat -> decision -> whispers."""
+        logged = self._context.store.repository.read_events(run_id, kinds=(WHISPER,))
+        return read_whispers(event.data for event in logged)
+
+    def guest(
+        self, session: SessionRecord, seat: SeatPort, recorder: Recorder, *, decision: int, fresh: int, unheard: int,
+        whispered: Mapping[int, Whispers] | None = None,
+    ) -> VisitorSeat:  # fmt: skip
+        """Return the seat of an agent in a world, with what it has to do with besides; see `VisitorSeat`."""
+        agent_id = session.agent_id
+        self._guests[agent_id] = guest = VisitorSeat(
+            seat,
+            goals=session.terms.goals,
+            recorder=recorder,
+            decision=decision,
+            fresh=fresh,
+            unheard=unheard,
+            whispered=whispered,
+            waiting=lambda: self._whispers(agent_id),
+            read=lambda ids: self.mark_read(agent_id, ids),
+        )
+        return guest
 
     def exit_of(self, agent_id: str) -> Exit | None:
         """Return how an agent left its world, if it did so by `exit_game`."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
@@ -151,15 +151,23 @@ class Catalog:
         wanted: the games that agents may enter; None for all that are installed.
         remote_games: games in other processes.
         breaker: which of them may be entered now.
+        kept: the games of worlds that live in the nexus, also where they are not `wanted`.
     """
 
     def __init__(
-        self, host: PluginHost, wanted: tuple[str, ...] | None, remote_games: RemoteGames, breaker: CircuitBreaker
+        self,
+        host: PluginHost,
+        wanted: tuple[str, ...] | None,
+        remote_games: RemoteGames,
+        breaker: CircuitBreaker,
+        *,
+        kept: Sequence[str] = (),
     ) -> None:
         self.known: dict[str, AdapterSpec] = {}
         """Games in this process that were looked at, by name and by reference."""
         self._host = host
         self._wanted = wanted
+        self._kept = kept
         self._remote_games = remote_games
         self._breaker = breaker
 
@@ -190,7 +198,7 @@ class Catalog:
             busy: whether there is no world for one more.
         """
         found = []
-        names = self._wanted or tuple(self._host.games.names())
+        names = tuple(dict.fromkeys((*(self._wanted or self._host.games.names()), *self._kept)))
         for name in (*names, *(n for n in self._remote_games.specs() if n not in names)):
             try:
                 spec = self.spec(name)

@@ -50,9 +50,17 @@ class WorldExit:
 
 
 def commit_exit(
-    tx: Transaction, session: SessionRecord, spec: AdapterSpec, world_exit: WorldExit, transfer_id: str
+    tx: Transaction,
+    session: SessionRecord,
+    spec: AdapterSpec,
+    world_exit: WorldExit,
+    transfer_id: str,
+    *,
+    lives_on: bool = False,
 ) -> None:
     """Write down that an agent is back in the nexus, with all it brings, as one.
+
+    In a world that `lives_on` others may get the same body later, so nothing is kept of this one.
 
     Raises:
         NotInWorldError: its session is over already.
@@ -76,7 +84,9 @@ def commit_exit(
         details=world_exit.details,
         memories=world_exit.memories,
     )
-    if tx.is_played(session.world_id):
+    if lives_on:
+        tx.forget_avatar(session.world_id, world_exit.avatar.avatar_id)
+    elif tx.is_played(session.world_id):
         pass  # whoever leaves last says what becomes of it
     elif world_exit.world_state is None:
         tx.end_world(session.world_id)

@@ -169,6 +169,8 @@ class Entrance:
     """
 
     def __init__(self, context: HubContext, capacity: Capacity) -> None:
+        self.check: Callable[[AdapterSpec, str | None, str | None], None] = lambda spec, world, seat: None
+        """Refuses a world or seat that a game has not."""
         self._context = context
         self._capacity = capacity
 
@@ -210,6 +212,7 @@ class Entrance:
             raise IncompatibleGameError(
                 f"{info.name} speaks version {info.protocol_version} of the protocol, the nexus {PROTOCOL_VERSION}."
             )
+        self.check(self._context.catalog.spec(game), terms.world, terms.seat)
         with self._context.nexus_store.change() as tx:
             way = prepare_enter(tx, agent_id, self._context.catalog.spec(game), terms)
         self._context.live.entries[agent_id] = way

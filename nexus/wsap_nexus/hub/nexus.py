@@ -21,6 +21,7 @@ from wsap_nexus.hub.catalog import Availability, Catalog, CircuitBreaker
 from wsap_nexus.hub.context import HubContext, LiveState, StepListener, WorldMaker
 from wsap_nexus.hub.cut_off_runs import settle_cut_off_runs
 from wsap_nexus.hub.failures import FailureHandler
+from wsap_nexus.hub.kept import KeptWorlds
 from wsap_nexus.hub.listeners import PluginListeners
 from wsap_nexus.hub.live_session import SHUTDOWN, LiveSession
 from wsap_nexus.hub.lobby import Capacity, Entrance
@@ -96,7 +97,8 @@ class Nexus:
             self.nexus_store, self.clock, self.settings.game_hosts, on_failure=self._world_failed
         )
         """Games in other processes."""
-        self.catalog = Catalog(host, self.settings.games, self.remote_games, self.breaker)
+        kept = [world.game for world in self.settings.worlds]
+        self.catalog = Catalog(host, self.settings.games, self.remote_games, self.breaker, kept=kept)
         """Which games there are."""
         self.storage = StorageWatch(store, self.nexus_store, self.live, self.settings.keep_bytes)
         """Holds the agents while the disk is full, and measures the database."""
@@ -130,6 +132,14 @@ class Nexus:
             context, seating=seating, agent_context=self.agent_context, failures=self.failures, capacity=self.capacity
         )
         """What is played in worlds."""
+        self._kept = KeptWorlds(
+            context,
+            seating=seating,
+            agent_context=self.agent_context,
+            failures=self.failures,
+            sessions=self.sessions,
+        )
+        self._entrance.check = self._kept.check
         self.agent_tasks = AgentTasks(
             context,
             sessions=self.sessions,
@@ -137,6 +147,7 @@ class Nexus:
             agent_context=self.agent_context,
             seating=seating,
             failures=self.failures,
+            kept=self._kept,
         )
         """Agents that live now."""
         self._listeners = PluginListeners(self.nexus_store, host)
@@ -166,6 +177,7 @@ class Nexus:
             self._watching_lock = asyncio.create_task(self._watch_lock(self._lost), name="leading")
         self.sessions.settle()
         settle_cut_off_runs(self.store.repository)
+        self._kept.start()
         self.agent_context.start()
         self._listeners.start()
         with self.nexus_store.change() as tx:

@@ -158,6 +158,8 @@ NEXUS_ACTIONS = ActionSpace(
                 ParamDef("steps", "1-1000000", optional=True, description="most decisions there"),
                 ParamDef("avatar", "which of your bodies, or: new", optional=True),
                 ParamDef("respawn", "how a dead body lives again, by the world's own words", optional=True),
+                ParamDef("world", "which of the game's worlds that go on by themselves", optional=True),
+                ParamDef("seat", "whom to be there, where you can be somebody", optional=True),
             ),
             ("The world is available",),
             "nexus",
@@ -308,6 +310,8 @@ def _terms(given: Mapping[str, Any]) -> EntryRequest:
         difficulty=str(given.get("difficulty") or "normal"),
         avatar=str(given["avatar"]) if given.get("avatar") else None,
         respawn=str(given["respawn"]) if given.get("respawn") else None,
+        world=str(given["world"]) if given.get("world") else None,
+        seat=str(given["seat"]) if given.get("seat") else None,
     )
 
 

@@ -14,6 +14,7 @@ from wsap_nexus.hub.agent_context import AgentContext
 from wsap_nexus.hub.context import HubContext
 from wsap_nexus.hub.entering import PreparedEntry
 from wsap_nexus.hub.failures import FailureHandler
+from wsap_nexus.hub.kept import KeptWorlds
 from wsap_nexus.hub.lobby import Capacity, Lobby
 from wsap_nexus.hub.place import GAME, NEXUS_SPEC, NexusAdapter
 from wsap_nexus.hub.seating import Seating
@@ -100,6 +101,7 @@ class AgentTasks:
         agent_context: memories, and what agents ask for in the nexus.
         seating: who decides.
         failures: pauses agents that fail.
+        kept: lets agents into worlds that live.
     """
 
     def __init__(
@@ -111,6 +113,7 @@ class AgentTasks:
         agent_context: AgentContext,
         seating: Seating,
         failures: FailureHandler,
+        kept: KeptWorlds,
     ) -> None:
         self.tasks = context.live.agent_tasks
         """Their lives, by agent; some may be over."""
@@ -120,6 +123,7 @@ class AgentTasks:
         self._agent_context = agent_context
         self._seating = seating
         self._failures = failures
+        self._kept = kept
         self._lobbies: dict[str, Lobby] = {}
 
     def begin(self, agent_id: str) -> None:
@@ -218,6 +222,8 @@ class AgentTasks:
     async def _arrive(self, prepared: PreparedEntry) -> str | None:
         """Bring an agent into a world and return the run; None if the world didn't let it in."""
         spec = self._context.catalog.spec(prepared.game)
+        if "lives" in spec.abilities:
+            return await self._kept.join(prepared)
         if spec.seats[1] == 1:
             return await self._enter_together([prepared], spec)
         if prepared.game not in self._lobbies:

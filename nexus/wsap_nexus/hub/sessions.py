@@ -111,7 +111,7 @@ class SessionRunner:
                 raise
             if self._context.placement.must_stay_home(spec.name, error):
                 return await self.enter_together(entries, spec, (record, kept, new))
-            self._not_let_in(entries, record, new=new, error=error)
+            self.not_let_in(entries, record, new=new, error=error)
             return None
         venue = KeptVenue(port, seed=record.seed, seats={a.seat_name: a.seat for a in arrivals})
         self._start_run(sessions, spec, plan, recorder, venue, {}, None)
@@ -142,6 +142,14 @@ class SessionRunner:
             WsapError: it could not be recorded how the table ended.
         """
         table, stay = self.tasks[run_id], self._context.live.sessions.get(agent_id)
+        if stay is None and self.runs[run_id].plan.open:
+            # It takes its seat again when the run comes by its arrival.
+            seated: asyncio.Future[Any] = self._context.live.arriving.wait(agent_id)
+            both: set[asyncio.Future[Any]] = {table, seated}
+            await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
+            stay = self._context.live.sessions.get(agent_id)
+            if stay is None:
+                return
         if stay is None or stay.session.run_id != run_id:
             await asyncio.shield(table)
             return
@@ -252,7 +260,7 @@ class SessionRunner:
                 # What is saved while agents leave has let go of what they carry, before that is written down.
                 state, leaving = saved_on_the_way(venue.port), True
                 for stay in stays.values():
-                    reason = self._why_over(run, stay)
+                    reason = self.why_over(run, stay)
                     if reason != SHUTDOWN and not stay.home.is_set():
                         await self._leave(stay, spec, venue, run, reason)
             except StorageError:
@@ -263,7 +271,7 @@ class SessionRunner:
                 )
         finally:
             for stay in stays.values():
-                self._forget(stay)
+                self.forget(stay)
             self._agent_context.over(str(run.run_id))
             self.tasks.pop(str(run.run_id), None)
             self.runs.pop(str(run.run_id), None)
@@ -273,12 +281,12 @@ class SessionRunner:
 
     async def _return_agent(self, stay: LiveSession, spec: AdapterSpec, venue: KeptVenue, run: Run) -> None:
         """Bring an agent back whose seat was let go, while the others at its table play on."""
-        reason = self._why_over(run, stay)
+        reason = self.why_over(run, stay)
         if reason != SHUTDOWN:
             await self._leave(stay, spec, venue, run, reason, others=True)
-            self._forget(stay)
+            self.forget(stay)
 
-    def _forget(self, stay: LiveSession) -> None:
+    def forget(self, stay: LiveSession) -> None:
         """Forget a stay that nobody plays any more; its agent may be elsewhere already."""
         if stay.home.is_set():
             return
@@ -319,13 +327,15 @@ class SessionRunner:
             recorder.note("stopped", status=status.value, seconds=round(run.own_seconds(), 3))
             writer.set_status(run_id, status, run.summary().to_json())
 
-    def _why_over(self, run: Run, stay: LiveSession) -> str:
+    def why_over(self, run: Run, stay: LiveSession) -> str:
+        """Return why a stay is over."""
         if stay.stopped is not None:
             return stay.stopped
         seat = run.seat(stay.seat_name)
         if run.was_let_go(stay.seat_name):
             # It was let go before the nexus ended, and is on its way home since.
-            return "step_limit" if stay.stats.steps == run.plan.steps else "kicked"
+            limit = stay.session.terms.steps if run.plan.open else run.plan.steps
+            return "step_limit" if stay.stats.steps == limit else "kicked"
         if seat.left is not None:
             return "jack_out" if self._agent_context.exit_of(stay.session.agent_id) is None else EXIT_GAME.name
         if seat.done:
@@ -347,22 +357,24 @@ class SessionRunner:
                 tx.send_to(each.transfer_id, record.id)
             return record, None, True
 
-    def _not_let_in(
-        self, entries: Sequence[PreparedEntry], record: WorldRecord, *, new: bool, error: Exception
+    def not_let_in(
+        self, entries: Sequence[PreparedEntry], record: WorldRecord | None, *, new: bool, error: Exception
     ) -> None:
+        """Take back the ways of agents whom a world did not let in, and tell them why; `record` is the world."""
         with self._context.nexus_store.change() as tx:
             for prepared in entries:
                 if not self._context.remote_games.doubt(
                     tx, prepared.transfer_id, prepared.agent_id, prepared.game, str(error)
                 ):
                     cancel_entry(tx, prepared.transfer_id, prepared.agent_id, str(error))
-                tx.note(EntryRefused(agent_id=prepared.agent_id, game=prepared.game, world=record.id, error=str(error)))
-            if new:
+                world = record.id if record is not None else ""
+                tx.note(EntryRefused(agent_id=prepared.agent_id, game=prepared.game, world=world, error=str(error)))
+            if new and record is not None:
                 tx.drop_world(record.id)
         counted = isinstance(error, WorldFailedError) and error.counted
-        if not counted and (is_failure(error) or not isinstance(error, WsapError)):
+        if record is not None and not counted and (is_failure(error) or not isinstance(error, WsapError)):
             self._context.breaker.count(record.game, record.id, error)
-        known = error if isinstance(error, WsapError) else WorldError(f"{record.game!r} failed: {error}")
+        known = error if isinstance(error, WsapError) else WorldError(f"{entries[0].game!r} failed: {error}")
         for prepared in entries:
             self._context.live.arriving.resolve(prepared.agent_id, known)
 

@@ -2,11 +2,44 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from wsap_core.errors import UsageError
 from wsap_llm.middleware import Budgets
+from wsap_nexus.store.entities import AGENT_ID
 from wsap_nexus.worlds.workers.pool import WorkerTimeouts
+
+
+@dataclass(frozen=True)
+class KeptWorld:
+    """A world that lives in a nexus, whether somebody is in it or not."""
+
+    name: str
+    """Its id among the worlds of the nexus."""
+    game: str
+    options: Mapping[str, str] = field(default_factory=dict)
+    """The game's own."""
+
+    @classmethod
+    def parse(cls, text: str) -> KeptWorld:
+        """Return the world of a text `NAME=GAME,KEY=VALUE,...`; without NAME it is called like the game.
+
+        Raises:
+            UsageError: the text is of another form, or the name none of a world.
+        """
+        first, *others = text.split(",")
+        name, equals, game = first.partition("=")
+        pairs = [part.partition("=") for part in others]
+        if not equals:
+            name, game = first.partition(":")[2] or first, first
+        if not game or not all(key and sign for key, sign, _ in pairs):
+            raise UsageError(f"{text!r} names no world; give it as NAME=GAME or NAME=GAME,OPTION=VALUE.")
+        if re.match(AGENT_ID, name) is None:
+            raise UsageError(f"{name!r} can't be a world's name: use lower case, digits, dots and dashes.")
+        return cls(name, game, {key: value for key, _, value in pairs})
 
 
 @dataclass(frozen=True)
@@ -17,6 +50,8 @@ class Settings:
     """What everything that is decided by chance follows from."""
     games: tuple[str, ...] | None = None
     """The games that agents may enter; None for all that are installed."""
+    worlds: tuple[KeptWorld, ...] = ()
+    """The worlds that live in it."""
     pace: float | None = None
     """Most decisions a second of each agent; None for as fast as it goes."""
     snapshot_every: int = 200

@@ -46,6 +46,11 @@ class DeadlockDetector:
         self._states = dict.fromkeys(seats, "busy")
         self._move()
 
+    def join(self, seat: str) -> None:
+        """Track one more seat."""
+        self._states[seat] = "busy"
+        self._move()
+
     def leave(self, seat: str) -> None:
         """Stop tracking a seat."""
         self._states.pop(seat, None)

@@ -18,7 +18,8 @@ from wsap_nexus.store.repository import Repository
 from wsap_nexus.store.ticks import late_events
 
 OWN_KINDS = frozenset({
-    "asked", "call", "chosen", "death", "decision", "episode", "failure", "influence", "left", "lessons", "mind",
+    "asked", "call", "chosen", "death", "decision", "departed", "episode", "failure", "influence", "joined", "left",
+    "lessons", "mind",
     "model", "observation", "picture", "plan", "refusal", "rewound", "run", "session", "snapshot", "step", "tick",
     "tool", "tools", "totals", "whisper",
 })  # fmt: skip
@@ -60,7 +61,19 @@ class LoggedRewind:
     """The world's state after that tick."""
 
 
-LifeEvent = LoggedTick | LoggedInfluence | LoggedRewind
+@dataclass(frozen=True)
+class LoggedPassage:
+    """A recorded arrival or departure of an agent, in a world in play."""
+
+    seq: int
+    seat: str
+    arrives: bool
+    body: Mapping[str, JsonValue]
+
+
+LifeEvent = LoggedTick | LoggedInfluence | LoggedRewind | LoggedPassage
+PASSAGES = ("joined", "departed")
+"""The kinds of events of those who come and go."""
 
 
 class Notes:
@@ -111,9 +124,12 @@ def read_life(event: EventRecord) -> Iterator[LifeEvent]:
         WireError: the event is damaged.
     """
     try:
-        if event.kind not in ("tick", "influence"):
+        if event.kind not in ("tick", "influence", *PASSAGES):
             return
         data = json.loads(event.body)
+        if event.kind in PASSAGES:
+            yield LoggedPassage(event.seq, event.seat or "", event.kind == "joined", data)
+            return
         if event.kind == "influence":
             if "refused" not in data:
                 yield LoggedInfluence(event.seq, data["body"])

@@ -16,7 +16,7 @@ from wsap_core.protocol import Tick
 from wsap_core.protocol.values import JsonValue
 from wsap_core.protocol.wire import dumps
 from wsap_nexus.runs.controls import Controls
-from wsap_nexus.runs.life_log import LifeEvent, LoggedInfluence, LoggedRewind
+from wsap_nexus.runs.life_log import LifeEvent, LoggedInfluence, LoggedPassage, LoggedRewind
 from wsap_nexus.runs.recorder import Recorder
 from wsap_nexus.runs.replay_order import ReplayOrder, position_of_event
 from wsap_nexus.runs.tally import SeatTally
@@ -31,6 +31,30 @@ class AfterTick(Protocol):
 
     async def __call__(self, tick: Tick, *, new: bool) -> None:
         """Take it in before the next begins."""
+        ...
+
+
+class Passages(Protocol):
+    """Those who come into a world in play, and leave it."""
+
+    async def take(self, episode: int) -> None:
+        """Let in and out whoever waits for that."""
+        ...
+
+    async def again(self, logged: LoggedPassage) -> None:
+        """Carry out an arrival or departure again."""
+        ...
+
+    async def restored(self, restore: Callable[[], Awaitable[None]]) -> None:
+        """Open the seats of those who were there when the state was saved, have it restored, and seat them."""
+        ...
+
+    async def departed(self, seat: str) -> None:
+        """Have somebody who has left let out, and return after that."""
+        ...
+
+    def failed(self, seat: str, error: WsapError) -> None:
+        """Take in that an agent failed; it is about to leave."""
         ...
 
 
@@ -66,6 +90,8 @@ class Life:
     order: ReplayOrder | None = None
     """The recorded order of ticks and the acts of seats, in a run that has seats."""
     inbox: Inbox = tuple
+    passages: Passages | None = None
+    """Those who come and go, in a world that is open."""
     after_tick: AfterTick | None = None
     """Told of each tick before the next begins, and whether it is `new` rather than carried out again."""
     again: bool = False
@@ -95,6 +121,8 @@ class Life:
             if not await self.controls.wait_until_running(last):
                 return
             last = time.monotonic()
+            if self.passages is not None and (self.order is None or self.order.over):
+                await self.passages.take(episode)
             await self._take_influences(episode)
             await self._new_tick(episode)
 
@@ -128,6 +156,13 @@ class Life:
             said = await self._influence(logged.body)
             if self.again:
                 self.recorder.influence(episode, logged.body, None, said=said)
+            order.passed(made)
+            return
+        if isinstance(logged, LoggedPassage):
+            if self.passages is None:
+                raise UsageError("Agents of a nexus came into this world in play, so only a nexus goes on with it.")
+            await order.reach(made)
+            await self.passages.again(logged)
             order.passed(made)
             return
         if logged.begun is not None:

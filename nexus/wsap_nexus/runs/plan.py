@@ -72,6 +72,8 @@ class RunPlan:
     versions."""
     lives: bool = False
     """Whether the world goes on by itself; `steps` limits its ticks, too."""
+    open: bool = False
+    """Whether agents come into the world in play and leave it; the seats are those that have been taken so far."""
     branched_from: Mapping[str, Any] | None = None
     """The `run` and its tick, the `step`, that the run began with, and the number of events (`seq`) that it had then;
     None for the beginning of the world."""
@@ -102,7 +104,7 @@ class RunPlan:
     @property
     def in_order(self) -> bool:
         """Whether what is done has an order that matters: among several seats, or beside a world that lives."""
-        return len(self.seats) > 1 or (self.lives and bool(self.seats))
+        return len(self.seats) > 1 or self.open or (self.lives and bool(self.seats))
 
     @property
     def identities(self) -> dict[str, str]:
@@ -144,6 +146,7 @@ class RunPlan:
             "snapshot_every": self.snapshot_every,
             **({CHAINED_KEY: CHAINED} if self.chained else {}),
             **({"lives": True} if self.lives else {}),
+            **({"open": True} if self.open else {}),
             **({} if self.branched_from is None else {"branched_from": dict(self.branched_from)}),
         }
 
@@ -166,6 +169,7 @@ class RunPlan:
                 snapshot_every=config["snapshot_every"],
                 chained=is_chained(config),
                 lives=bool(config.get("lives")),
+                open=bool(config.get("open")),
                 branched_from=config.get("branched_from"),
             )
         except (KeyError, TypeError) as error:

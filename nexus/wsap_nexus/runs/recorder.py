@@ -121,6 +121,14 @@ class Recorder:
         )
         self.open_choices.chosen(seat, self.latest)
 
+    def joined(self, seat: str, episode: int, body: Mapping[str, Any]) -> None:
+        """Record that an agent has come into a world in play, and what with."""
+        self._write("joined", dumps(dict(body)), seat=seat, episode=episode)
+
+    def departed(self, seat: str, episode: int, body: Mapping[str, Any]) -> None:
+        """Record that an agent has taken out of a world in play what it may carry."""
+        self._write("departed", dumps(dict(body)), seat=seat, episode=episode)
+
     def left(self, seat: str, episode: int, step: int) -> None:
         """Record the removal of a seat, before the world hears of it; `step` would have been next."""
         self._write("left", "{}", seat=seat, episode=episode, step=step)

@@ -10,7 +10,7 @@ from typing import Any
 from wsap_core.protocol.wire import Codec
 from wsap_core.specs import AdapterSpec, AgentSpec
 from wsap_nexus.runs.checkpoint import Checkpoint
-from wsap_nexus.runs.life_log import read_life, read_notes
+from wsap_nexus.runs.life_log import PASSAGES, read_life, read_notes
 from wsap_nexus.runs.memory import MemorySnapshot
 from wsap_nexus.runs.plan import RunPlan
 from wsap_nexus.runs.reading import Tell, count, silent, with_progress
@@ -34,7 +34,7 @@ from wsap_nexus.store.ticks import TickPosition, late_events
 
 ASKED = ("call", "model", "refusal", "failure", "tool", "tools")
 """Kinds of events about what agents asked of models and tools."""
-KINDS = ("episode", "step", "decision", "run", "tick", "influence")
+KINDS = ("episode", "step", "decision", "run", "tick", "influence", *PASSAGES)
 """Kinds of events that say what to go through again."""
 AMONG_SEVERAL = ("chosen", "left", "observation")
 """Further ones, in runs of several seats: they say in which order."""

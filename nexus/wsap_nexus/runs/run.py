@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import cast
@@ -24,11 +24,11 @@ from wsap_nexus.runs.checkpoint import Checkpoint
 from wsap_nexus.runs.controls import Controls
 from wsap_nexus.runs.journal import SeatJournal
 from wsap_nexus.runs.life_log import Notes
-from wsap_nexus.runs.living import Between, Inbox, Life
+from wsap_nexus.runs.living import Between, Inbox, Life, Passages
 from wsap_nexus.runs.loop import Observer, SeatLoop, StepTaken
 from wsap_nexus.runs.memory import RunMemories
 from wsap_nexus.runs.pictures import PictureBook
-from wsap_nexus.runs.plan import RunPlan
+from wsap_nexus.runs.plan import RunPlan, SeatPlan
 from wsap_nexus.runs.reading import silent, tell_repeating
 from wsap_nexus.runs.recorder import Recorder
 from wsap_nexus.runs.replay_order import ReplayOrder
@@ -68,6 +68,7 @@ class Run:
         departed: told of each seat of several that has left, or was stopped and let go, while the run goes on.
         inbox: gives the influences that wait for a world that lives.
         on_tick: told of each new tick of such a world.
+        passages: those who come into it in play and leave it, if it is open.
     """
 
     def __init__(
@@ -89,6 +90,7 @@ class Run:
         departed: Callable[[str], Awaitable[None]] | None = None,
         inbox: Inbox = tuple,
         on_tick: Callable[[Tick], None] | None = None,
+        passages: Passages | None = None,
     ) -> None:
         self.plan = plan
         self.spec = spec
@@ -109,7 +111,7 @@ class Run:
         self._tallies = self._past.tallies or plan.tallies()
         every = plan.snapshot_every if plan.chained else 0
         self._totals = TotalsWriter(self._recorder, every, self._past.totals)
-        self._seat_controls = seat_controls or {}
+        self._seat_controls = {} if seat_controls is None else seat_controls
         self._departed = departed
         self._gone: set[str] = set()
         self._memories = memories or RunMemories()
@@ -127,11 +129,15 @@ class Run:
         # As many are gone through again if the run is stopped before the next snapshot.
         since = sum(map(len, self._past.history.values())) + len(self._past.life)
         self._saver = Saver(plan.snapshot_every, self._recorder, self._venue, agents, self._loops, self._gone, since)
+        self._saver.open = plan.open
         self._together = len(plan.seats) > 1 and not plan.lives and spec.timing != "free"
         end = RoundEnd(self._saver.is_due, lambda: self._saver.save(self._episode), self._saver.put_off, self._clock)
         self._round_end = end if self._together else None
         self._inbox, self._observers_of_ticks = inbox, [on_tick] if on_tick is not None else []
         self._order: ReplayOrder | None = None
+        self._tasks: list[asyncio.Task[None]] = []
+        self._more = asyncio.Event()
+        self._passages = passages
         self._episode = self._past.first_episode
         self._started = time.monotonic()
 
@@ -264,62 +270,70 @@ class Run:
     async def _set_up(self) -> None:
         """Make the world and the agents, and restore them from the checkpoint."""
         plan = self.plan
-        seats = await self._venue.open([s.name for s in plan.seats], derive_seed(plan.seed, self._episode))
+        seated = () if plan.open else plan.seats
+        seats = await self._venue.open([s.name for s in seated], derive_seed(plan.seed, self._episode))
         agent_options: list[Options] = []
-        order = self._order = self._saver.order = self._past.order(self._clock) if plan.in_order else None
-        for seat_plan in plan.seats:
-            seat = seats[seat_plan.name]
+        self._order = self._saver.order = self._past.order(self._clock) if plan.in_order else None
+        for seat_plan in seated:
             self.failed_seat = seat_plan.name  # until it is there
-            agent = make_agent(
-                seat_plan, self._agent_specs[seat_plan.name], self.spec, plan.seed, self._past, agent_options,
-                clock=self._clock, services=replace(self.services, journal=self._journal(seat_plan.name)),
-            )  # fmt: skip
-            interactive = self._agent_specs[seat_plan.name].interactive
-            loop = SeatLoop(
-                seat,
-                agent,
-                self._tallies[seat_plan.name],
-                self._recorder,
-                self._seat_controls.get(seat_plan.name, self.controls),
-                limit=None if plan.steps is None else plan.steps + OVERTIME * self.whole_episodes,
-                deadline=self.spec.deadline if plan.in_order and not interactive else None,
-                history=self._past.history.get(seat_plan.name),
-                order=order,
-                looked=self._past.looked.get(seat_plan.name),
-                lessons=self._past.lessons.get(seat_plan.name),
-                decide_along=not interactive,
-                after_step=self._after_step,
-                between=self._between if plan.lives else self._round_end,
-            )
-            self._loops.append(loop)
+            limit = None if plan.steps is None else plan.steps + OVERTIME * self.whole_episodes
+            spec = self._agent_specs[seat_plan.name]
+            self._loops.append(self._loop(seat_plan, spec, seats[seat_plan.name], agent_options, limit))
         if plan.lives and (world := self._venue.living) is not None:
             tally, number = self._tallies[WORLD], self._past.tick or 0
             life = Life(
-                world, self.spec.name, tally, self._recorder, self.controls, plan.steps, self._past.life, order,
-                self._inbox, again=self._past.again, number=number,
+                world, self.spec.name, tally, self._recorder, self.controls, plan.steps, self._past.life, self._order,
+                self._inbox, passages=self._passages, again=self._past.again, number=number,
             )  # fmt: skip
             self._life = RunLife(
                 life, self._between, self._loops, self._count_tick, self._notes,
                 lambda tick: self._saver.save_if_due(self._episode, tick), self._go_back, self._observers_of_ticks,
             )  # fmt: skip
-        names = sorted({s.agent for s in plan.seats})
+        names = sorted({s.agent for s in seated})
         check_used(f"The agent {' or '.join(map(repr, names))}", *agent_options)
         for loop in self._loops:
             self.failed_seat = loop.seat.agent_id
             await loop.initialize()
-        for loop, seat_plan in zip(self._loops, plan.seats, strict=True):
+        for loop, seat_plan in zip(self._loops, seated, strict=True):
             self.failed_seat = seat_plan.name
             self._memories.begin(seat_plan, loop.agent)
         self.failed_seat = None
         if self._past.world is not None:
-            await self._venue.restore(self._past.world)
-            for loop in self._loops:
-                name = loop.seat.agent_id
-                loop.restore(self._past.seats.get(name, {}))
-                if (state := self._past.agents.get(name)) is not None:
-                    cast(Snapshots, loop.agent).restore(state)
-                else:
-                    self._gone.add(name)
+            await self._restore(self._past.world)
+
+    def _loop(
+        self, seat_plan: SeatPlan, spec: AgentSpec, seat: SeatPort, given: list[Options], limit: int | None
+    ) -> SeatLoop:
+        """Return the loop of a seat, with its agent; the agent's options are added to those `given`."""
+        name, lives = seat_plan.name, self.plan.lives
+        services = replace(self.services, journal=self._journal(name))
+        return SeatLoop(
+            seat,
+            make_agent(seat_plan, spec, self.spec, self.plan.seed, self._past, given, clock=self._clock,
+                       services=services),
+            self._tallies[name],
+            self._recorder,
+            self._seat_controls.get(name, self.controls),
+            limit=limit,
+            deadline=self.spec.deadline if self.plan.in_order and not spec.interactive else None,
+            history=self._past.history.get(name),
+            order=self._order,
+            looked=self._past.looked.get(name),
+            lessons=self._past.lessons.get(name),
+            decide_along=not spec.interactive,
+            after_step=self._after_step,
+            between=self._between if lives else self._round_end,
+        )  # fmt: skip
+
+    async def _restore(self, world: bytes) -> None:
+        await self._venue.restore(world)
+        for loop in self._loops:
+            name = loop.seat.agent_id
+            loop.restore(self._past.seats.get(name, {}))
+            if (state := self._past.agents.get(name)) is not None:
+                cast(Snapshots, loop.agent).restore(state)
+            else:
+                self._gone.add(name)
 
     def _journal(self, seat: str) -> SeatJournal:
         calls, offline = self._past.calls.get(seat, ()), self._past.offline
@@ -336,13 +350,18 @@ class Run:
             self._round_end.elsewhere = self.world is None
             self._round_end.begin(playing)
         order.deadlock.begin([*(loop.seat.agent_id for loop in playing), *([WORLD] if self._life else [])])
-        tasks = [asyncio.create_task(self._play_seat(loop, order)) for loop in playing]
-        life = [asyncio.create_task(self._life.play(self._episode, order, tasks[:]))] if self._life else []
+        tasks = self._tasks = [asyncio.create_task(self._play_seat(loop, order)) for loop in playing]
+        life = [asyncio.create_task(self._live(self._life, order, tasks[:]))] if self._life else []
         tasks += life
-        life_alone = life and self._loops and self.plan.steps is None
-        stuck = await side_by_side(tasks, self.controls, order.deadlock, ends_before=life if life_alone else ())
+        life_alone = life and self._loops and self.plan.steps is None and not self.plan.open
+        stuck = await side_by_side(
+            tasks, self.controls, order.deadlock, ends_before=life if life_alone else (), more=self._more
+        )
         if stuck is not None:
             raise stuck_at(stuck, self.spec.name, self._loops)
+
+    async def _live(self, life: RunLife, order: ReplayOrder, seats: Sequence[asyncio.Task[None]]) -> None:
+        await life.play(self._episode, order, seats)
 
     async def _play_seat(self, loop: SeatLoop, order: ReplayOrder) -> None:
         """Play an episode of a seat to its end."""

@@ -29,6 +29,8 @@ class Saver:
     since: int
     """Decisions and ticks since the last time."""
     order: ReplayOrder | None = None
+    open: bool = False
+    """Whether seats are closed in play, and until then keep the state from being saved."""
 
     def is_due(self) -> bool:
         """Return whether enough was decided, nothing recorded is left to be replayed, and all can be saved."""
@@ -39,7 +41,9 @@ class Saver:
 
     async def save_if_due(self, episode: int, tick: int | None = None) -> None:
         """Record the state, if that is due and no seat is deciding beside the ticks."""
-        deciding = tick is not None and not all(loop.idle or loop.seat.done or loop.let_go for loop in self.loops)
+        deciding = tick is not None and not all(
+            loop.idle or (not self.open and (loop.seat.done or loop.let_go)) for loop in self.loops
+        )
         if self.is_due() and not deciding:
             await self.save(episode, tick)
 

@@ -49,18 +49,24 @@ async def side_by_side(
     deadlock: DeadlockDetector,
     *,
     ends_before: Sequence[asyncio.Task[None]] = (),
+    more: asyncio.Event | None = None,
 ) -> str | None:
     """Return when all tasks are through or the run is stopped; what goes on by then is cancelled.
 
     It ends as well when only the tasks `ends_before` are left; or when nobody can go on during the replay of what is
-    recorded: then the seat is returned whose turn does not come.
+    recorded: then the seat is returned whose turn does not come. `more` is set when tasks were added.
     """
     stop = asyncio.create_task(controls.until_stopped())
     standing = asyncio.create_task(deadlock.noticed())
     pending: set[asyncio.Task[None]] = set(tasks)
+    adding = asyncio.create_task((more or asyncio.Event()).wait())
     try:
         while pending - set(ends_before):
-            done, _ = await asyncio.wait({*pending, stop, standing}, return_when=asyncio.FIRST_COMPLETED)
+            done, _ = await asyncio.wait({*pending, stop, standing, adding}, return_when=asyncio.FIRST_COMPLETED)
+            if adding in done and more is not None:
+                more.clear()
+                adding = asyncio.create_task(more.wait())
+                pending |= {task for task in tasks if not task.done()}
             pending -= done
             for task in done & set(tasks):
                 if not task.cancelled():
@@ -70,9 +76,9 @@ async def side_by_side(
             if standing in done and pending:
                 return standing.result()
     finally:
-        for task in (*tasks, stop, standing):
+        for task in (*tasks, stop, standing, adding):
             task.cancel()
-        await asyncio.gather(*tasks, stop, standing, return_exceptions=True)
+        await asyncio.gather(*tasks, stop, standing, adding, return_exceptions=True)
     return None
 
 

@@ -86,6 +86,10 @@ class EnterRequest(TermsRequest):
     """The agent's body; `new` for a new one; the dormant one when left out."""
     respawn: Word | None = None
     """The id of a respawn option, for a dead body."""
+    world: Word | None = None
+    """A world of the game that lives in the nexus; any when left out."""
+    seat: Word | None = None
+    """Whom to be in such a world; the agent itself when left out."""
 
 
 Mode = Literal["dormant", "suspend", "despawn"]

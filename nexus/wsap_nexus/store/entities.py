@@ -103,6 +103,10 @@ class EntryRequest:
     """The avatar to enter, by its id or its world's; "new" for a new one; None for a dormant one, else a new one."""
     respawn: str | None = None
     """The respawn option of a dead avatar; None for the first."""
+    world: str | None = None
+    """The world to enter, of those that live in the nexus; None for any."""
+    seat: str | None = None
+    """Whom to be there; None for the agent itself."""
 
     def to_json(self) -> dict[str, Any]:
         """Return it as JSON-ready data."""
@@ -114,6 +118,8 @@ class EntryRequest:
             "difficulty": self.difficulty,
             "avatar": self.avatar,
             "respawn": self.respawn,
+            **({} if self.world is None else {"world": self.world}),
+            **({} if self.seat is None else {"seat": self.seat}),
         }
 
     @classmethod

@@ -99,6 +99,11 @@ class Repository:
                 raise UsageError(f"There is a run {run.id!r} already; choose another name.")
         raise StorageError("No free run id was found; the source of ids repeats itself.")
 
+    def set_config(self, run_id: str, config: Mapping[str, Any]) -> None:
+        """Change the configuration of a run, because somebody came into it in play."""
+        with self.database.write() as connection:
+            connection.execute(update(_RUN).where(_RUN.c.id == run_id).values(config=dict(config)))
+
     def _long_token(self) -> str:
         return self._token() + self._token()
 

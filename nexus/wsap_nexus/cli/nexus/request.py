@@ -27,6 +27,7 @@ class StartRequest:
     seed: int
     pace: float
     games: tuple[str, ...]
+    worlds: tuple[str, ...]
     model: str | None
     workers: int | None
     worker_memory: int | None

@@ -44,13 +44,14 @@ _INSISTED = "Ended at once; nothing is lost. Continue with: wsap nexus start\n"
     cls=GroupedCommand,
     sections={
         "Agents": ("model", "limits", "pace", "seed"),
-        "Games": ("games", "game_hosts", "workers", "worker_memory"),
+        "Games": ("games", "worlds", "game_hosts", "workers", "worker_memory"),
         "Network": ("host", "port", "expose"),
         "Recording": ("database", "keep_days", "keep_size"),
     },
     examples=(
         "wsap nexus start",
         "wsap nexus start --model ollama/qwen3:8b --game crafter",
+        "wsap nexus start --world village=sandbox:village,language=en",
         "wsap nexus start --detach",
     ),
 )
@@ -77,6 +78,13 @@ _INSISTED = "Ended at once; nothing is lost. Continue with: wsap nexus start\n"
     metavar="NAME",
     help="A game that agents may enter: an installed one or ./file.py:Name; may be repeated. "
     "All installed games if not given.",
+)
+@click.option(
+    "--world",
+    "worlds",
+    multiple=True,
+    metavar="NAME=GAME[,OPTION=VALUE...]",
+    help="A world that goes on by itself, whether agents are in it or not, of a game that does; may be repeated.",
 )
 @click.option("--model", metavar="ADDRESS", help="The language model of new agents; none if not given.")
 @limit_option(
@@ -194,7 +202,7 @@ def _prepare_folder(folder: object) -> None:
 def settings_of(request: StartRequest) -> Settings:
     """Return the settings of the nexus."""
     from wsap_llm.middleware import Budgets
-    from wsap_nexus.hub.settings import Settings
+    from wsap_nexus.hub.settings import KeptWorld, Settings
     from wsap_nexus.paths import home
     from wsap_nexus.worlds.workers.pool import WorkerTimeouts, sensible_workers
 
@@ -202,6 +210,7 @@ def settings_of(request: StartRequest) -> Settings:
         seed=request.seed,
         pace=request.pace or None,
         games=request.games or None,
+        worlds=tuple(map(KeptWorld.parse, request.worlds)),
         workers=sensible_workers() if request.workers is None else request.workers,
         timeouts=WorkerTimeouts(memory=None if request.worker_memory is None else request.worker_memory * 2**20),
         logs=home(os.environ) / "logs",
@@ -217,7 +226,10 @@ def _hub(request: StartRequest, host: PluginHost, store: Store) -> Nexus:
 
     for name in request.games:
         load_adapter_spec(name, host)  # a name that is none is refused before anything is written
-    hub = Nexus(host, store, settings_of(request))
+    settings = settings_of(request)
+    for world in settings.worlds:
+        load_adapter_spec(world.game, host).with_options(world.options)
+    hub = Nexus(host, store, settings)
     with hub.nexus_store.change() as tx:
         if not tx.agents(limit=1) and not tx.last_seq():
             _embed(tx, request.model)

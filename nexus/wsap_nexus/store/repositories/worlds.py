@@ -31,9 +31,11 @@ _WORLD_COLUMNS = [
 class WorldRepository(EventRepository):
     """The worlds' and bodies' records within one transaction."""
 
-    def add_world(self, game: str, owner: str | None, seed: int, options: Mapping[str, Any]) -> WorldRecord:
-        """Make a record of a new world and return it."""
-        world_id = f"{game}-{self.next_number(f'world {game}'):06d}"
+    def add_world(
+        self, game: str, owner: str | None, seed: int, options: Mapping[str, Any], *, world_id: str = ""
+    ) -> WorldRecord:
+        """Make a record of a new world, with the id that is given or the game's next, and return it."""
+        world_id = world_id or f"{game}-{self.next_number(f'world {game}'):06d}"
         self._insert(
             _WORLD,
             id=world_id,
@@ -94,6 +96,10 @@ class WorldRepository(EventRepository):
         """Forget a world and its avatars."""
         self.connection.execute(delete(_AVATAR).where(_AVATAR.c.world_id == world_id))
         self.connection.execute(delete(_WORLD).where(_WORLD.c.id == world_id))
+
+    def forget_avatar(self, world_id: str, avatar_id: str) -> None:
+        """Delete the record of a body that is no more, in a world where another may get its id."""
+        self.connection.execute(delete(_AVATAR).where(_AVATAR.c.world_id == world_id, _AVATAR.c.id == avatar_id))
 
     def lived_in(self, world_id: str) -> bool:
         """Return whether anybody has ever been in a world."""

@@ -1,0 +1,183 @@
+"""Worlds that live in a nexus: they go on while nobody is in them, and agents come into them in play and leave."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from life_kit import Place, host_with, nexus_at
+from living_worlds import MEADOW
+
+from wsap_core import Action, ActionResult, ActionSpace, AgentSpec, Context, Observation
+from wsap_core.errors import UsageError
+from wsap_core.protocol import Goal
+from wsap_nexus.errors import GameUnavailableError
+from wsap_nexus.hub.settings import KeptWorld
+from wsap_nexus.store.entities import EntryRequest, Policy
+
+RUN = "nexus-glade"
+GLADE = KeptWorld("glade", "meadow")
+
+
+class Planter:
+    """Waits in the nexus, and plants and rests by turns in a meadow."""
+
+    def __init__(self, context: Context) -> None:
+        self._world = context.world
+        self._asked = 0
+
+    def initialize(self, game_desc: str, action_space: ActionSpace) -> None: ...
+
+    def decide(self, observation: Observation) -> Action:
+        if self._world != "meadow":
+            return Action("wait_for_game", {"timeout": 600})
+        self._asked += 1
+        return Action("plant" if self._asked % 2 else "rest")
+
+    def reflect(self, result: ActionResult) -> None: ...
+
+    def plan(self, goals: Sequence[Goal]) -> list[str]:
+        return []
+
+    def snapshot(self) -> bytes:
+        return str(self._asked).encode()
+
+    def restore(self, data: bytes) -> None:
+        self._asked = int(data)
+
+
+PLANTER = AgentSpec("planter", "Plants.", Planter, abilities=("snapshot",))
+RESTLESS = AgentSpec("restless", "Plants, and can't be saved.", Planter)
+
+
+@asynccontextmanager
+async def glade(
+    path: Path, *, agents: Sequence[str] = ("ada", "bob"), decider: str = "planter", **settings: Any
+) -> AsyncIterator[Place]:
+    policies = {agent: {"*": Policy(decider), "nexus": Policy(decider)} for agent in agents}
+    given = {"worlds": (GLADE,), "games": ("echo",), "pace": 400.0, **settings}
+    host = host_with(MEADOW, PLANTER, RESTLESS)
+    async with nexus_at(path, policies, host=host, **given) as place:
+        yield place
+
+
+def events(place: Place, *kinds: str) -> list[Any]:
+    place.nexus.store.writer.flush()
+    return list(place.nexus.store.repository.read_events(RUN, kinds=kinds))
+
+
+def ticks(place: Place) -> list[int]:
+    return [event.step or 0 for event in events(place, "tick")]
+
+
+async def until_tick(place: Place, number: int) -> None:
+    await place.until(lambda: len(ticks(place)) >= number)
+
+
+def test_a_world_goes_on_while_nobody_is_in_it_and_after_the_nexus_was_stopped(tmp_path: Path) -> None:
+    async def live(until: int) -> list[int]:
+        async with glade(tmp_path, agents=()) as place:
+            await until_tick(place, until)
+        return ticks(place)
+
+    async def test() -> None:
+        first = await live(5)
+        second = await live(len(first) + 5)
+        assert second == list(range(1, len(second) + 1))
+        assert len(second) >= len(first) + 5
+
+    asyncio.run(test())
+
+
+def test_agents_come_into_a_world_in_play_and_leave_it_while_it_goes_on(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with glade(tmp_path) as place:
+            await until_tick(place, 3)
+            ada = await place.nexus.enter("ada", "meadow", EntryRequest(world="glade"))
+            await place.nexus.enter("bob", "meadow", EntryRequest(steps=4))
+            left = (await place.until_events("left", agent="bob"))[0]
+            assert (left.body["reason"], left.body["steps"]) == ("step_limit", 4)
+            assert left.body["done"] == {"action:plant": 2, "action:rest": 2}
+            closed = await place.nexus.exit("ada")
+            assert (closed.id, closed.reason) == (ada.session.id, "kicked")
+            await until_tick(place, ticks(place)[-1] + 3)
+            await place.nexus.enter("bob", "meadow", EntryRequest(steps=2))  # the same body again
+            await place.until_events("left", 2, agent="bob")
+            passages = [(e.kind, e.seat) for e in events(place, "joined", "departed")]
+            assert passages[0] == ("joined", "ada")
+            assert sorted(passages) == sorted(
+                [("joined", "ada"), ("joined", "bob"), ("joined", "bob"), ("departed", "ada"), ("departed", "bob"),
+                 ("departed", "bob")]
+            )  # fmt: skip
+            planted = sum(e.data["body"]["planted"] for e in events(place, "tick"))
+            done = [e.data["step"]["action"]["name"] for e in events(place, "step")]
+            assert planted == done.count("plant")
+
+    asyncio.run(test())
+
+
+@pytest.mark.parametrize("decider", ["planter", "restless"])
+def test_who_is_in_a_world_when_the_nexus_stops_is_in_it_when_it_is_started_again(tmp_path: Path, decider: str) -> None:
+    async def test() -> None:
+        async with glade(tmp_path, decider=decider, snapshot_every=7) as place:
+            await place.nexus.enter("bob", "meadow", EntryRequest(steps=3))
+            await place.until_events("left", agent="bob")
+            await place.nexus.enter("ada", "meadow", EntryRequest(steps=30))
+            await until_tick(place, ticks(place)[-1] + 5)
+        before = [e.data["step"] for e in events(place, "step")]
+        for _ in range(2):
+            async with glade(tmp_path, agents=(), decider=decider, snapshot_every=7) as place:
+                await until_tick(place, ticks(place)[-1] + 4)
+                stay = place.nexus.live.sessions["ada"]
+                steps = [e.data["step"] for e in events(place, "step")]
+                assert steps[: len(before)] == before
+                before = steps
+                assert stay.stats.steps == sum(s["seat"] == "ada" for s in steps)
+        async with glade(tmp_path, agents=(), decider=decider) as place:
+            left = (await place.until_events("left", agent="ada"))[0]
+            assert left.body["steps"] == 30
+            mine = [e.data["step"]["action"]["name"] for e in events(place, "step") if e.seat == "ada"]
+            assert mine == ["plant", "rest"] * 15
+        assert ticks(place) == list(range(1, len(ticks(place)) + 1))
+
+    asyncio.run(test())
+
+
+def test_what_can_not_be_entered_is_said_in_a_sentence(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with glade(tmp_path) as place:
+            with pytest.raises(UsageError, match=r"no world 'dell'.*glade"):
+                await place.nexus.enter("ada", "meadow", EntryRequest(world="dell"))
+            with pytest.raises(UsageError, match="leave out world and seat"):
+                await place.nexus.enter("ada", "echo", EntryRequest(seat="anna"))
+            await place.nexus.enter("ada", "meadow", EntryRequest(seat="rose"))
+            with pytest.raises(UsageError, match="'rose' already has a seat"):
+                await place.nexus.enter("bob", "meadow", EntryRequest(seat="rose"))
+        async with glade(tmp_path / "other", worlds=(), games=("meadow",)) as place:
+            with pytest.raises(GameUnavailableError, match="--world"):
+                await place.nexus.enter("ada", "meadow", EntryRequest())
+
+    (tmp_path / "other").mkdir()
+    asyncio.run(test())
+
+
+@pytest.mark.parametrize(
+    ("text", "world"),
+    [
+        ("village=sandbox:village", KeptWorld("village", "sandbox:village")),
+        ("sandbox:village", KeptWorld("village", "sandbox:village")),
+        ("a=meadow,ends=7,x=1=2", KeptWorld("a", "meadow", {"ends": "7", "x": "1=2"})),
+    ],
+)
+def test_a_world_is_named_in_one_word(text: str, world: KeptWorld) -> None:
+    assert KeptWorld.parse(text) == world
+
+
+@pytest.mark.parametrize("text", ["", "a=", "A B=meadow", "a=meadow,x", "a=meadow,=1"])
+def test_a_word_that_names_no_world_is_refused(text: str) -> None:
+    with pytest.raises(UsageError, match="world"):
+        KeptWorld.parse(text)

@@ -1,0 +1,277 @@
+"""The worlds that live in a nexus: each is played in a run of its own, whether somebody is in it or not."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from dataclasses import dataclass
+from typing import Any
+
+from wsap_core.errors import StorageError, UsageError, WsapError
+from wsap_core.seams.context import derive_seed
+from wsap_core.specs import AdapterSpec
+from wsap_nexus.errors import GameUnavailableError
+from wsap_nexus.hub.agent_context import AgentContext
+from wsap_nexus.hub.catalog import codec_of
+from wsap_nexus.hub.context import HubContext
+from wsap_nexus.hub.entering import PreparedEntry
+from wsap_nexus.hub.failures import FailureHandler, force_close
+from wsap_nexus.hub.live_session import SessionStats
+from wsap_nexus.hub.passages import Past, WorldPassages
+from wsap_nexus.hub.seating import Seating
+from wsap_nexus.hub.sessions import SessionRunner
+from wsap_nexus.hub.settings import KeptWorld
+from wsap_nexus.runs.checkpoint import Checkpoint
+from wsap_nexus.runs.controls import Controls
+from wsap_nexus.runs.life_log import LoggedPassage, read_life
+from wsap_nexus.runs.memory import MemorySnapshot
+from wsap_nexus.runs.open_run import OpenRun
+from wsap_nexus.runs.plan import RunPlan
+from wsap_nexus.runs.recorder import Recorder
+from wsap_nexus.runs.resume import read_past
+from wsap_nexus.runs.store import hold_run
+from wsap_nexus.store.entities import WorldRecord
+from wsap_nexus.store.events.endings import WORLD_FAILED
+from wsap_nexus.store.records import NewRun, RunStatus
+
+_LOGGER = logging.getLogger(__name__)
+
+
+@dataclass
+class LivingWorld:
+    """A world that is being played."""
+
+    record: WorldRecord
+    spec: AdapterSpec
+    run_id: str
+    passages: WorldPassages
+    task: asyncio.Task[None] | None = None
+
+
+class KeptWorlds:
+    """Plays the worlds that live in a nexus, and lets agents in.
+
+    Args:
+        context: of the nexus.
+        seating: who decides.
+        agent_context: memories and whispers.
+        failures: pauses agents that fail.
+        sessions: what is played in worlds.
+    """
+
+    def __init__(
+        self,
+        context: HubContext,
+        *,
+        seating: Seating,
+        agent_context: AgentContext,
+        failures: FailureHandler,
+        sessions: SessionRunner,
+    ) -> None:
+        self._context = context
+        self._seating = seating
+        self._agent_context = agent_context
+        self._failures = failures
+        self._sessions = sessions
+        self._worlds: dict[str, LivingWorld] = {}
+
+    def start(self) -> None:
+        """Begin to play the worlds of the settings, and those that agents are in, or go on with them.
+
+        One that can't be played is told in the log of the process; its agents come back.
+        """
+        wanted = {world.name: world for world in self._context.settings.worlds}
+        with self._context.nexus_store.look() as tx:
+            for world_id in {session.world_id for session in tx.sessions(only_open=True, limit=1_000_000)}:
+                if tx.has_world(world_id) and (record := tx.world(world_id)).run_id and self._is_open(record):
+                    wanted.setdefault(world_id, KeptWorld(world_id, record.game, record.options))
+        for world in wanted.values():
+            try:
+                self._begin(world)
+            except WsapError as error:
+                _LOGGER.error("The world %r can't be played: %s", world.name, error)
+                self._bring_back(world.name, error)
+
+    def check(self, spec: AdapterSpec, world: str | None, seat: str | None) -> None:
+        """Refuse a way into a game that can't be had.
+
+        Raises:
+            UsageError: the game has no such world, or its worlds do not go on by themselves.
+            GameUnavailableError: none of its worlds is played.
+        """
+        if "lives" not in spec.abilities:
+            if world is not None or seat is not None:
+                raise UsageError(
+                    f"{spec.display_title} has no worlds that go on by themselves; leave out world and seat. A body of "
+                    "yours is chosen with avatar."
+                )
+            return
+        names = [name for name, kept in self._worlds.items() if kept.record.game == spec.name]
+        if not names:
+            raise GameUnavailableError(
+                f"No world of {spec.display_title} lives here; start the nexus with --world NAME={spec.name}"
+            )
+        if world is not None and world not in names:
+            raise UsageError(f"{spec.display_title} has no world {world!r}; there are: {', '.join(names)}.")
+
+    async def join(self, prepared: PreparedEntry) -> str | None:
+        """Bring an agent into a world in play before its next tick, and return the run; None if it isn't let in."""
+        kept = self._kept_for(prepared)
+        if kept is None:
+            error = GameUnavailableError(f"No world of {prepared.game} is played now.")
+            self._sessions.not_let_in([prepared], None, new=False, error=error)
+            return None
+        done: asyncio.Future[str | None] = asyncio.get_running_loop().create_future()
+
+        async def arrive(episode: int) -> None:
+            outcome = None
+            try:
+                await kept.passages.arrive(prepared, episode)
+                outcome = kept.run_id
+            except StorageError:
+                raise
+            except Exception as error:
+                self._sessions.not_let_in([prepared], kept.record, new=False, error=error)
+            finally:
+                if not done.done():
+                    done.set_result(outcome)
+
+        kept.passages.waiting.append(arrive)
+        return await done
+
+    def _kept_for(self, prepared: PreparedEntry) -> LivingWorld | None:
+        wanted = prepared.terms.world
+        found = (k for name, k in self._worlds.items() if k.record.game == prepared.game and wanted in (None, name))
+        return next(found, None)
+
+    def _is_open(self, record: WorldRecord) -> bool:
+        return bool(self._context.store.repository.get_run(str(record.run_id)).config.get("open"))
+
+    # --- playing --------------------------------------------------------------------------------------
+
+    def _begin(self, world: KeptWorld) -> None:
+        context = self._context
+        spec = context.catalog.spec(world.game, world.options)
+        if "lives" not in spec.abilities:
+            raise UsageError(f"{spec.display_title} does not go on by itself, so it can't be a world of the nexus.")
+        record = self._record_of(world, spec)
+        run_id = record.run_id or self._new_run(record, spec)
+        repository = context.store.repository
+        plan = RunPlan.from_config(repository.get_run(run_id).config)
+        events = list(repository.read_events(run_id, kinds=("run",)))
+        checkpoint = read_past(repository, run_id, plan, spec, {}, codec_of(spec)) if events else None
+        past = None if checkpoint is None else self._past(run_id, checkpoint, spec)
+        recorder = Recorder(context.store.writer, run_id)
+        passages = WorldPassages(
+            context, self._seating, self._agent_context, self._failures, self._sessions,
+            spec=spec, record=record, recorder=recorder, past=past,
+        )  # fmt: skip
+        passages.memories = self._agent_context.memories(run_id, {}, None, recorder)
+        passages.run = OpenRun(
+            plan,
+            spec,
+            {},
+            recorder=recorder,
+            run_id=run_id,
+            past=checkpoint,
+            controls=Controls(pace=context.settings.pace),
+            services=context.services,
+            memories=passages.memories,
+            seat_controls=passages.controls,
+            passages=passages,
+            observers=[lambda step: passages.stays[step.seat].observe(step) if step.seat in passages.stays else None],
+        )
+        kept = LivingWorld(record, spec, run_id, passages)
+        self._worlds[record.id] = kept
+        context.live.runs[run_id] = passages.run
+        kept.task = context.live.run_tasks[run_id] = asyncio.create_task(self._play(kept, recorder, again=bool(events)))
+
+    def _record_of(self, world: KeptWorld, spec: AdapterSpec) -> WorldRecord:
+        with self._context.nexus_store.change() as tx:
+            if tx.has_world(world.name):
+                record = tx.world(world.name)
+                if record.game != spec.name:
+                    raise UsageError(f"The world {world.name!r} is one of {record.game!r}; choose another name.")
+                return record
+            seed = derive_seed(self._context.settings.seed, "world", world.name)
+            return tx.add_world(spec.name, None, seed, world.options, world_id=world.name)
+
+    def _new_run(self, record: WorldRecord, spec: AdapterSpec) -> str:
+        repository, run_id = self._context.store.repository, f"nexus-{record.id}"
+        plan = RunPlan(
+            spec.name, (), record.seed, options=record.options, snapshot_every=self._context.settings.snapshot_every,
+            lives=True, open=True,
+        )  # fmt: skip
+        new = NewRun(game=spec.name, agent=plan.agent_label, seed=plan.seed, config=plan.to_config(), id=run_id)
+        with contextlib.suppress(UsageError):  # the nexus was killed before it had noted it
+            repository.create_run(new)
+        with self._context.nexus_store.change() as tx:
+            tx.keep_world(record.id, run_id=run_id)
+        return run_id
+
+    def _past(self, run_id: str, checkpoint: Checkpoint, spec: AdapterSpec) -> Past:
+        repository, codec = self._context.store.repository, codec_of(spec)
+        there: dict[str, LoggedPassage] = {}
+        saved = repository.last_event(run_id, "snapshot") if checkpoint.world is not None else None
+        for event in repository.read_events(run_id, to_seq=saved.seq if saved else 0, kinds=("joined",)):
+            if event.seat in checkpoint.seats:
+                there.update({logged.seat: logged for logged in read_life(event) if isinstance(logged, LoggedPassage)})
+        minds = [
+            (event.seq, event.seat or "", MemorySnapshot.from_json(event.data))
+            for event in repository.read_events(run_id, kinds=("mind",))
+        ]
+
+        def counted(seat: str, since: int) -> tuple[SessionStats, Any]:
+            stats, last = SessionStats(), None
+            for event in repository.read_events(run_id, from_seq=since, kinds=("step",)):
+                if event.seat == seat:
+                    last = stats.count_logged(event, codec)
+            return stats, last
+
+        return Past(there, minds, self._agent_context.whispered(run_id), counted)
+
+    async def _play(self, kept: LivingWorld, recorder: Recorder, *, again: bool) -> None:
+        live, run, passages = self._context.live, kept.passages.run, kept.passages
+        try:
+            with hold_run(self._context.store.database, kept.run_id):
+                self._context.store.writer.set_status(kept.run_id, RunStatus.RUNNING)
+                recorder.note("resumed" if again else "started")
+                await self._sessions.play(run, recorder)
+                if not live.stopping:
+                    await passages.let_all_out()
+        except StorageError:
+            raise
+        except Exception as error:
+            _LOGGER.error("The world %r has failed: %s", kept.record.id, error)
+            self._bring_back(kept.record.id, error)
+            self._context.breaker.count(kept.record.game, kept.record.id, error)
+        finally:
+            self._worlds.pop(kept.record.id, None)
+            for stay in list(passages.stays.values()):
+                self._sessions.forget(stay)
+            self._agent_context.over(kept.run_id)
+            for held in (live.run_tasks, live.runs, live.ports):
+                held.pop(kept.run_id, None)
+
+    def _bring_back(self, world_id: str, error: Exception) -> None:
+        """Bring all back from a world that can't be played; what they carried there is theirs again."""
+        with self._context.nexus_store.look() as tx:
+            sessions = tx.sessions(world_id=world_id, only_open=True)
+            record = tx.world(world_id) if sessions else None
+        if record is None:
+            return
+        try:
+            spec = self._context.catalog.spec(record.game, record.options)
+        except WsapError:
+            spec = AdapterSpec(record.game, "", "")
+        kept = self._worlds.get(world_id)
+        stays = {} if kept is None else {s.session.id: s.stats for s in kept.passages.stays.values()}
+        with self._context.nexus_store.change() as tx:
+            for session in sessions:
+                stats = stays.get(session.id) or SessionStats()
+                force_close(tx, session, spec, stats=stats, reason=WORLD_FAILED, error=str(error))
+                self._agent_context.save_memories(tx, session)
+            tx.keep_world(world_id, run_id=record.run_id)
+        for session in sessions:
+            self._context.live.leaving.resolve(session.agent_id, session)

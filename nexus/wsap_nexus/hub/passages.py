@@ -1,0 +1,377 @@
+"""Agents that come into a world that lives, and leave it, between two of its ticks.
+
+Whoever comes is let in by the world, recorded in its run (`joined`), and then committed to the nexus' books; whoever
+leaves takes out what it may carry, which is recorded (`departed`) and then committed. Killed in between, an arrival
+that was not committed did not take place, and a departure is committed when the run comes by it again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from wsap_core.errors import WsapError
+from wsap_core.protocol import AvatarSpec, Entry
+from wsap_core.protocol.values import JsonValue
+from wsap_core.protocol.wire import Codec, encode
+from wsap_core.specs import AdapterSpec
+from wsap_core.worlds import World
+from wsap_llm.secrets import redacted
+from wsap_nexus.agents.identity import seat_plan
+from wsap_nexus.agents.memory import AgentMemories
+from wsap_nexus.errors import AgentPausedError, AlreadyInWorldError, WorldFailedError
+from wsap_nexus.hub.agent_context import AgentContext
+from wsap_nexus.hub.context import HubContext
+from wsap_nexus.hub.entering import PreparedEntry, WorldEntry, commit_enter, enter_world
+from wsap_nexus.hub.failures import FailureHandler
+from wsap_nexus.hub.leaving import commit_exit, exit_world
+from wsap_nexus.hub.live_session import LiveSession, SessionStats
+from wsap_nexus.hub.seating import Seating
+from wsap_nexus.hub.sessions import SessionRunner
+from wsap_nexus.hub.visitor_seat import VisitorSeat
+from wsap_nexus.runs.controls import Controls
+from wsap_nexus.runs.life_log import LoggedPassage
+from wsap_nexus.runs.memory import MemorySnapshot
+from wsap_nexus.runs.open_run import OpenRun
+from wsap_nexus.runs.plan import SeatPlan
+from wsap_nexus.runs.recorder import Recorder
+from wsap_nexus.store.entities import SessionRecord, WorldRecord
+from wsap_nexus.worlds.port import LocalWorld
+from wsap_nexus.worlds.seats import SeatPort
+
+
+@dataclass
+class Visit:
+    """Somebody who is in the world."""
+
+    plan: SeatPlan
+    session: SessionRecord
+    """Open; or, of a stay that is gone through again, as much of it as that takes."""
+    face: SeatPort
+    """The seat."""
+
+
+@dataclass
+class Past:
+    """What the log of a resumed run has of those who came."""
+
+    there: Mapping[str, LoggedPassage]
+    """The arrivals of those who were there when the state was saved, by seat."""
+    minds: list[tuple[int, str, MemorySnapshot]]
+    """What agents remembered when they came, with the number of the event and the seat."""
+    whispered: Mapping[str, Mapping[int, Mapping[int, str]]]
+    """What was whispered, by seat and decision."""
+    counted: Callable[[str, int], tuple[SessionStats, Any]]
+    """Gives what a seat has done since an event, and the result of its last step."""
+
+
+class WorldPassages:
+    """Those who come into one world in play, and leave it.
+
+    Args:
+        context: of the nexus.
+        seating: who decides.
+        agent_context: memories and whispers.
+        failures: pauses agents that fail.
+        sessions: how stays end.
+        spec: the game with the world's options.
+        record: the world's.
+        recorder: of its run.
+        past: of a run that is resumed.
+    """
+
+    def __init__(
+        self,
+        context: HubContext,
+        seating: Seating,
+        agent_context: AgentContext,
+        failures: FailureHandler,
+        sessions: SessionRunner,
+        *,
+        spec: AdapterSpec,
+        record: WorldRecord,
+        recorder: Recorder,
+        past: Past | None,
+    ) -> None:
+        self.stays: dict[str, LiveSession] = {}
+        """Open sessions, by seat."""
+        self.controls: dict[str, Controls] = {}
+        """What holds and stops each seat."""
+        self.waiting: deque[Callable[[int], Awaitable[None]]] = deque()
+        """What is to be done before the next tick."""
+        self.run: OpenRun
+        """The run; set before it is played."""
+        self.memories: AgentMemories
+        """What those who are there remember; likewise."""
+        self._context, self._seating, self._agent_context = context, seating, agent_context
+        self._failures, self._sessions = failures, sessions
+        self._spec, self._record, self._recorder, self._past = spec, record, recorder, past
+        self._visits: dict[str, Visit] = {}
+        self._going: dict[str, asyncio.Future[None]] = {}
+        self._goes = asyncio.Event()
+
+    # --- for the run --------------------------------------------------------------------------------
+
+    async def take(self, episode: int) -> None:
+        """Let in and out whoever waits for that."""
+        self._context.live.ports[str(self.run.run_id)] = self._port
+        while self.waiting:
+            await self.waiting.popleft()(episode)
+
+    async def again(self, logged: LoggedPassage) -> None:
+        """Carry out an arrival or departure again."""
+        if logged.arrives:
+            await self._arrive_again(logged)
+            return
+        while logged.seat not in self._going and logged.seat in self._visits:
+            self._goes.clear()
+            await self._goes.wait()
+        if logged.seat in self._visits:
+            await self._let_out(logged.seat, 0, logged.body)
+
+    async def restored(self, restore: Callable[[], Awaitable[None]]) -> None:
+        """Open the seats of those who were there when the state was saved, have it restored, and seat them."""
+        there = self._past.there if self._past is not None else {}
+        faces = {seat: await self._port.open_seat(seat) for seat in there}
+        await restore()
+        for seat, logged in there.items():
+            await self._sit_again(logged, faces[seat], resting=True)
+
+    async def departed(self, seat: str) -> None:
+        """Have somebody who has left let out, and return after that."""
+        self._going[seat] = out = asyncio.get_running_loop().create_future()
+        self._goes.set()
+        if self.run.world_ended:
+            await self._let_out(seat, 0, None)
+            return
+        self.waiting.append(lambda episode: self._let_out(seat, episode, None))
+        await out
+
+    def failed(self, seat: str, error: WsapError) -> None:
+        """Pause an agent that failed; it is about to leave."""
+        if (stay := self.stays.get(seat)) is not None:
+            self._failures.agent_failed(stay.session.agent_id, error, stay.session)
+
+    # --- coming ---------------------------------------------------------------------------------------
+
+    async def arrive(self, prepared: PreparedEntry, episode: int) -> None:
+        """Let an agent in.
+
+        Raises:
+            WsapError: the world or the nexus does not.
+        """
+        name = prepared.terms.seat or prepared.agent_id
+        arrived = await enter_world(
+            self._context.nexus_store, self._port, self._record, prepared, seat_name=name, kept=None
+        )
+        with self._context.nexus_store.look() as tx:
+            agent = tx.agent(prepared.agent_id)
+        plan = seat_plan(name, agent, self._spec.name, self._spec.default_agent)
+        limit = prepared.terms.steps
+        limit = None if limit is None else self.run.steps_of(name) + limit
+        self._record_arrival(arrived, plan, limit, episode)
+        try:
+            if agent.state != "active":
+                raise AgentPausedError(f"{agent.id!r} was paused on its way.")
+            if agent.place != "nexus":
+                raise AlreadyInWorldError(f"{agent.id!r} is in a world already.")
+            with self._context.nexus_store.change() as tx:
+                session = commit_enter(tx, arrived, self._record, str(self.run.run_id))
+        except BaseException:
+            # It was there and is not any more; in the nexus it never left.
+            await self._take_out(name, self._pseudo(name, prepared.agent_id, arrived.avatar.avatar_id), arrived.seat,
+                                 prepared.transfer_id, episode)  # fmt: skip
+            raise
+        await self._sit(plan, session, arrived.seat, limit=limit)
+
+    def _record_arrival(self, arrived: WorldEntry, plan: SeatPlan, limit: int | None, episode: int) -> None:
+        prepared, run_id = arrived.prepared, str(self.run.run_id)
+        others = tuple(seat for seat in self.run.plan.seats if seat.name != plan.name)
+        self._context.store.repository.set_config(run_id, replace(self.run.plan, seats=(*others, plan)).to_config())
+        body = {
+            "agent": prepared.agent_id,
+            "avatar": arrived.avatar.avatar_id,
+            "wanted": encode(arrived.wanted),
+            "entry": encode(arrived.entry),
+            "receipt": encode(arrived.receipt),
+            "goals": list(prepared.terms.goals),
+            "decider": plan.agent,
+            "options": redacted(plan.options),
+            "limit": limit,
+        }
+        self._recorder.joined(plan.name, episode, body)
+        self._context.store.writer.flush()
+
+    async def _arrive_again(self, logged: LoggedPassage) -> None:
+        codec, body = Codec(), logged.body
+        entry = codec.decode(Entry, body["entry"], where="recorded arrival")
+        with self._context.nexus_store.look() as tx:
+            cancelled = any(row.id == entry.transfer_id for row in tx.transfers("cancelled"))
+        if cancelled and not self._was_taken_out(logged):
+            return  # it was not committed
+        wanted = codec.decode(AvatarSpec, body["wanted"], where="recorded arrival")
+        await self._port.create_avatar(logged.seat, wanted)
+        receipt = await self._port.admit(str(body["avatar"]), entry)
+        if encode(receipt) != body["receipt"]:
+            raise WorldFailedError(f"{self._spec.name!r} did not let {logged.seat!r} in as it was recorded.")
+        await self._sit_again(logged, await self._port.open_seat(logged.seat))
+
+    def _was_taken_out(self, logged: LoggedPassage) -> bool:
+        repository, run_id = self._context.store.repository, str(self.run.run_id)
+        kinds = ("joined", "departed")
+        later = repository.read_events(run_id, from_seq=logged.seq + 1, kinds=kinds)
+        return next((event.kind == "departed" for event in later if event.seat == logged.seat), False)
+
+    async def _sit_again(self, logged: LoggedPassage, face: SeatPort, *, resting: bool = False) -> None:
+        body = logged.body
+        seat, agent_id = logged.seat, str(body["agent"])
+        plan = SeatPlan(seat, str(body["decider"]), body["options"])
+        with self._context.nexus_store.look() as tx:
+            sessions = tx.sessions(agent_id=agent_id, world_id=self._record.id, only_open=True)
+        transfer = str(body["entry"]["transfer_id"])
+        mine = [session for session in sessions if self._entered_by(session) == transfer]
+        session = mine[0] if mine else self._pseudo(seat, agent_id, str(body["avatar"]), tuple(body["goals"]))
+        await self._sit(plan, session, face, limit=body["limit"], logged=logged, open_=bool(mine), resting=resting)
+
+    def _entered_by(self, session: SessionRecord) -> str | None:
+        with self._context.nexus_store.look() as tx:
+            done = [row for row in tx.transfers("done") if row.agent_id == session.agent_id]
+        return next((row.id for row in done if row.data.get("session") == session.id and row.kind == "enter"), None)
+
+    def _pseudo(self, seat: str, agent_id: str, avatar: str, goals: tuple[str, ...] = ()) -> SessionRecord:
+        """Return as much of a session as it takes to leave the world, of a stay that is over."""
+        run_id, record = str(self.run.run_id), self._record
+        made = SessionRecord("", agent_id, self._spec.name, record.id, avatar, run_id, "")
+        return replace(made, terms=replace(made.terms, goals=goals))
+
+    async def _sit(
+        self,
+        plan: SeatPlan,
+        session: SessionRecord,
+        face: SeatPort,
+        *,
+        limit: int | None,
+        logged: LoggedPassage | None = None,
+        open_: bool = True,
+        resting: bool = False,
+    ) -> None:
+        """Have an agent play; `logged` is its arrival, if it is gone through again, and `open_` whether it is there."""
+        name, run = plan.name, self.run
+        whispered = self._past.whispered.get(name) if self._past is not None and logged is not None else None
+        around: dict[str, Any] = {
+            "decision": run.next_decision(name),
+            "fresh": run.steps_of(name),
+            "unheard": run.decided(name),
+            "whispered": whispered,
+        }
+        self.memories.owners[name] = session.agent_id
+        self.memories.begun.pop(name, None)
+        self.memories.ready.pop(name, None)
+        if logged is not None and (mind := self._mind(logged)) is not None:
+            self.memories.begun[name] = mind
+        if open_:
+            guest = self._agent_context.guest(session, face, self._recorder, **around)
+            self._open_stay(name, session, logged)
+        else:
+            guest = VisitorSeat(face, goals=session.terms.goals, recorder=self._recorder, **around)
+            self.controls[name] = Controls()
+            self.controls[name].finish()
+        self._visits[name] = Visit(plan, session, guest)
+        deadline = self._spec.deadline
+        spec = self._seating.agent_spec(session.agent_id if open_ else f"({name})", plan.agent, deadline)
+        try:
+            await run.join(plan, spec, guest, limit=limit, resting=resting)
+        except WsapError as error:
+            self.failed(name, error)
+            await self._let_out(name, 0, None)
+            self._context.live.arriving.resolve(session.agent_id, error)
+            return
+        if open_:
+            self._context.live.arriving.resolve(session.agent_id, self.stays[name])
+
+    def _mind(self, logged: LoggedPassage) -> MemorySnapshot | None:
+        minds = self._past.minds if self._past is not None else []
+        return next((mind for seq, seat, mind in minds if seq > logged.seq and seat == logged.seat), None)
+
+    def _open_stay(self, name: str, session: SessionRecord, logged: LoggedPassage | None) -> None:
+        live = self._context.live
+        with self._context.nexus_store.look() as tx:
+            controls = self._context.new_controls(tx.agent(session.agent_id))
+        stats, last = SessionStats(), None
+        if logged is not None and self._past is not None:
+            stats, last = self._past.counted(name, logged.seq)
+        stay = LiveSession(session, name, stats=stats, controls=controls, on_step=live.tell)
+        stay.take_up(last)
+        self.controls[name] = controls
+        self.stays[name] = live.sessions[session.agent_id] = stay
+
+    # --- leaving ----------------------------------------------------------------------------------------
+
+    async def _let_out(self, name: str, episode: int, recorded: Mapping[str, JsonValue] | None) -> None:
+        """Let an agent out with what it may carry; `recorded` is its departure, if it is gone through again."""
+        out = self._going.pop(name, None)
+        visit = self._visits.pop(name, None)
+        if visit is None:
+            return
+        stay = self.stays.get(name)
+        transfer = reason = ""
+        if recorded is not None:
+            transfer, reason = str(recorded["transfer"]), str(recorded["reason"])
+        elif stay is not None:
+            reason = self._sessions.why_over(self.run, stay) if out is not None else "failed"
+        if stay is not None:
+            with self._context.nexus_store.change() as tx:
+                transfer = tx.prepare_leave(visit.session)
+        await self._take_out(name, visit.session, visit.face, transfer or f"{name}-{self._recorder.latest}",
+                             episode, stay=stay, reason=reason, record=recorded is None)  # fmt: skip
+        if out is not None and not out.done():
+            out.set_result(None)
+
+    async def _take_out(
+        self,
+        name: str,
+        session: SessionRecord,
+        face: SeatPort,
+        transfer: str,
+        episode: int,
+        *,
+        stay: LiveSession | None = None,
+        reason: str = "",
+        record: bool = True,
+    ) -> None:
+        stats = stay.stats if stay is not None else SessionStats()
+        seconds = self.run.own_seconds()
+        left = await exit_world(self._port, session, face, transfer, reason, stats, seconds, others=True)
+        if record:
+            self._recorder.departed(name, episode, {"agent": session.agent_id, "transfer": transfer, "reason": reason})
+            self._context.store.writer.flush()
+        self._world.close_seat(name)
+        self.controls.pop(name, None)
+        if stay is None:
+            return
+        left = self._agent_context.with_memories(left, session, name)
+        with self._context.nexus_store.change() as tx:
+            commit_exit(tx, session, self._spec, left, transfer, lives_on=True)
+            closed = tx.session(session.id)
+        self._agent_context.came_back(closed)
+        self._context.live.leaving.resolve(session.agent_id, closed)
+        del self.stays[name]
+        self._sessions.forget(stay)
+
+    async def let_all_out(self) -> None:
+        """Let out all who are there, because the world has come to its end."""
+        for name in list(self._visits):
+            self._going.setdefault(name, asyncio.get_running_loop().create_future())
+            await self._let_out(name, 0, None)
+
+    @property
+    def _world(self) -> World:
+        assert self.run.world is not None, "it is played"
+        return self.run.world
+
+    @property
+    def _port(self) -> LocalWorld:
+        return LocalWorld.of(self._world)

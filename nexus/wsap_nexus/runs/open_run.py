@@ -1,0 +1,132 @@
+"""A run of a world that is open: agents come into it in play, and leave it, between two ticks."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import cast
+
+from typing_extensions import override
+
+from wsap_core.errors import StorageError, WorldError, WsapError
+from wsap_core.seams.context import derive_seed
+from wsap_core.seams.game import Snapshots
+from wsap_core.seams.options import Options, check_used
+from wsap_core.specs import AgentSpec
+from wsap_nexus.runs.loop import SeatLoop
+from wsap_nexus.runs.plan import SeatPlan
+from wsap_nexus.runs.replay_order import ReplayOrder
+from wsap_nexus.runs.run import Run
+from wsap_nexus.runs.run_life import RunLife
+from wsap_nexus.runs.stopping import play_until_stopped
+from wsap_nexus.runs.tally import SeatTally
+from wsap_nexus.runs.trajectory import TrajectoryHash
+from wsap_nexus.worlds.seats import SeatPort
+
+
+class OpenRun(Run):
+    """A run of a world that lives, with a plan that is `open`."""
+
+    def steps_of(self, seat: str) -> int:
+        """Return how many decisions of a seat are recorded, of all who have sat there."""
+        return self._tallies[seat].steps if seat in self._tallies else 0
+
+    def next_decision(self, seat: str) -> int:
+        """Return the number, from 0, of a seat's next decision: of the first that is gone through again, if any."""
+        history = self._past.history.get(seat)
+        return history[0].step if history else self.steps_of(seat)
+
+    def decided(self, seat: str) -> int:
+        """Return how many decisions of a seat are recorded, including one without a step."""
+        return self._past.decided(seat) if self._past.history.get(seat) else self.steps_of(seat)
+
+    async def join(
+        self, plan: SeatPlan, spec: AgentSpec, seat: SeatPort, *, limit: int | None = None, resting: bool = False
+    ) -> None:
+        """Have an agent play in a seat from now on; call it between two ticks.
+
+        Args:
+            plan: who sits there.
+            spec: the agent.
+            seat: open.
+            limit: the number of the seat's decision at which it leaves.
+            resting: the seat was there when the state was saved, and goes on from that.
+
+        Raises:
+            WsapError: the agent can't be made.
+        """
+        name, seed = plan.name, derive_seed(self.plan.seed, self._episode)
+        if name not in self._tallies:
+            hash_ = TrajectoryHash(chained=self.plan.chained)
+            self._tallies[name] = SeatTally(name, plan.agent, hash=hash_)
+            self._tallies[name].begin_episode(self._episode, seed)
+        self._tallies[name].agent, self._tallies[name].done = plan.agent, False
+        others = tuple(seat for seat in self.plan.seats if seat.name != name)
+        self.plan = replace(self.plan, seats=(*others, plan))
+        given: list[Options] = []
+        loop = self._loop(plan, spec, seat, given, limit)
+        check_used(f"The agent {plan.agent!r}", *given)
+        await loop.initialize()
+        self._memories.begin(plan, loop.agent)
+        if resting:
+            loop.restore(self._past.seats[name])
+            cast(Snapshots, loop.agent).restore(self._past.agents[name])
+        self._loops.append(loop)
+        self._saver.agents = {**self._saver.agents, name: spec}
+        if self._tasks:
+            self._begin(loop)
+
+    def _begin(self, loop: SeatLoop) -> None:
+        order = self._order or ReplayOrder()
+        order.deadlock.join(loop.seat.agent_id)
+        self._tasks.append(asyncio.create_task(self._play_seat(loop, order)))
+        self._more.set()
+
+    @override
+    async def _restore(self, world: bytes) -> None:
+        assert self._passages is not None, "the plan is open"
+        await self._passages.restored(lambda: self._venue.restore(world))
+
+    @property
+    def world_ended(self) -> bool:
+        """Whether the world has come to its end, so that no tick is waited for."""
+        return self._life is not None and self._life.life.done
+
+    @override
+    async def _live(self, life: RunLife, order: ReplayOrder, seats: Sequence[asyncio.Task[None]]) -> None:
+        await super()._live(life, order, seats)
+        if life.life.done and self._passages is not None:
+            await self._passages.take(self._episode)
+
+    @override
+    async def _play_seat(self, loop: SeatLoop, order: ReplayOrder) -> None:
+        """Play a seat until its agent leaves or is done, fails or is stopped, and have it let out then."""
+        name = loop.seat.agent_id
+        assert self._passages is not None, "the plan is open"
+        try:
+            try:
+                await play_until_stopped(loop, self._episode, self._seat_controls.get(name), self.controls)
+            except (WorldError, StorageError):
+                raise
+            except WsapError as error:
+                self._passages.failed(name, error)
+            if self.controls.stopping:
+                return
+            if not loop.seat.done and loop.seat.left is None:
+                await loop.leave(self._episode)
+            loop.taking_in = loop.idle = False
+            self._between.moved()
+            if not loop.let_go or loop.reached_limit:
+                await loop.conclude(self._episode)
+            self._memories.keep(name, loop.tally.steps, loop.lessons)
+            await loop.aclose()
+            await self._passages.departed(name)
+            self._loops.remove(loop)
+        except Exception:
+            self.failed_seat = self.failed_seat or name
+            raise
+        finally:
+            order.deadlock.leave(name)
+            loop.taking_in = False
+            self._between.moved()
