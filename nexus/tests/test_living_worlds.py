@@ -366,6 +366,8 @@ def test_what_makes_no_sense_is_refused(tmp_path: Path) -> None:
             runner.influence("nobody", {"rain": 1})
         with pytest.raises(UsageError, match="can't have a seat of the name 'world'"):
             RunPlan(GAME, (SeatPlan("world", "random"),), lives=True)
+        with pytest.raises(UsageError, match="is played for one episode"):
+            RunPlan(GAME, (), episodes=2, lives=True)
         notes = Notes(Recorder(None, None))
         with pytest.raises(UsageError, match="'tick' are the run's own"):
             notes.note("tick", {})

@@ -88,6 +88,8 @@ class RunPlan:
         twice = sorted({n for n in names if names.count(n) > 1})
         if twice:
             raise UsageError(f"The seat {twice[0]!r} is given to two agents.")
+        if self.lives and self.episodes not in (None, 1):
+            raise UsageError("A world that lives is played for one episode; limit its ticks, or play it several times.")
         if self.lives and WORLD in names:
             raise UsageError(f"A world that lives can't have a seat of the name {WORLD!r}; that is its own.")
 
