@@ -191,6 +191,14 @@ class Lives(Protocol):
 
 
 @runtime_checkable
+class Settles(Protocol):
+    """A world that lives and may still be busy with what nothing depends on when a tick is over."""
+
+    async def settle(self) -> None:
+        """Return once that is done, such as the story of the last tick; called where play ends."""
+
+
+@runtime_checkable
 class Influenced(Protocol):
     """Ability `influence`, of a world that lives: somebody outside it may interfere between two ticks."""
 

@@ -34,6 +34,7 @@ from wsap_core.seams.game import (
     Leavable,
     Lives,
     Renders,
+    Settles,
     Snapshots,
 )
 from wsap_core.specs import AdapterSpec
@@ -191,6 +192,11 @@ class World:
         if not isinstance(tick, Tick):
             raise WorldError(f"A tick of the game {self.spec.name!r} gave a {type(tick).__name__}, not a Tick.")
         return tick
+
+    async def settle(self) -> None:
+        """Let a world that lives finish what nothing depends on, where play ends."""
+        if isinstance(self.adapter, Settles):
+            await self.adapter.settle()
 
     def influence(self, body: Mapping[str, JsonValue]) -> str:
         """Let somebody outside interfere before the next tick, and return one sentence that says what was done.

@@ -359,6 +359,8 @@ class Run:
         )
         if stuck is not None:
             raise stuck_at(stuck, self.spec.name, self._loops)
+        if self.world is not None and self.plan.lives:
+            await self.world.settle()
 
     async def _live(self, life: RunLife, order: ReplayOrder, seats: Sequence[asyncio.Task[None]]) -> None:
         await life.play(self._episode, order, seats)

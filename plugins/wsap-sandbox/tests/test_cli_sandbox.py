@@ -150,3 +150,12 @@ def test_by_hand_ends_at_the_end_of_input(folder: Path) -> None:
     assert result.exit_code == 0
     with pytest.raises(UsageError, match="by-hand"):
         raise call(folder, "run", "hand", "--by-hand", "--ticks", "2").exception or AssertionError
+
+
+def test_a_story_that_is_told_beside_the_next_tick_is_told_to_its_end(folder: Path) -> None:
+    told(folder, "new", "beside", "--template", "village", "--overlap")
+    told(folder, "new", "within", "--template", "village")
+    one, other = (data(folder, "run", name, "--ticks", "3")["ticks"] for name in ("beside", "within"))
+    assert one == other
+    assert data(folder, "run", "beside", "--ticks", "1") != {}
+    assert data(folder, "status", "beside")["tick"] == 4

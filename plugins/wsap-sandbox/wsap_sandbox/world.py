@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import cast
 
 from wsap_core.authoring.packing import WRONG_DATA, pack, unpack
-from wsap_core.errors import SnapshotError, UsageError
+from wsap_core.errors import RecordMismatchError, SnapshotError, UsageError
 from wsap_core.protocol import Action, ActionResult, ActionSpace, Observation, PlaceGraphBlock, TextBlock, Tick, View
 from wsap_core.protocol.values import JsonValue
 from wsap_core.seams.context import Context
@@ -129,6 +130,11 @@ class Sandbox:
             earned += new
             seat.settle(not failed, change.cell.came_of_it, [name for name in new if name[0] != "_"])
         return Tick(record.tick, tick_body(world, record), _summary(record, self._language))
+
+    async def settle(self) -> None:
+        """Wait until the story of the last tick is told."""
+        with suppress(RecordMismatchError):  # where a run is only read, and it was not told
+            await self._engine.settle()
 
     def influence(self, body: Mapping[str, JsonValue]) -> str:
         """Take an influence before the next tick; see `wsap_sandbox.tick.influence.KINDS`.
