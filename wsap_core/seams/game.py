@@ -151,6 +151,14 @@ class Leavable(Protocol):
 
 
 @runtime_checkable
+class Closable(Protocol):
+    """A game that has something to finish or to free once it is played no more."""
+
+    def close(self) -> Awaitable[None] | None:
+        """Finish what is under way, such as telling the last tick, and free what is held."""
+
+
+@runtime_checkable
 class HasDefaultAction(Protocol):
     """A seat that says what is done in its place when its agent misses the deadline."""
 

@@ -194,9 +194,7 @@ class LocalWorld:
 
     async def close(self) -> None:
         """Close the game if it can be closed."""
-        close = getattr(self._world.adapter, "close", None)
-        if callable(close):
-            await self._ask(close)
+        await self._ask(self._world.close)
 
     @property
     def _bodies(self) -> AvatarGameAdapter:
