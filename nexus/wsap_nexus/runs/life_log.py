@@ -59,6 +59,8 @@ class LoggedRewind:
     to: int
     world: bytes
     """The world's state after that tick."""
+    notes: Sequence[tuple[str, str]] = ()
+    """What the world had noted of it, as kind and text."""
 
 
 @dataclass(frozen=True)
@@ -109,6 +111,11 @@ class Notes:
         else:
             self._recorder.world_note(kind, text)
 
+    def went_back(self, tick: int, past: Iterable[tuple[str, str]]) -> None:
+        """Take in that an earlier tick is the last again, of which this is noted already."""
+        self._past = Counter(past)
+        self.reached(tick)
+
     def reached(self, tick: int) -> None:
         """Take in that a tick is the last that is recorded, and record what waits for it."""
         self._tick = tick
@@ -151,7 +158,8 @@ def read_whole_life(repository: Repository, run_id: str) -> Iterator[LifeEvent]:
         if event.kind == "rewound":
             rewound = int(event.data["to"])
         elif event.kind == "snapshot" and rewound is not None:
-            yield LoggedRewind(event.seq, rewound, read_snapshot(event.body)[0])
+            notes = _notes_in(e for e in late_events(repository, event) if not _after(e, rewound))
+            yield LoggedRewind(event.seq, rewound, read_snapshot(event.body)[0], notes)
             rewound = None
         yield from (replace(e, after=None) if isinstance(e, LoggedTick) else e for e in read_life(event))
 
@@ -169,8 +177,8 @@ def read_notes(repository: Repository, run_id: str, snapshot: EventRecord | None
         # What was told of ticks that were taken back is told anew.
         late = [event for event in late if event.seq > rewound.seq or not _after(event, rewound.data["to"])]
     events = repository.read_events(run_id, from_seq=0 if snapshot is None else snapshot.seq, seat=WORLD)
-    return [
-        (event.kind, event.body.decode())
-        for event in (*late, *events)
-        if event.seat == WORLD and event.kind not in OWN_KINDS
-    ]
+    return _notes_in((*late, *events))
+
+
+def _notes_in(events: Iterable[EventRecord]) -> Sequence[tuple[str, str]]:
+    return [(e.kind, e.body.decode()) for e in events if e.seat == WORLD and e.kind not in OWN_KINDS]
