@@ -26,9 +26,9 @@ def test_a_tick_takes_two_calls_for_each_character_and_two_for_each_place_once_m
     people: int, places: int
 ) -> None:
     model = Model()
-    done, _ = on_virtual_clock(advanced(ring(people, places, cells=3), model, 6, WIDE))
+    done, _ = on_virtual_clock(advanced(ring(people, places, cells=2), model, 4, WIDE))
     for record in done.records:
-        full = record.tick > 3
+        full = record.tick > 2
         asked = [key for key in model.requests if key.startswith(f"{record.tick}/")]
         assert len(asked) == record.calls == (2 if full else 1) * people + 2 * places
         assert record.reasked == 0
@@ -45,9 +45,9 @@ def test_a_seated_character_saves_the_call_for_its_intention_alone() -> None:
 @pytest.mark.parametrize(("people", "places"), [(4, 3), (50, 20)])
 def test_a_tick_is_three_latencies_deep_and_two_with_its_story_overlapped(people: int, places: int) -> None:
     assert seconds(people, places, WIDE, 1) == 3
-    assert seconds(people, places, WIDE, 10) == 30
+    assert seconds(people, places, WIDE, 4) == 12
     # The story of the last tick alone is waited for.
-    assert seconds(people, places, OVERLAPPED, 10) == 2 * 10 + 1
+    assert seconds(people, places, OVERLAPPED, 4) == 2 * 4 + 1
 
 
 def test_ticks_do_not_overlap_but_for_their_stories() -> None:

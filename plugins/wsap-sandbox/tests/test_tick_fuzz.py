@@ -81,7 +81,7 @@ def experienced(world: World, one: str) -> list[Cell]:
     return [*memory.overflow, *reversed(memory.cells)]
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(seed=st.integers(0, 2**32))
 def test_the_world_stays_whole_whatever_the_model_says(seed: int) -> None:
     world, fuzz = mill(), Fuzz(seed)
@@ -114,7 +114,7 @@ def test_the_world_stays_whole_whatever_the_model_says(seed: int) -> None:
         world = done.world
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(reply=st.text() | JSON.map(lambda value: json.dumps({"characters": value, "place": value, "objects": value})))
 def test_no_reply_is_too_odd_to_be_read(reply: str) -> None:
     facts = FACTS

@@ -17,7 +17,7 @@ from wsap_sandbox.tick.influence import influenced
 from wsap_sandbox.tick.privacy import withhold
 from wsap_sandbox.tick.requests import Settings
 
-LONG = Settings(text=4000)
+LONG = Settings(text=2500)
 
 
 def marked(one: Character) -> Character:
@@ -91,7 +91,7 @@ def strangers_marks(text: str, one: str = "") -> set[str]:
 
 @pytest.mark.parametrize("settings", [LONG, Settings()], ids=["long", "usual"])
 def test_a_model_that_copies_its_prompt_into_every_field_gives_no_secret_away(settings: Settings) -> None:
-    for world, stories, model in copied_ticks(crowd(), 4, everything, settings):
+    for world, stories, model in copied_ticks(crowd(), 3, everything, settings):
         for one in world.characters:
             memory = json.dumps(dump(replace(world, characters=(one,), places=world.places))["characters"])
             assert strangers_marks(memory, one.id) == set(), "in a memory, a state or a goal"
