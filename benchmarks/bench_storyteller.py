@@ -1,0 +1,134 @@
+"""Measure what the storyteller tells: how many sentences come again, and what happens in its stories.
+
+    python benchmarks/bench_storyteller.py [--ticks N] [--world NAME] [--language CODE] [--seed N] [--read N] [--json]
+
+Each of the plugin's worlds is told for a thousand ticks. The whole story is cut into sentences, and a sentence counts
+as repeated if the same one, word for word, was told before. Beside that stand the outcomes of intentions, moves that
+were refused, objects that two characters wanted at once, ends of what was at stake, and summaries that say something
+else than the memories they were made of. `--read N` prints the story of the first ticks.
+
+What is to be reached: at most 5 % repeated sentences, and each of the others at least once. The exit status is 1 if it
+is not.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import re
+import sys
+import time
+from collections import Counter
+from dataclasses import dataclass, field
+
+from wsap_core.seams.model import Reply, Request, collect
+from wsap_sandbox.languages import language
+from wsap_sandbox.storyteller.backend import Storyteller
+from wsap_sandbox.storyteller.deeds import deed_of
+from wsap_sandbox.storyteller.lore import Data, Lore, lore_of
+from wsap_sandbox.templates.loader import LANGUAGES, read_template, template_names, world_of
+from wsap_sandbox.tick.engine import Engine, Story
+from wsap_sandbox.tick.facts import Facts, MemoryFacts, SceneFacts, facts_data
+
+LIMIT = 0.05
+SENTENCE = re.compile(r"(?<=[.!?…])\s+")
+
+
+@dataclass
+class Told:
+    """What a story came to."""
+
+    counts: Counter[str] = field(default_factory=Counter)
+    stories: list[Story] = field(default_factory=list)
+    teller: Storyteller = field(default_factory=Storyteller)
+
+    async def ask(self, key: str, facts: Facts, request: Request) -> Reply:
+        """Ask the storyteller, and note what is asked."""
+        reply = await collect(self.teller, request)
+        data = facts_data(facts)
+        if isinstance(facts, SceneFacts):
+            self._scene(data, lore_of(data))
+        elif isinstance(facts, MemoryFacts):
+            said = json.loads(reply.text)["summary"]
+            worked = [hedge in said for hedge in hedges(lore_of(data), "hedge_good")]
+            failed = facts.cells[-1].came_of_it.startswith(tuple(starts(lore_of(data), "came_failure")))
+            self.counts["summaries"] += 1
+            self.counts["summaries that drifted"] += failed and any(worked)
+        return reply
+
+    def _scene(self, data: Data, lore: Lore) -> None:
+        deeds = [deed_of(a["intention"], a["person"]["id"], data, lore) for a in data["actors"]]
+        wanted = Counter(deed.thing for deed in deeds if deed.kind in ("take", "snatch", "demand"))
+        self.counts["conflicts over objects"] += sum(count > 1 for count in wanted.values())
+        self.counts["conflicts over objects"] += sum(deed.kind in ("snatch", "demand") for deed in deeds)
+        self.counts["refused moves"] += sum(deed.kind == "far" for deed in deeds)
+
+
+def hedges(lore: Lore, rule: str) -> list[str]:
+    """Return the plain texts of a rule."""
+    return [text.split("{")[0] for text in lore.grammar.rules[rule]]
+
+
+def starts(lore: Lore, rule: str) -> list[str]:
+    """Return how the texts of a rule begin."""
+    return [re.split(r"[.:,<]", text)[0] for text in lore.grammar.rules[rule]]
+
+
+async def tell(name: str, code: str, ticks: int, seed: int) -> Told:
+    """Tell a world."""
+    told, world = Told(), world_of(read_template(name, code), seed)
+    engine = Engine(told.ask, language(code), told.stories.append)
+    stakes = {stake.object for stake in read_template(name, code).stakes}
+    for _ in range(ticks):
+        conditions = {one.id: one.condition for one in world.objects}
+        world, record = await engine.advance(world)
+        for event in record.events:
+            told.counts[event.outcome if event.kind == "act" else event.kind] += 1
+        told.counts["degraded results"] += len(record.degraded)
+        told.counts["changes of what is at stake"] += sum(
+            one in stakes and conditions[one] != now for one, now in record.conditions
+        )
+    return told
+
+
+def main() -> int:
+    """Tell the worlds, print what came of it, and return the exit status."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--ticks", type=int, default=1000)
+    parser.add_argument("--world", choices=template_names())
+    parser.add_argument("--language", choices=LANGUAGES)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--read", type=int, default=0, metavar="N", help="print the story of the first N ticks")
+    parser.add_argument("--json", action="store_true")
+    given = parser.parse_args()
+    reached = True
+    for name in [given.world] if given.world else template_names():
+        for code in [given.language] if given.language else LANGUAGES:
+            began = time.process_time()
+            told = asyncio.run(tell(name, code, given.ticks, given.seed))
+            took = time.process_time() - began
+            sentences = [one for part in told.stories for one in SENTENCE.split(part.text)]
+            share = 1 - len(set(sentences)) / len(sentences)
+            reached &= share <= LIMIT
+            if given.ticks >= 1000:
+                wanted = ("partial", "refused moves", "conflicts over objects", "summaries that drifted")
+                reached &= all(told.counts[what] for what in wanted)
+            row = {"world": name, "language": code, "ticks": given.ticks, "sentences": len(sentences)}
+            row |= {"repeated": round(share, 4), "ms a tick": round(1000 * took / given.ticks, 2), **told.counts}
+            if given.json:
+                print(json.dumps(row))
+                continue
+            print(
+                f"{name}, {code}: {len(sentences):,} sentences in {given.ticks:,} ticks, {share:.1%} repeated", end=""
+            )
+            print(f" (at most {LIMIT:.0%}), {row['ms a tick']} ms a tick of processor time")
+            print("    " + ", ".join(f"{what} {count}" for what, count in sorted(told.counts.items())))
+            for part in told.stories if given.read else ():
+                if part.tick <= given.read:
+                    print(f"{part.tick:4} {part.place:8} {part.text}")
+    return 0 if reached else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
