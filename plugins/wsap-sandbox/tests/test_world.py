@@ -9,7 +9,7 @@ from typing import Any, cast
 import pytest
 
 from wsap_core.errors import ConfigError, SnapshotError, UsageError
-from wsap_core.protocol import Action, Tick
+from wsap_core.protocol import Action, PlaceGraphBlock, Tick, TimelineBlock
 from wsap_core.references import load_adapter_spec
 from wsap_core.seams.context import Context
 from wsap_core.worlds import World
@@ -187,3 +187,22 @@ def test_the_same_world_given_as_data_goes_on_byte_for_byte() -> None:
         assert await ticks(world, 2) == await ticks(other, 2)
 
     asyncio.run(play())
+
+
+def test_spectators_see_what_everybody_can_see_and_no_whisper() -> None:
+    async def play() -> Sandbox:
+        world = made()
+        sandbox(world).influence({"kind": "whisper", "character": "anna", "text": "Zanzibar."})
+        await ticks(world, 1)
+        return sandbox(world)
+
+    played = asyncio.run(play())
+    assert any("Zanzibar" in event.text for event in played.record.events)  # type: ignore[union-attr]
+    graph, timeline = played.render().blocks
+    assert isinstance(graph, PlaceGraphBlock)
+    assert sorted(name for people in graph.occupants.values() for name in people) == sorted(
+        one.name for one in played.state.characters
+    )
+    assert isinstance(timeline, TimelineBlock)
+    assert [entry.place for entry in timeline.entries] == [place.name for place in played.state.places]
+    assert "Zanzibar" not in str(timeline)

@@ -10,7 +10,17 @@ from typing import cast
 
 from wsap_core.authoring.packing import WRONG_DATA, pack, unpack
 from wsap_core.errors import RecordMismatchError, SnapshotError, UsageError
-from wsap_core.protocol import Action, ActionResult, ActionSpace, Observation, PlaceGraphBlock, TextBlock, Tick, View
+from wsap_core.protocol import (
+    Action,
+    ActionResult,
+    ActionSpace,
+    Observation,
+    PlaceGraphBlock,
+    Tick,
+    TimelineBlock,
+    TimelineEntry,
+    View,
+)
 from wsap_core.protocol.values import JsonValue
 from wsap_core.seams.context import Context
 from wsap_core.seams.model import Backend, Reply, Request, collect
@@ -200,16 +210,20 @@ class Sandbox:
     # --- what is seen and saved --------------------------------------------------------------------
 
     def render(self) -> View:
-        """Return the map with everybody on it, and what is passing in each place."""
+        """Return the map with everybody on it, and what everybody can see in each place."""
         places = self.state.places
         graph = PlaceGraphBlock(
             tuple(place.name for place in places),
             tuple((place.name, self.state.place(to).name) for place in places for to in place.exits),
             occupants={place.name: tuple(one.name for one in self.state.present(place.id)) for place in places},
         )
-        happened = [] if self.record is None else [event.text for event in self.record.events]
-        texts = [TextBlock(place.moment, place.name) for place in places if place.moment]
-        return View((graph, *texts, *([TextBlock("\n".join(happened))] if happened else [])), self.state.title)
+        events = () if self.record is None else self.record.events
+        happened = [
+            TimelineEntry(text, self.state.tick or None, "", place.name, graph.occupants[place.name])
+            for place in places
+            if (text := " ".join([*(e.text for e in events if e.public and e.place == place.id), place.moment]).strip())
+        ]
+        return View((graph, TimelineBlock(happened)), self.state.title)
 
     def snapshot(self) -> bytes:
         """Return everything that what happens next depends on; intentions of an unfinished tick are given again."""
