@@ -151,14 +151,6 @@ class Leavable(Protocol):
 
 
 @runtime_checkable
-class Closable(Protocol):
-    """A game that has something to finish or to free once it is played no more."""
-
-    def close(self) -> Awaitable[None] | None:
-        """Finish what is under way, such as telling the last tick, and free what is held."""
-
-
-@runtime_checkable
 class HasDefaultAction(Protocol):
     """A seat that says what is done in its place when its agent misses the deadline."""
 
@@ -203,7 +195,7 @@ class Settles(Protocol):
     """A world that lives and may still be busy with what nothing depends on when a tick is over."""
 
     async def settle(self) -> None:
-        """Return once that is done, such as the story of the last tick; called where play ends."""
+        """Return once that is done, such as the story of the last tick; called where play ends, or goes back."""
 
 
 @runtime_checkable

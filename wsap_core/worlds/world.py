@@ -28,7 +28,6 @@ from wsap_core.protocol.values import JsonValue
 from wsap_core.seams.context import Context
 from wsap_core.seams.game import (
     AvatarGameAdapter,
-    Closable,
     GameAdapter,
     HasSeats,
     Influenced,
@@ -214,11 +213,6 @@ class World:
             raise
         except Exception as error:
             raise self._failed("at an influence", error) from error
-
-    async def close(self) -> None:
-        """Let the game finish what is under way and free what it holds, if it has a `close`; it is played no more."""
-        if isinstance(self.adapter, Closable) and inspect.isawaitable(closing := self.adapter.close()):
-            await closing
 
     def _failed(self, where: str, error: Exception) -> WorldError:
         return WorldError(f"The game {self.spec.name!r} failed {where}: {type(error).__name__}: {error}")

@@ -69,8 +69,8 @@ class LivingWorld(Protocol):
         """Take an influence, and return what was done; `UsageError` if it can't be."""
         ...
 
-    async def close(self) -> None:
-        """Finish what is under way; nobody plays it any more."""
+    async def settle(self) -> None:
+        """Finish what nothing depends on."""
         ...
 
 

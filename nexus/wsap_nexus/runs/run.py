@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import cast
 
-from wsap_core.errors import RecordMismatchError, WsapError
+from wsap_core.errors import WsapError
 from wsap_core.protocol import Tick
 from wsap_core.seams.agent import Agent
 from wsap_core.seams.clock import Clock, SystemClock
@@ -240,9 +240,6 @@ class Run:
                 loop.begin_episode()
             if self._episode > self._past.last_episode:
                 await self._saver.save_if_due(self._episode)
-        if (living := self._venue.living) is not None:
-            with suppress(*((RecordMismatchError,) if self._past.offline else ())):  # what was never told stays untold
-                await living.close()
         if not self.controls.stopping:
             for loop in self._loops:
                 if loop.seat.agent_id not in self._gone:

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 
-from wsap_core.errors import RecordMismatchError
 from wsap_core.protocol import Tick
 from wsap_core.protocol.wire import dumps
 from wsap_nexus.runs.life_log import LoggedRewind, Notes
@@ -64,8 +62,7 @@ class RunLife:
 
     async def _rewind(self, logged: LoggedRewind) -> None:
         recorder = self.life.recorder
-        with suppress(RecordMismatchError):  # what was never told stays untold
-            await self.life.world.close()
+        await self.life.world.settle()
         recorder.write("rewound", dumps({"to": logged.to}))
         recorder.snapshot(0, logged.world, {}, tick=logged.to)
         self.notes.went_back(logged.to, logged.notes)

@@ -194,7 +194,9 @@ class LocalWorld:
 
     async def close(self) -> None:
         """Close the game if it can be closed."""
-        await self._ask(self._world.close)
+        close = getattr(self._world.adapter, "close", None)
+        if callable(close):
+            await self._ask(close)
 
     @property
     def _bodies(self) -> AvatarGameAdapter:

@@ -203,10 +203,6 @@ class Sandbox:
         names = [one.id for one in self.state.characters]
         return f"seat({names[0]!r}) and so on" if names else "a seat"
 
-    async def close(self) -> None:
-        """Finish the stories that are being told."""
-        await self._engine.settle()
-
     # --- what is seen and saved --------------------------------------------------------------------
 
     def render(self) -> View:
