@@ -1,6 +1,6 @@
 """Kill a story's process again and again, and compare what it comes to with a story that nobody disturbed.
 
-    python plugins/wsap-sandbox/tests/kill_story.py [--kills N] [--seed N]
+    python plugins/wsap-sandbox/tests/kill_story.py [--kills N] [--seed N] [--overlap]
 
 Each kill is a SIGKILL at a random moment of a run whose model takes some milliseconds and counts what it is asked. At
 the end the story goes on to its last tick, and then equals the undisturbed one, which is asked one call at a time: its
@@ -68,11 +68,13 @@ class Paid:
         await self._backend.aclose()
 
 
-def play(database: Path, name: str, book: Path, ticks: int | None, *, concurrency: int, delay: float) -> None:
+def play(
+    database: Path, name: str, book: Path, ticks: int | None, *, concurrency: int, delay: float, overlap: bool
+) -> None:
     """Let a story go on, to its tick of that number or for ever."""
     create = storyteller.create
     storyteller.create = lambda context: Paid(create(context), book, delay)  # type: ignore[assignment,return-value]
-    options = {**OPTIONS, "concurrency": concurrency}
+    options = {**OPTIONS, "concurrency": concurrency, "overlap": overlap}
 
     async def go_on() -> None:
         with runtime_services(str(database)) as services:
@@ -90,8 +92,10 @@ def play(database: Path, name: str, book: Path, ticks: int | None, *, concurrenc
     asyncio.run(go_on())
 
 
-def _child(database: Path, name: str, book: Path, ticks: int | None, concurrency: int, delay: float) -> Any:
-    words = [database, name, book, "-" if ticks is None else ticks, concurrency, delay]
+def _child(
+    database: Path, name: str, book: Path, ticks: int | None, concurrency: int, delay: float, overlap: bool
+) -> Any:
+    words = [database, name, book, "-" if ticks is None else ticks, concurrency, delay, int(overlap)]
     return subprocess.Popen(
         [sys.executable, __file__, "--child", *map(str, words)],
         stdout=subprocess.PIPE,
@@ -128,14 +132,16 @@ def _told(database: Path, name: str) -> dict[str, Any]:
         }
 
 
-def killed(folder: Path, kills: int, *, seed: int = 0, delay: float = 0.01, longest: float = 0.8) -> Outcome:
+def killed(
+    folder: Path, kills: int, *, seed: int = 0, overlap: bool = False, delay: float = 0.01, longest: float = 0.8
+) -> Outcome:
     """Kill a story that often, let it come to an end, and compare it with an undisturbed one."""
     rng = random.Random(seed)
     database, book = folder / "killed.db", folder / "killed.txt"
     twice: list[str] = []
     for _ in range(kills):
         answered, asked = _answered(database, STORY), len(_lines(book))
-        child = _child(database, STORY, book, None, 16, delay)
+        child = _child(database, STORY, book, None, 16, delay, overlap)
         assert child.stdout is not None
         if child.stdout.readline() != "begun\n":
             raise AssertionError(child.stderr.read())
@@ -148,7 +154,7 @@ def killed(folder: Path, kills: int, *, seed: int = 0, delay: float = 0.01, long
         ticks = services.runs.ticks(STORY) + 3
     for name, where, concurrency in ((STORY, database, 16), ("calm", folder / "calm.db", 1)):
         own = book if name == STORY else folder / "calm.txt"
-        child = _child(where, name, own, ticks, concurrency, 0.0)
+        child = _child(where, name, own, ticks, concurrency, 0.0, overlap and name == STORY)
         _, errors = child.communicate(timeout=3600)
         if child.returncode:
             raise AssertionError(errors)
@@ -162,16 +168,17 @@ def killed(folder: Path, kills: int, *, seed: int = 0, delay: float = 0.01, long
 def main() -> int:
     """Run the script, or one life of the story."""
     if sys.argv[1:2] == ["--child"]:
-        database, name, book, ticks, concurrency, delay = sys.argv[2:]
+        database, name, book, ticks, concurrency, delay, overlap = sys.argv[2:]
         play(Path(database), name, Path(book), None if ticks == "-" else int(ticks),
-             concurrency=int(concurrency), delay=float(delay))  # fmt: skip
+             concurrency=int(concurrency), delay=float(delay), overlap=overlap == "1")  # fmt: skip
         return 0
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", 1)[0])
     parser.add_argument("--kills", type=int, default=300)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--overlap", action="store_true", help="tell stories beside the next tick")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        outcome = killed(Path(folder), given.kills, seed=given.seed)
+        outcome = killed(Path(folder), given.kills, seed=given.seed, overlap=given.overlap)
     different = ", ".join(outcome.differences) or "nothing"
     print(f"{outcome.kills} kills, {outcome.ticks} ticks, {outcome.asked_again} calls on their way asked again, "
           f"{len(outcome.paid_twice)} answered calls asked again, different: {different}")  # fmt: skip
