@@ -23,6 +23,7 @@ from wsap_core.untrusted import sanitize, single_line
 from wsap_core.worlds import GAME_OVER
 from wsap_llm.cadence import Cadence
 from wsap_llm.constraint import ConstraintState
+from wsap_llm.decision import Decision, DecisionTurn
 from wsap_llm.fallback import Fallback, IdleActions
 from wsap_llm.lookup import split
 from wsap_llm.middleware import UsageCounter
@@ -30,8 +31,8 @@ from wsap_llm.options import LLMOptions
 from wsap_llm.prompts import Prompts
 from wsap_llm.reflection import Reflector, read_lines
 from wsap_llm.reply.schema import legal_actions
-from wsap_llm.speech import read_speech, request_for
-from wsap_llm.styles import Decision, DecisionTurn, JsonStyle, Style
+from wsap_llm.speech import read_speech, recalled, request_for
+from wsap_llm.styles import JsonStyle, Style
 from wsap_llm.toolbox import Toolbox
 from wsap_llm.turn import Conversation, HistoryTurn, PausedTurn, Untold, quoted, report_of
 from wsap_llm.vision import Vision
@@ -231,16 +232,7 @@ class LLMAgent:
         except asyncio.CancelledError:  # it took too long: what it took until then is told all the same
             self.last_decision = DecisionInfo(forced=True, usage=self._counter.flush())
             raise
-        forced = decision.action is None
-        self.last_decision = DecisionInfo(
-            decision.repaired and not forced,
-            forced,
-            self._counter.flush(),
-            turn.unconstrained or self._constraint.ignored,
-            turn.cut,
-            decision.resumption,
-            cause=turn.cause,
-        )
+        self.last_decision = turn.info(decision, self._counter.flush(), ignored=self._constraint.ignored)
         return decision
 
     async def reflect(self, result: ActionResult) -> None:
@@ -255,9 +247,8 @@ class LLMAgent:
             self._report = ""
             return  # the default action was taken at the deadline
         observation, action = seen or (result.observation, GAME_OVER)
-        self._report = (
-            "" if self.options.complete_turns and result.success else report_of(action, result, self._prompts.words)
-        )
+        told = not (self.options.complete_turns and result.success)
+        self._report = report_of(action, result, self._prompts.words) if told else ""
         if paused is None:
             self._idle.note(observation, action, result)
         if self.memory is None:
@@ -369,10 +360,6 @@ class LLMAgent:
     def _show(self, observation: Observation) -> str:
         words = self._prompts.words
         seen, explanation = self._quoted(observation)
-        memories: list[str] = []
-        if self.memory is not None and self.options.recall_tokens:
-            found = self.memory.recall(observation.to_text(), budget=self.options.recall_tokens)
-            memories = [sanitize(words.say(m.text), 400) for m in found]
         question = self._style.question(self._prompts)
         steps = self._cadence.report(self._prompts, self._untold.left_out)
         events = bullets(event.description for event in seen.recent_events)
@@ -382,7 +369,7 @@ class LLMAgent:
             # What happened comes first: the rest of the text is how things stand now.
             observation="\n\n".join(filter(None, (*opening, replace(seen, recent_events=()).to_text()))),
             plan=self._plan,
-            memories=memories,
+            memories=recalled(self.memory, observation.to_text(), self.options.recall_tokens, words),
             question=f"{explanation}\n\n{question}" if explanation else question,
         )
 
@@ -396,7 +383,7 @@ class LLMAgent:
         stop: Sequence[str] = (),
     ) -> Reply:
         request = Request(
-            self._conversation.with_messages(messages),
+            tuple(messages),
             prefill=prefill,
             stop=tuple(stop),
             constraint=constraint,
@@ -405,7 +392,6 @@ class LLMAgent:
             options=self.options.provider,
             purpose=purpose,
         )
-        request = self._conversation.fitted(request, messages)
-        reply = await collect(self.backend, request)
+        reply = await collect(self.backend, self._conversation.before(request))
         self._counter.add(reply.usage)
         return reply

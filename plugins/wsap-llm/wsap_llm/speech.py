@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Protocol, runtime_checkable
 
+from wsap_core.protocol.words import Words
 from wsap_core.seams.memory import AgentMemory
 from wsap_core.seams.model import Message, Request
 from wsap_core.untrusted import sanitize, strip_control
@@ -54,13 +55,11 @@ def request_for(
     if purpose not in PURPOSES:
         raise ValueError(f"There is no purpose {purpose!r} to speak for; there are: {', '.join(PURPOSES)}.")
     quoter = Quoter.draw(generator, 2000)
-    budget = options.recall_tokens
-    found = memory.recall(said or " ".join(facts), budget=budget) if memory is not None and budget else ()
     system = prompts.render(
         "speak",
         persona=options.persona.strip(),
         facts=[sanitize(fact, 500) for fact in facts],
-        memories=[sanitize(recollection.text, 400) for recollection in found],
+        memories=recalled(memory, said or " ".join(facts), options.recall_tokens, prompts.words),
     )
     question = prompts.render(
         purpose,
@@ -74,6 +73,12 @@ def request_for(
         options=options.provider,
         purpose=purpose,
     )
+
+
+def recalled(memory: AgentMemory | None, about: str, tokens: int, words: Words) -> list[str]:
+    """Return what is remembered of something, a line each for a prompt, in at most about so many tokens."""
+    found = memory.recall(about, budget=tokens) if memory is not None and tokens else ()
+    return [sanitize(words.say(recollection.text), 400) for recollection in found]
 
 
 def read_speech(reply: str) -> str:

@@ -282,21 +282,16 @@ class Conversation:
         if len(self._turns) > 2 * self._steps:
             self._drop(len(self._turns) - (self._steps + 1) // 2)
 
-    def with_messages(self, messages: Sequence[Message]) -> tuple[Message, ...]:
-        """Return everything that is sent: the system message, the turns, and these messages."""
-        return (self._opening, *(message for turn in self._turns for message in turn.messages), *messages)
-
-    def fitted(self, request: Request, messages: Sequence[Message]) -> Request:
-        """Return the request, made of `with_messages(messages)`, with so many turns that it and the longest reply fit
-        into the model's context. Raises ContextTooSmallError if they don't fit even without any turn."""
-        context = self._backend.abilities.context
-        if context is None:
-            return request
+    def before(self, request: Request) -> Request:
+        """Return the request with the system message and the turns before its messages; only with so many turns that
+        it and the longest reply fit into the model's context. Raises ContextTooSmallError if they don't fit even
+        without any turn."""
+        context, whole = self._backend.abilities.context, self._with(request)
         reserve = request.sampling.max_tokens or 0
-        if estimate_request(request) + reserve <= context:
-            return request
+        if context is None or estimate_request(whole) + reserve <= context:
+            return whole
         needed = estimate_tokens(self._opening.text()) + estimate_tokens(request.prefill) + reserve + 16
-        needed += sum(map(estimate_message, messages))
+        needed += sum(map(estimate_message, request.messages))
         if needed > context:
             raise ContextTooSmallError(
                 f"{self._backend.model} has a context of {context} tokens; the system message, this observation and "
@@ -306,7 +301,11 @@ class Conversation:
         before = len(self._turns)
         self._cut_to(context - needed)
         self._say(context, before - len(self._turns))
-        return replace(request, messages=self.with_messages(messages))
+        return self._with(request)
+
+    def _with(self, request: Request) -> Request:
+        said = (message for turn in self._turns for message in turn.messages)
+        return replace(request, messages=(self._opening, *said, *request.messages))
 
     def _cut_to(self, tokens: int) -> None:
         """Cut turns off if there is no room for them, down to half of it, so that the next cut is some turns away."""
