@@ -76,14 +76,28 @@ def assert_harmless(body: str) -> None:
 
 
 @given(UNTRUSTED, st.booleans())
-@settings(max_examples=1500, deadline=None)
+@settings(max_examples=400, deadline=None)
 def test_harmless_text_has_no_tag_no_token_and_nothing_unseen(text: str, lines: bool) -> None:
     assert_harmless(sanitize(text, lines=lines))
 
 
 @given(UNTRUSTED, UNTRUSTED, st.booleans(), st.integers(10, 300))
-@settings(max_examples=1000, deadline=None)
+@settings(max_examples=300, deadline=None)
 def test_a_quoted_text_can_not_leave_its_delimiters(text: str, source: str, lines: bool, limit: int) -> None:
+    assert_quoted(text, source, lines=lines, limit=limit)
+
+
+@pytest.mark.slow
+@given(UNTRUSTED, UNTRUSTED, st.booleans(), st.integers(10, 300))
+@settings(max_examples=1500, deadline=None)
+def test_of_many_texts_all_are_harmless_and_stay_in_their_delimiters(
+    text: str, source: str, lines: bool, limit: int
+) -> None:
+    assert_harmless(sanitize(text, lines=lines))
+    assert_quoted(text, source, lines=lines, limit=limit)
+
+
+def assert_quoted(text: str, source: str, *, lines: bool, limit: int) -> None:
     quoter = Quoter(NONCE)
     quoted = quoter.quote(text, source, limit=limit, lines=lines)
     assert quoted.lower().count(NONCE) == 2

@@ -228,9 +228,23 @@ _BITS = st.sampled_from(
 )
 
 
-@given(st.lists(_BITS, max_size=40).map("".join) | st.text(max_size=200))
-@settings(max_examples=1500, deadline=None)
+_ANY = st.lists(_BITS, max_size=40).map("".join) | st.text(max_size=200)
+
+
+@given(_ANY)
+@settings(max_examples=400, deadline=None)
 def test_any_text_is_read_without_an_error_and_only_what_is_legal_is_understood(text: str) -> None:
+    assert_legal(text)
+
+
+@pytest.mark.slow
+@given(_ANY)
+@settings(max_examples=1500, deadline=None)
+def test_many_texts_are_read_without_an_error_and_only_what_is_legal_is_understood(text: str) -> None:
+    assert_legal(text)
+
+
+def assert_legal(text: str) -> None:
     read = VILLAGE.read(text)
     if isinstance(read, NotUnderstood):
         assert read.reason
@@ -269,10 +283,23 @@ _WHY = st.sampled_from(["the gate", "I don't know", "Mira said so, and left", "i
 
 
 @given(_MEANT, _STYLES, _WHY)
-@settings(max_examples=1500, deadline=None)
+@settings(max_examples=400, deadline=None)
 def test_an_object_written_in_any_of_many_ways_is_read_as_meant(
     meant: tuple[str, dict[str, Any]], style: dict[str, Any], why: str
 ) -> None:
+    assert_as_meant(meant, style, why)
+
+
+@pytest.mark.slow
+@given(_MEANT, _STYLES, _WHY)
+@settings(max_examples=1500, deadline=None)
+def test_an_object_written_in_each_of_many_ways_is_read_as_meant(
+    meant: tuple[str, dict[str, Any]], style: dict[str, Any], why: str
+) -> None:
+    assert_as_meant(meant, style, why)
+
+
+def assert_as_meant(meant: tuple[str, dict[str, Any]], style: dict[str, Any], why: str) -> None:
     def text(value: str) -> str:
         return style["quote"][0] + value + style["quote"][-1]
 
