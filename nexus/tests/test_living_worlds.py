@@ -95,6 +95,20 @@ def test_a_world_that_ends_ends_its_run(tmp_path: Path) -> None:
     assert len(ticks(tmp_path)) == 4
 
 
+def test_a_run_tells_its_totals_while_it_is_played(tmp_path: Path) -> None:
+    told: list[int] = []
+    with opened(tmp_path) as (runner, store):
+        runs = Runs(plugins(), store.repository)
+
+        def tell(tick: Tick) -> None:
+            store.writer.flush()
+            told.append(runs.about("m")["summary"]["world"]["ticks"])
+
+        asyncio.run(runner.play(GAME, {}, run="m", steps=3, on_tick=tell))
+        assert runs.about("m")["summary"]["world"]["ticks"] == 3
+    assert told == [1, 2, 3]
+
+
 def states(tmp_path: Path, run: str, steps: Iterable[int | None]) -> list[bytes]:
     """Return the states of a run's world after these ticks, restored one by one in a session of its own."""
     found = []

@@ -72,28 +72,16 @@ def runs(
 
 def _row_of(repository: Repository, record: RunRecord, *, hidden: bool) -> dict[str, Any]:
     # Any: JSON.
+    from wsap_nexus.runs.totals import summary_now
+
     database = repository.database
     if hidden or not repository.is_of_nexus(record.id):
-        return {**_row(record, status_of(database, record), _summary(repository, record)), "nexus": False}
+        return {**_row(record, status_of(database, record), summary_now(repository, record)), "nexus": False}
     row = _row(record, record.status.value, record.summary)
     if row["status"] == "running" and not _is_led(database):
         row["status"] = "interrupted"
     # The nexus goes on with it by itself.
     return {**row, "nexus": True, "resumable": False}
-
-
-def _summary(repository: Repository, record: RunRecord) -> Mapping[str, Any] | None:
-    """Return the summary of a run; while it is played, or if its process was killed, its totals so far."""
-    from wsap_core.errors import WireError
-    from wsap_nexus.runs.totals import totals_now
-    from wsap_nexus.store.records import RunStatus
-
-    if record.status is not RunStatus.RUNNING:
-        return record.summary
-    try:
-        return totals_now(repository, record) or record.summary
-    except WireError:
-        return record.summary
 
 
 def _is_led(database: Database) -> bool:

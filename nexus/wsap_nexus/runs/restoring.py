@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
+
+from typing_extensions import override
 
 from wsap_core.errors import UsageError
 from wsap_core.host import PluginHost
@@ -17,6 +20,7 @@ from wsap_nexus.runs.plan import RunPlan
 from wsap_nexus.runs.resume import read_past
 from wsap_nexus.runs.run import Run
 from wsap_nexus.runs.session import ResolvedSpecs, resolve_specs
+from wsap_nexus.runs.totals import summary_now
 from wsap_nexus.store.export import RecordedRuns
 from wsap_nexus.store.records import RunRecord
 from wsap_nexus.store.repository import Repository
@@ -57,6 +61,11 @@ class Runs(RecordedRuns):
     def __init__(self, host: PluginHost, repository: Repository) -> None:
         super().__init__(repository)
         self._host = host
+
+    @override
+    def about(self, run: str) -> Mapping[str, Any]:  # Any: JSON
+        record = self._repository.get_run(run)
+        return {**super().about(run), "summary": summary_now(self._repository, record)}
 
     async def restored(self, run: str, step: int | None = None) -> GameAdapter:
         """Return a world that lives as it was after a tick; see `wsap_core.seams.services.RunReader`.

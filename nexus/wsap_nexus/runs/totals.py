@@ -20,7 +20,7 @@ from wsap_nexus.runs.reading import COUNTED, Tell, count, with_progress
 from wsap_nexus.runs.replay_order import OpenChoices
 from wsap_nexus.runs.tally import NO_WORLD_USAGE, SeatTally, WorldUsage, counts, with_world
 from wsap_nexus.runs.trajectory import WORLD, is_chained
-from wsap_nexus.store.records import EventRecord, RunRecord
+from wsap_nexus.store.records import EventRecord, RunRecord, RunStatus
 from wsap_nexus.store.repository import Repository
 
 TOTALS = "totals"
@@ -164,12 +164,18 @@ def read_totals(log: Reads, event: EventRecord | None, seats: Mapping[str, SeatT
     return Totals(dict(seats), event.seq, seconds, used, since, tuple(links))
 
 
-def totals_now(repository: Repository, run: RunRecord) -> dict[str, Any]:
-    """Return the totals of a run that has no summary, as a summary has them; nothing where the run has no totals.
+def summary_now(repository: Repository, run: RunRecord) -> Mapping[str, Any] | None:
+    """Return the summary of a run; while it is played, or if its process was killed, its totals so far."""
+    if run.status is not RunStatus.RUNNING:
+        return run.summary
+    try:
+        return _totals_now(repository, run) or run.summary
+    except WireError:
+        return run.summary
 
-    Raises:
-        WireError: an event is damaged.
-    """
+
+def _totals_now(repository: Repository, run: RunRecord) -> dict[str, Any]:
+    """Return the totals of a run that has no summary, as a summary has them; nothing where the run has no totals."""
     if not is_chained(run.config):
         return {}
     plan = RunPlan.from_config(run.config)
