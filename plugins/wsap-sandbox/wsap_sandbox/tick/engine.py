@@ -79,7 +79,7 @@ class Engine:
             world: the world after the last tick.
             seats: for each character that somebody sits in, what gives its intention.
         """
-        tick = _Tick(self._caller(world), self._language, self._settings.text, world, seats or {})
+        tick = _Tick(self._caller(world), seats or {})
         try:
             record = await tick.record()
             await self.settle()  # the stories of the tick before, which have had all of this one
@@ -123,15 +123,15 @@ class Engine:
             raise
 
 
+@dataclass
 class _Caller:
     """Asks models on behalf of one world, once more where a reply can't be used."""
 
-    def __init__(self, ask: Ask, gate: asyncio.Semaphore, language: Language, world: World, text: int) -> None:
-        self._ask = ask
-        self._gate = gate
-        self._language = language
-        self._world = world
-        self._text = text
+    ask: Ask
+    gate: asyncio.Semaphore
+    language: Language
+    world: World
+    limit: int
 
     async def reading(self, facts: Facts, subject: str) -> tuple[Reading, int]:
         """Return what the model's reply says, and how often it was asked again."""
@@ -145,30 +145,28 @@ class _Caller:
     async def story(self, facts: StoryFacts) -> Story:
         """Return the story of a scene."""
         reading, reasked = await self.reading(facts, facts.place.id)
-        text = reading.text or self._language.say("quiet", place=facts.place.name)
+        text = reading.text or self.language.say("quiet", place=facts.place.name)
         return Story(facts.tick, facts.place.id, text, reading.degraded, reasked)
 
     async def _asked(self, facts: Facts, subject: str, attempt: int, problem: str) -> Reading:
-        key = call_key(self._world, facts, subject, attempt)
-        request = request_for(key, facts, self._language, seed=self._world.seed, text=self._text, problem=problem)
-        async with self._gate:
-            reply = await self._ask(key, facts, request)
-        return read(reply.text, facts, subject, letters=self._language.letters, text=self._text)
+        key = call_key(self.world, facts, subject, attempt)
+        request = request_for(key, facts, self.language, seed=self.world.seed, text=self.limit, problem=problem)
+        async with self.gate:
+            reply = await self.ask(key, facts, request)
+        return read(reply.text, facts, subject, letters=self.language.letters, text=self.limit)
 
 
+@dataclass
 class _Tick:
     """One tick while it is carried out."""
 
-    def __init__(
-        self, caller: _Caller, language: Language, text: int, world: World, seats: Mapping[str, Awaitable[str]]
-    ) -> None:
-        self._caller = caller
-        self._language = language
-        self._text = text
-        self._world = world
-        self._seats = seats
+    caller: _Caller
+    seats: Mapping[str, Awaitable[str]]
+
+    def __post_init__(self) -> None:
+        self._world, self._language, self._text = self.caller.world, self.caller.language, self.caller.limit
         self._degraded: dict[str, tuple[Degraded, ...]] = {}
-        self._calls = 2 * len(world.places)
+        self._calls = 2 * len(self._world.places)
         self._reasked = 0
         self.stories: list[asyncio.Task[Story]] = []
         self._tasks: list[asyncio.Task[Any]] = []
@@ -200,14 +198,14 @@ class _Tick:
 
     async def _reading(self, facts: Facts, subject: str) -> Reading:
         self._calls += not isinstance(facts, SceneFacts)
-        reading, reasked = await self._caller.reading(facts, subject)
+        reading, reasked = await self.caller.reading(facts, subject)
         self._reasked += reasked
         self._degraded[f"{PHASES[type(facts)]}/{subject}"] = reading.degraded
         return reading
 
     async def _intent(self, one: Character) -> Decision:
-        if one.id in self._seats:
-            text = sanitize(await self._seats[one.id], self._text)
+        if one.id in self.seats:
+            text = sanitize(await self.seats[one.id], self._text)
             return Decision(text or self._language.say("hesitates"), "seat")
         for influence in reversed(self._world.influences):
             if influence.kind == "take_over" and influence.character == one.id:
@@ -229,7 +227,7 @@ class _Tick:
         return resolve(self._world, facts, decisions, reading.scene, self._language, self._text)
 
     async def _story(self, scene: asyncio.Task[Scene]) -> Story:
-        return await self._caller.story((await scene).story)
+        return await self.caller.story((await scene).story)
 
     def _recorded(self, scenes: Sequence[Scene], summaries: Mapping[str, tuple[str, int]]) -> TickRecord:
         changes = {change.id: change for scene in scenes for change in scene.characters}

@@ -81,30 +81,26 @@ def resolve(
     return _Resolution(world, facts, decisions, reply, language, text).scene()
 
 
+@dataclass
 class _Resolution:
-    def __init__(
-        self,
-        world: World,
-        facts: SceneFacts,
-        decisions: Mapping[str, Decision],
-        reply: SceneReply,
-        language: Language,
-        text: int,
-    ) -> None:
-        self._world = world
-        self._place = world.place(facts.place.id)
-        self._present = world.present(self._place.id)
+    world: World
+    facts: SceneFacts
+    decisions: Mapping[str, Decision]
+    reply: SceneReply
+    language: Language
+    limit: int
+
+    def __post_init__(self) -> None:
+        self._place = self.world.place(self.facts.place.id)
+        self._present = self.world.present(self._place.id)
         self._ids = tuple(one.id for one in self._present)
-        self._decisions = decisions
-        self._reply = reply
-        self._language = language
-        self._text = text
         self._events: list[LedgerEvent] = []
         self._degraded: list[Degraded] = []
         private = {
-            one.id: private_runs(one, decisions[one.id].intention, _whispers(world, one.id)) for one in self._present
+            one.id: private_runs(one, self.decisions[one.id].intention, _whispers(self.world, one.id))
+            for one in self._present
         }
-        self._public = public_texts(facts)
+        self._public = public_texts(self.facts)
         known = runs_of(sizes_of(frozenset().union(*private.values())), self._public)
         self._private = {one: hidden - known for one, hidden in private.items()}
         self._all_private: Runs = frozenset().union(*self._private.values())
@@ -112,13 +108,13 @@ class _Resolution:
     def scene(self) -> Scene:
         self._influences()
         acts = self._acts()
-        happened = [self._event("happening", text) for text in map(self._public_text, self._reply.happenings) if text]
+        happened = [self._event("happening", text) for text in map(self._public_text, self.reply.happenings) if text]
         description, cause = self._description(acts, happened)
         lying, carried = self._objects()
         shown = [event for event in self._events if event.public]
         change = PlaceChange(
             id=self._place.id,
-            moment=self._public_text(self._reply.moment) or self._place.moment,
+            moment=self._public_text(self.reply.moment) or self._place.moment,
             objects=lying,
             past=tuple(event.text for event in shown),
             description=description,
@@ -126,8 +122,8 @@ class _Resolution:
         )
         conditions = tuple(
             (one.id, condition)
-            for one in self._reply.handlings
-            if (condition := self._public_text(one.condition)) and condition != self._world.object(one.id).condition
+            for one in self.reply.handlings
+            if (condition := self._public_text(one.condition)) and condition != self.world.object(one.id).condition
         )
         characters = tuple(self._change(one, acts[one.id], carried[one.id]) for one in self._present)
         return Scene(
@@ -137,40 +133,40 @@ class _Resolution:
             conditions,
             tuple(self._degraded),
             story_facts(
-                self._world, self._world.tick + 1, place_after(self._place, change), dict(conditions), shown, self._ids
+                self.world, self.world.tick + 1, place_after(self._place, change), dict(conditions), shown, self._ids
             ),
         )
 
     def _influences(self) -> None:
         """Write down what somebody outside did here."""
-        for one in self._world.influences:
+        for one in self.world.influences:
             if one.place == self._place.id:
                 self._event("influence", one.text)
             elif one.character in self._ids and not one.place:
-                name = self._world.character(one.character).name
-                text = self._language.influenced(one.kind, who=name, what=one.text)
+                name = self.world.character(one.character).name
+                text = self.language.influenced(one.kind, who=name, what=one.text)
                 hears = (one.character,) if one.kind == "whisper" else ()
                 self._event("influence", text, one.character, witnesses=hears)
 
     def _acts(self) -> dict[str, LedgerEvent]:
         """Write down what each of those present did, in order; by their ids."""
-        doings = self._reply.characters
+        doings = self.reply.characters
         last = len(self._ids)
         order = sorted(self._ids, key=lambda one: doings[one].order if one in doings else last)
         return {one: self._act(one, doings.get(one)) for one in order}
 
     def _act(self, one: str, doing: Doing | None) -> LedgerEvent:
-        name = self._world.character(one).name
+        name = self.world.character(one).name
         if doing is None:
-            return self._event("act", self._language.say("does_nothing", who=name), one, "failure")
+            return self._event("act", self.language.say("does_nothing", who=name), one, "failure")
         # A deed may show what somebody is after. A text longer than was asked for is more than a deed.
-        shown = deed_runs(self._world.character(one)) if len(doing.event) <= self._text else frozenset()
-        text = self._cut(doing.event, self._all_private - shown, one) or self._language.say("does_nothing", who=name)
+        shown = deed_runs(self.world.character(one)) if len(doing.event) <= self.limit else frozenset()
+        text = self._cut(doing.event, self._all_private - shown, one) or self.language.say("does_nothing", who=name)
         outcome = doing.outcome
         if doing.refused:
-            text, outcome = self._language.say("cannot_leave", who=name), "failure"
-        if one in self._reply.missed:
-            text += " " + self._language.say("cannot_take", who=name)
+            text, outcome = self.language.say("cannot_leave", who=name), "failure"
+        if one in self.reply.missed:
+            text += " " + self.language.say("cannot_take", who=name)
             outcome = "failure" if outcome == "failure" else "partial"
         witnesses = tuple(other for other in self._ids if other not in doing.unnoticed_by)
         return self._event("move" if doing.to else "act", text, one, outcome, doing.triggers, witnesses)
@@ -184,7 +180,7 @@ class _Resolution:
         triggers: tuple[str, ...] = (),
         witnesses: tuple[str, ...] | None = None,
     ) -> LedgerEvent:
-        order, tick = len(self._events) + 1, self._world.tick + 1
+        order, tick = len(self._events) + 1, self.world.tick + 1
         event = LedgerEvent(
             id=f"{tick}.{self._place.id}.{order}",
             tick=tick,
@@ -202,13 +198,13 @@ class _Resolution:
 
     def _description(self, acts: Mapping[str, LedgerEvent], happened: list[LedgerEvent]) -> tuple[str | None, str]:
         """The place's new description and the event that caused it; None and nothing where it stays."""
-        new = self._public_text(self._reply.description)
+        new = self._public_text(self.reply.description)
         if not new or new == self._place.description:
             return None, ""
-        act = acts.get(self._reply.cause)
+        act = acts.get(self.reply.cause)
         if act is not None and act.outcome != "failure":
             return new, act.id
-        if self._reply.cause == HAPPENING and happened:
+        if self.reply.cause == HAPPENING and happened:
             return new, happened[-1].id
         self._note("uncaused", self._place.id)
         return None, ""
@@ -217,7 +213,7 @@ class _Resolution:
         """What lies here afterwards, and what each of those present carries; each object is in one place."""
         before = {HERE: self._place.objects, **{one.id: one.inventory for one in self._present}}
         holder = {thing: who for who, things in before.items() for thing in things}
-        moved = {one.id: one.holder for one in self._reply.handlings if holder[one.id] != one.holder}
+        moved = {one.id: one.holder for one in self.reply.handlings if holder[one.id] != one.holder}
         after = {
             who: (
                 *(thing for thing in things if thing not in moved),
@@ -228,18 +224,18 @@ class _Resolution:
         return after[HERE], {one: after[one] for one in self._ids}
 
     def _change(self, one: Character, act: LedgerEvent, inventory: tuple[str, ...]) -> CharacterChange:
-        doing = self._reply.characters.get(one.id)
-        decision = self._decisions[one.id]
+        doing = self.reply.characters.get(one.id)
+        decision = self.decisions[one.id]
         own = {"state": "", "goal": "", "tried": "", "came_of_it": "", "interpretation": ""}
         if doing is not None:
             forbidden = self._unknown_to(one.id)
             own = {name: self._cut(getattr(doing, name), forbidden, one.id) for name in own}
-        came = own["came_of_it"] or self._language.say("nothing_came")
+        came = own["came_of_it"] or self.language.say("nothing_came")
         if doing is not None and doing.refused:
-            came = self._language.say("could_not_leave")
-        if one.id in self._reply.missed:
-            came += " " + self._language.say("could_not_take")
-        heard = [self._language.say("heard", what=text) for text in _whispers(self._world, one.id)]
+            came = self.language.say("could_not_leave")
+        if one.id in self.reply.missed:
+            came += " " + self.language.say("could_not_take")
+        heard = [self.language.say("heard", what=text) for text in _whispers(self.world, one.id)]
         return CharacterChange(
             id=one.id,
             place=doing.to if doing is not None and doing.to else one.place,
@@ -251,9 +247,9 @@ class _Resolution:
             decided_by=decision.by,
             cell=Cell(
                 tick=act.tick,
-                tried=own["tried"] or self._language.say("tried", what=decision.intention),
+                tried=own["tried"] or self.language.say("tried", what=decision.intention),
                 came_of_it=" ".join((*heard, came)),
-                interpretation=own["interpretation"] or self._language.say("puzzled"),
+                interpretation=own["interpretation"] or self.language.say("puzzled"),
                 events=tuple(event.id for event in self._events if one.id in event.witnesses),
             ),
         )
@@ -266,7 +262,7 @@ class _Resolution:
         missed = (event.text for event in self._events if one not in event.witnesses)
         noticed = (event.text for event in self._events if one in event.witnesses)
         unknown: Runs = others.union(*map(runs, missed)) - self._private[one]
-        known = (*self._public, self._decisions[one].intention, *noticed)
+        known = (*self._public, self.decisions[one].intention, *noticed)
         return unknown - runs_of(sizes_of(unknown), known)
 
     def _public_text(self, text: str) -> str:
@@ -278,7 +274,7 @@ class _Resolution:
             self._note("withheld", subject)
             if not any(map(str.isalnum, kept)):
                 return ""
-        return kept if len(kept) <= self._text else kept[: self._text - 3].rstrip() + ELLIPSIS
+        return kept if len(kept) <= self.limit else kept[: self.limit - 3].rstrip() + ELLIPSIS
 
     def _note(self, kind: str, subject: str) -> None:
         note = Degraded("scene", subject, kind)
