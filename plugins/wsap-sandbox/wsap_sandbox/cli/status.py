@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections import Counter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -14,6 +14,10 @@ from wsap_core.cli.output import print_json
 from wsap_core.untrusted import single_line
 from wsap_sandbox.cli.common import chapter_data, opened, print_chapters, story_options, wrapped
 from wsap_sandbox.cli.run import Printer
+
+if TYPE_CHECKING:
+    from wsap_sandbox.cli.common import Stories
+    from wsap_sandbox.story.chapters import Chapter
 
 _LATELY = 100
 """Ticks whose degraded results are counted."""
@@ -30,8 +34,9 @@ def status(story: str | None, *, as_json: bool, database: str | None) -> None:
             return
         name = stories.find(story)
         about = stories.runs.about(name)
-        world = stories.world(name).state
-        lately = list(stories.chapters(name, max(1, world.tick - _LATELY + 1)))
+        tick = stories.runs.ticks(name)
+        lately = list(stories.chapters(name, max(1, tick - _LATELY + 1)))
+        title, where = _whereabouts(stories, name, lately[-1] if lately else None)
     kinds = Counter(one.kind for chapter in lately for one in chapter.record.degraded)
     kinds += Counter(
         str(one["kind"]) for c in lately for note in c.stories.values() for one in note.get("degraded", ())
@@ -40,8 +45,8 @@ def status(story: str | None, *, as_json: bool, database: str | None) -> None:
     reasked = sum(chapter.record.reasked for chapter in lately)
     usage = (about["summary"] or {}).get("usage") or {}
     data = {
-        "run": name, "title": world.title, "status": about["status"], "tick": world.tick,
-        "places": {place.id: [one.id for one in world.present(place.id)] for place in world.places},
+        "run": name, "title": title, "status": about["status"], "tick": tick,
+        "places": {place: [one for one, _ in people] for (place, _), people in where.items()},
         "calls": usage.get("calls"), "tokens": usage.get("prompt_tokens", 0) + usage.get("completion_tokens", 0),
         "cost": usage.get("cost"), "lately": {"ticks": len(lately), "calls": calls, "reasked": reasked},
         "degraded": dict(sorted(kinds.items())),
@@ -49,10 +54,10 @@ def status(story: str | None, *, as_json: bool, database: str | None) -> None:
     if as_json:
         print_json(data)
         return
-    click.echo(f"{single_line(world.title)} ({name}), {about['status']}, tick {world.tick}")
-    for place in world.places:
-        here = ", ".join(single_line(one.name) for one in world.present(place.id))
-        click.echo(wrapped(f"{place.name}: {here or '-'}", "  "))
+    click.echo(f"{single_line(title)} ({name}), {about['status']}, tick {tick}")
+    for (_, place), people in where.items():
+        here = ", ".join(single_line(one) for _, one in people)
+        click.echo(wrapped(f"{place}: {here or '-'}", "  "))
     cost = usage.get("cost")
     click.echo(f"Asked of models: {usage.get('calls', 0)} calls, {data['tokens']} tokens"
                + (f", ${cost:.4f}" if cost else ""))  # fmt: skip
@@ -60,6 +65,23 @@ def status(story: str | None, *, as_json: bool, database: str | None) -> None:
         listed = ", ".join(f"{kind} {count}" for kind, count in sorted(kinds.items()))
         told = f"{sum(kinds.values())} results replaced{f' ({listed})' if listed else ''}"
         click.echo(wrapped(f"Last {len(lately)} ticks: {calls} calls, {reasked} asked again, {told}"))
+
+
+Named = tuple[str, str]
+"""An id and a name."""
+
+
+def _whereabouts(stories: Stories, name: str, newest: Chapter | None) -> tuple[str, dict[Named, list[Named]]]:
+    """Return a story's title, and who is in each place: after its newest tick, or at its beginning."""
+    if newest is None:
+        world = stories.world(name).state
+        return world.title, {
+            (place.id, place.name): [(one.id, one.name) for one in world.present(place.id)] for place in world.places
+        }
+    called = newest.cast.name
+    return newest.cast.title, {
+        (place, called(place)): [(one, called(one)) for one in people] for place, people in newest.where().items()
+    }
 
 
 def _list(stories: Any, *, as_json: bool) -> None:
