@@ -6,6 +6,7 @@ import asyncio
 import json
 import random
 from collections.abc import Mapping
+from dataclasses import replace
 
 from wsap_core import Action, ActionDef, ActionResult, ActionSpace, AdapterSpec, Context, Observation
 from wsap_core.errors import UsageError
@@ -131,3 +132,57 @@ MEADOW = AdapterSpec(
     seats=(0, 3),
     timing="simultaneous",
 )
+
+
+class Market(Meadow):
+    """A meadow that waits for nobody: what gardeners do counts from the next tick on."""
+
+    def seat(self, agent_id: str) -> Seller:
+        return Seller(self)
+
+    def leave(self, agent_id: str) -> None:
+        """Go on without them."""
+
+    async def advance(self) -> Tick:
+        planted, self.planted = self.planted, 0
+        grown = self._random.randint(0, 2)
+        for _ in range(self._random.randint(0, 5)):
+            await asyncio.sleep(0)
+        self.number += 1
+        self.flowers += planted + grown
+        return Tick(self.number, {"flowers": self.flowers, "planted": planted}, done=self.number == self._ends)
+
+    def _begin(self, seed: int) -> None:
+        super()._begin(seed)
+        self.planted = 0
+
+    def snapshot(self) -> bytes:
+        return json.dumps([self.planted, super().snapshot().decode()]).encode()
+
+    def restore(self, data: bytes) -> None:
+        self.planted, meadow = json.loads(data)
+        super().restore(meadow.encode())
+
+
+class Seller:
+    """The face of the market for one gardener."""
+
+    game_description, action_space = Meadow.game_description, Meadow.action_space
+
+    def __init__(self, market: Market) -> None:
+        self._market = market
+
+    def observe(self) -> Observation:
+        return self._market.observe()
+
+    def reset(self) -> Observation:
+        return self.observe()
+
+    async def act(self, action: Action) -> ActionResult:
+        self._market.planted += action.name == "plant"
+        for _ in range(3):
+            await asyncio.sleep(0)
+        return ActionResult(True, "Noted.", observation=Observation({"noted": action.name}))
+
+
+MARKET = replace(MEADOW, name="market", factory="living_worlds:Market", timing="free")

@@ -399,3 +399,25 @@ def test_two_processes_do_not_play_one_run(tmp_path: Path) -> None:
         for doing in (runner.play(GAME, {}, run="m", steps=1), runner.rewind("m", 0)):
             with pytest.raises(StorageLockedError, match="is being played by another process"):
                 asyncio.run(doing)
+
+
+def test_ticks_beside_seats_that_nobody_waits_for_are_gone_through_again_in_their_order(tmp_path: Path) -> None:
+    with opened(tmp_path) as (runner, store):
+        repository, writer = store.repository, store.writer
+        asyncio.run(runner.play("living_worlds:MARKET", GARDENERS, run="m", steps=6, seed=5, snapshot_every=4))
+        record, events = repository.get_run("m"), list(repository.read_events("m"))
+        recorded = [e.data["body"] for e in events if e.kind == "tick"]
+        assert sum(body["planted"] for body in recorded) > 3
+        assert any(e.kind == "chosen" for e in events)
+        for length in range(2, len(events), max(3, len(events) // 12)):
+            cut = repository.create_run(
+                NewRun(game=record.game, agent=record.agent, seed=record.seed, config=record.config, id=f"cut-{length}")
+            )
+            for e in events[:length]:
+                writer.append(cut.id, e.kind, e.body.decode(), seat=e.seat, episode=e.episode, step=e.step)
+            writer.flush()
+            asyncio.run(runner.play("living_worlds:MARKET", GARDENERS, run=cut.id, steps=2))
+            now = [e.data["body"] for e in repository.read_events(cut.id, kinds=("tick",))]
+            before = sum(e.kind == "tick" for e in events[:length])
+            assert now[:before] == recorded[:before]
+            assert len(now) == before + 2
