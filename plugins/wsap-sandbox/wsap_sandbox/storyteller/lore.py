@@ -17,7 +17,7 @@ from wsap_sandbox.templates.shape import Aim, CharacterShape, ObjectShape, Place
 Data = Mapping[str, JsonValue]
 
 # A participle in Russian, or a comparison, which stand between commas.
-_CLAUSE = re.compile(r"^(?:не )?(?:\w+ )?\w+(?:в|вши|вшись|я|ясь)\b|^(?:будто|как|словно) |\bглядя$")
+_CLAUSE = re.compile(r"^(?:не )?(?:\w+ )?\w+(?:в|вши|вшись|[чшжщ]а|я|ясь)\b|^(?:будто|как|словно) |\bглядя$")
 
 ARC = 30
 """Ticks from the first sign that something can be lost to its good or bad end."""
@@ -78,7 +78,7 @@ class Lore:
         found: dict[str, list[str]] = {"way_first": [], "way_mid": [], "way_last": []}
         for way in self.ways(name):
             comma = "," if self.language != "ru" or _CLAUSE.search(way) else ""
-            found["way_first"].append(f"{way}{comma}")
+            found["way_first"].append(f"{way}{comma or (',' if ', ' in way else '')}")
             found["way_mid"].append(f"{comma} {way}{comma or (',' if ', ' in way else '')}")
             found["way_last"].append(f"{comma} {way}")
         return found

@@ -44,6 +44,8 @@ class _Part:
     event: str = ""
     hindered: bool = False
     """Whether what it pursued could not be done at all, so that it turns to something else."""
+    gives_up: bool = False
+    """Whether it turns to something else after it failed."""
     to: str = "stay"
     mood: tuple[str, Form | None] = ("", None)
     """`warm` or `cold`, and towards whom."""
@@ -162,6 +164,7 @@ class _Master:
         block = self._hindrance(part, other)
         part.hindered = bool(block)
         part.outcome = "failure" if block else self._luck(part)
+        part.gives_up = part.outcome != "success" and self._rng.random() < 0.3
         if deed.kind == "work" and part.outcome != "failure":
             self._kept = True
             if part.outcome == "success":
@@ -310,7 +313,7 @@ class _Master:
         tried = tried if part.deed.do or tried != "tried_do" else "tried_own"
         mine = replace(part.deed).aim
         goal = str(part.actor["external_intent"])
-        if mine is not None and (good or part.hindered):
+        if mine is not None and (good or part.hindered or part.gives_up):
             aims = self._lore.aims(part.id)
             goal = aims[(aims.index(mine) + 1) % len(aims)].want
         elif not goal:

@@ -1,0 +1,100 @@
+"""Prompts: what is in them, how long they are, and that both languages say everything."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import pytest
+from sandbox_kit import mill
+
+from wsap_core.errors import ConfigError
+from wsap_core.seams.memory import estimate_tokens
+from wsap_sandbox.languages import en, language, ru
+from wsap_sandbox.model import DEGRADATIONS, Cell, Memory, World
+from wsap_sandbox.templates.loader import read_template, world_of
+from wsap_sandbox.tick.facts import Facts, intent_facts, memory_facts, scene_facts
+
+CELL = Cell(
+    1,
+    "I tried to shore up the gate with the last of the oak beams.",
+    "It half worked: a rope was missing, and strength ran out halfway.",
+    "One pair of hands is not enough for this, and nobody will say so.",
+)
+
+
+def remembering(world: World) -> World:
+    """Everybody has a full memory."""
+    memory = Memory((CELL,) * world.cells, " ".join(CELL.text for _ in range(3)))
+    return replace(world, characters=tuple(replace(one, memory=memory) for one in world.characters))
+
+
+def all_facts(world: World) -> list[Facts]:
+    """The largest facts of each phase, with three people in one place."""
+    place = world.places[0]
+    people = tuple(
+        replace(one, place=place.id if at < 3 else world.places[1].id) for at, one in enumerate(world.characters)
+    )
+    world = replace(world, characters=people)
+    intentions = {one.id: f"{CELL.tried} {CELL.came_of_it}" for one in world.present(place.id)}
+    one = world.characters[0]
+    return [
+        intent_facts(world, one),
+        scene_facts(world, place, intentions),
+        memory_facts(world, one, one.memory.cells[:1]),
+    ]
+
+
+@pytest.mark.parametrize("name", ["village", "lighthouse"])
+def test_compact_prompts_fit_into_nine_hundred_tokens(name: str) -> None:
+    words = language("en", compact=True)
+    for facts in all_facts(remembering(world_of(read_template(name, "en")))):
+        prompt = words.prompt(facts)
+        assert estimate_tokens(prompt.system) + estimate_tokens(prompt.user) <= 900, type(facts)
+
+
+@pytest.mark.parametrize("code", ["en", "ru"])
+@pytest.mark.parametrize("compact", [False, True])
+def test_a_prompt_has_no_placeholder_and_no_none_in_it(code: str, *, compact: bool) -> None:
+    words = language(code, compact=compact)
+    for facts in all_facts(world_of(read_template("village", code))):
+        prompt = words.prompt(facts)
+        assert "None" not in prompt.system + prompt.user
+        assert not re.search(r"\{[a-z_]+\}", prompt.system + prompt.user)
+
+
+def test_the_system_message_stays_the_same_from_tick_to_tick() -> None:
+    world, words = world_of(read_template("village", "en")), language("en")
+    later = replace(remembering(world), tick=40)
+    for now, then in zip(all_facts(world), all_facts(later), strict=True):
+        assert words.prompt(now).system == words.prompt(then).system
+
+
+def test_the_game_master_is_told_no_secret_and_a_character_its_own_alone() -> None:
+    intent, scene, memory = (language("en").prompt(facts).user for facts in all_facts(mill()))
+    secrets = [one.secret for one in mill().characters if one.secret]
+    assert secrets[0] in intent
+    assert secrets[1] not in intent
+    assert not any(secret in scene + memory for secret in secrets)
+
+
+def test_both_languages_say_the_same_things() -> None:
+    one, other = en.WORDS, ru.WORDS
+    assert one.labels.keys() == other.labels.keys()
+    assert one.fallbacks.keys() == other.fallbacks.keys()
+    assert one.influences.keys() == other.influences.keys()
+    assert one.problems.keys() == other.problems.keys() == DEGRADATIONS.keys()
+    assert one.full.keys() == one.brief.keys() == other.full.keys() == other.brief.keys()
+    for words in (one, other):
+        own = re.compile(f"[{words.letters}]")
+        assert all(own.search(text) for text in (*words.labels.values(), *words.problems.values()))
+
+
+def test_a_model_is_told_why_its_reply_could_not_be_used() -> None:
+    assert "No exit leads there." in language("en").again("impossible_place")
+    assert "Туда нет выхода." in language("ru").again("impossible_place")
+
+
+def test_a_language_that_does_not_exist_is_told() -> None:
+    with pytest.raises(ConfigError, match="choose en or ru"):
+        language("fr")
