@@ -12,10 +12,10 @@ from wsap_sandbox.model import DEGRADATIONS, InfluenceKind, WorldObject
 from wsap_sandbox.tick.facts import Actor, Facts, IntentFacts, MemoryFacts, PlaceFacts, SceneFacts, StoryFacts
 from wsap_sandbox.tick.language import Prompt, Saying
 
-_FULL = {"long": 1200, "text": 400, "memory": 400, "cells": 10}
-_COMPACT = {"long": 200, "text": 90, "memory": 110, "cells": 2}
-"""Most characters of a long text, a short one, one memory; and how many memories. A compact prompt in English has less
-than 900 tokens in a scene of three characters."""
+_FULL = {"long": 1200, "text": 400, "memory": 400, "cells": 10, "triggers": 9}
+_COMPACT = {"long": 120, "text": 56, "memory": 110, "cells": 2, "triggers": 2}
+"""Most characters of a long text, a short one, one memory; and how many memories and triggers. A compact
+prompt in English has at most 900 tokens in a scene of three characters."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,9 +118,11 @@ class Spoken:
 
     def _actor(self, say: _Lines, actor: Actor) -> None:
         one = actor.person
-        say.line("character", f"{one.id} = {say.person(one.name, one.came_from, one.appearance)}")
+        appearance = "" if self.compact else one.appearance
+        say.line("character", f"{one.id} = {say.person(one.name, one.came_from, appearance)}")
         say.line("nature", actor.description)
-        say.many("triggers", [f"{number}. {text}" for number, text in enumerate(actor.triggers, 1)])
+        triggers = actor.triggers[: say.limits["triggers"]]
+        say.many("triggers", [f"{number}. {text}" for number, text in enumerate(triggers, 1)])
         say.line("state", actor.internal_state)
         say.line("goal", actor.external_intent)
         say.things("has", actor.inventory, ids=True)
@@ -187,7 +189,7 @@ class _Lines:
 
     def person(self, name: str, came_from: str, appearance: str) -> str:
         came = f" ({self._language.words.labels['came'].format(place=came_from)})" if came_from else ""
-        return f"{name}{came}: {appearance}"
+        return f"{name}{came}: {appearance}" if appearance else f"{name}{came}"
 
     def prompt(self, phase: str, name: str, shape: dict[str, JsonValue]) -> Prompt:
         import json  # deferred for weight
