@@ -178,7 +178,7 @@ def _scene(found: Mapping[str, JsonValue], facts: SceneFacts, reader: _Reader, l
         handlings=handlings,
         missed=missed,
         happenings=tuple(filter(None, told)),
-        moment=reader.text(place.get("moment"), limit, "moment"),
+        moment=reader.text(place.get("moment"), limit, "moment", needed=False),
         description=description,
         cause=cause if isinstance(cause, str) and cause in (HAPPENING, *present) else "",
     )
