@@ -33,7 +33,6 @@ _KEY = re.compile(r"(?:(\d+):)?(\d+)/(intent|scene|story|memory)/([^/]+)(?:/(\d+
     cls=GroupedCommand,
     examples=(
         "wsap sandbox inspect village anna",
-        "wsap sandbox inspect village dam --at 5",
         "wsap sandbox inspect village 12",
         "wsap sandbox inspect village 12/scene/dam",
     ),
