@@ -57,6 +57,8 @@ def test_the_events_of_some_ticks_are_read_alone(store: Store) -> None:
     assert told(store, run, 7, 9) == ["7th", "8th", "9th"]
     assert told(store, run, 20) == ["20th"]
     assert told(store, run, 21) == []
+    assert told(store, run, 0, 0) == []
+    assert told(store, run, 0, 1) == ["1th"]
 
 
 @pytest.mark.parametrize(

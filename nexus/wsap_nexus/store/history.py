@@ -52,7 +52,7 @@ def read_history(
         before: the event from which on nothing counts; None for the end.
     """
     since = branched_at(run)
-    parent = _parent(repository, run) if first <= since else None
+    parent = _parent(repository, run) if max(first, 1) <= since else None
     if parent is not None:
         end = since if last is None else min(last, since)
         yield from read_history(repository, parent, kinds, first, end, run.config["branched_from"].get("seq"))

@@ -268,6 +268,21 @@ def test_a_webhook_without_a_secret_is_refused(tmp_path: Path) -> None:
         Webhook(Recorded(()), "mill", "http://x/", "", folder=tmp_path)  # type: ignore[arg-type]
 
 
+def test_a_failure_of_sending_is_told_once_and_stops_no_story(receiver: Receiver, hook: Make) -> None:
+    said: list[str] = []
+    runs = Recorded(told(mill(), 1))
+    webhook = hook(runs, tell=said.append)
+    runs.about = None  # type: ignore[assignment]
+
+    async def live() -> None:
+        async with webhook.sending():
+            while not said:
+                await asyncio.to_thread(receiver.asked.wait, 0.01)
+
+    asyncio.run(live())
+    assert said == ["The story can't be sent: TypeError."]
+
+
 def test_a_damaged_file_is_not_taken_for_a_beginning(receiver: Receiver, hook: Make, tmp_path: Path) -> None:
     runs = Recorded(told(mill(), 1))
     asyncio.run(hook(runs).send())

@@ -119,10 +119,11 @@ class Webhook:
     async def _try(self) -> None:
         try:
             await self.send()
-        except WsapError as error:
-            if str(error) != self._said:
-                self._tell(str(error))
-            self._said = str(error)
+        except Exception as error:  # what is wrong with sending must not stop the story
+            said = str(error) if isinstance(error, WsapError) else f"The story can't be sent: {type(error).__name__}."
+            if said != self._said:
+                self._tell(said)
+            self._said = said
 
     async def send(self) -> int:
         """Send all that waits, trying again until it is taken; return how many parts that were.
