@@ -8,6 +8,8 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache
+from importlib import resources
+from pathlib import Path
 from zlib import crc32
 
 import pytest
@@ -140,6 +142,21 @@ def test_a_stranger_in_a_russian_world_is_declined_by_its_ending() -> None:
     guest = replace(world.character("matt"), id="oleg", name="Олег", place="square", inventory=())
     done = played(replace(world, characters=(*world.characters, guest)), told, 6)
     assert all(record.degraded == () for record in done.records)
+
+
+def test_a_world_of_ones_own_is_told_in_its_own_words(tmp_path: Path) -> None:
+    text = (resources.files("wsap_sandbox") / "templates" / "village.en.toml").read_text("utf-8")
+    file = tmp_path / "mine.toml"
+    file.write_text(text.replace("Alderford", "Elmford").replace("Anna", "Hanna"), "utf-8")
+    world = world_of(read_template(str(file)))
+    hanna = facts_data(intent_facts(world, world.characters[0]))
+    teller = create(Context(config={"model": str(file)}))
+    said = {str(teller.reply(hanna, seed)["intention"]) for seed in range(20)}
+    assert any("finish the new bolt" in one for one in said)
+    unknown = {str(Storyteller().reply(hanna, seed)["intention"]) for seed in range(20)}
+    assert not any("finish the new bolt" in one for one in unknown)
+    file.unlink()
+    assert create(Context(config={"model": str(file)})).reply(hanna, 1)["intention"]
 
 
 def test_words_follow_case_and_gender() -> None:
