@@ -107,6 +107,7 @@ class Lore:
             return Spot(place_id, name, known.at, known.to or name, known.from_ or "")
         if self.language == "ru":
             return Spot(place_id, name, f"в месте «{name}»", f"в место «{name}»", f"из места «{name}»")
+        name = f"the {name[4:]}" if name.startswith("The ") else name
         return Spot(place_id, name, f"at {name}", f"to {name}", f"from {name}")
 
     def spots(self) -> tuple[Spot, ...]:
