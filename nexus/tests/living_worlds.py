@@ -7,11 +7,13 @@ import json
 import random
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 from wsap_core import Action, ActionDef, ActionResult, ActionSpace, AdapterSpec, Context, Observation
 from wsap_core.errors import UsageError
-from wsap_core.protocol import Tick
+from wsap_core.protocol import Entry, PortableItem, Receipt, Tick, TransitPackage
 from wsap_core.protocol.values import JsonValue
+from wsap_core.protocol.wire import Codec, encode
 
 
 class Meadow:
@@ -87,6 +89,50 @@ class Meadow:
             gardener.begin()
 
 
+class Fair(Meadow):
+    """A meadow into which things are brought, and from which each gardener takes the flowers that it planted."""
+
+    def _begin(self, seed: int) -> None:
+        super()._begin(seed)
+        self.codec = Codec()
+        self.things: dict[str, dict[str, Any]] = {}
+        self.planted: dict[str, int] = {}
+        self.told: dict[str, Any] = {}
+
+    async def advance(self) -> Tick:
+        for gardener in list(self._gardeners.values()):
+            await gardener.acted.wait()
+        for name, gardener in self._gardeners.items():
+            self.planted[name] = self.planted.get(name, 0) + (gardener.action == "plant")
+        return await super().advance()
+
+    def admit(self, avatar_id: str, entry: Entry) -> Receipt:
+        if entry.transfer_id not in self.told:
+            bag = self.things.setdefault(avatar_id.partition("@")[0], {})
+            bag.update({item.item_id: encode(item) for item in entry.items})
+            self.told[entry.transfer_id] = encode(Receipt(entry.transfer_id, {}, tuple(i.item_id for i in entry.items)))
+        return self.codec.decode(Receipt, self.told[entry.transfer_id])
+
+    def release(self, avatar_id: str, transfer_id: str) -> TransitPackage:
+        if transfer_id not in self.told:
+            name = avatar_id.partition("@")[0]
+            brought = [self.codec.decode(PortableItem, data) for data in self.things.pop(name, {}).values()][1:]
+            flowers = [
+                PortableItem(f"{transfer_id}:{number}", "flower", "currency", 1, origin="fair")
+                for number in range(min(self.planted.pop(name, 0), 2))
+            ]
+            self.told[transfer_id] = encode(TransitPackage(transfer_id, (*brought, *flowers)))
+        return self.codec.decode(TransitPackage, self.told[transfer_id])
+
+    def snapshot(self) -> bytes:
+        more = [self.things, self.planted, self.told]
+        return json.dumps([super().snapshot().decode(), more]).encode()
+
+    def restore(self, data: bytes) -> None:
+        meadow, (self.things, self.planted, self.told) = json.loads(data)
+        super().restore(meadow.encode())
+
+
 class Gardener:
     """The face of the meadow for one gardener."""
 
@@ -122,6 +168,17 @@ class Gardener:
         self.acted.set()
         if self._result is not None and not self._result.done():
             self._result.set_result(ActionResult(False, message, observation=self.observe(), done=True))
+
+
+FAIR = AdapterSpec(
+    "fair",
+    "A meadow with things to carry.",
+    "living_worlds:Fair",
+    abilities=("seed", "snapshot", "multi-seat", "lives", "influence", "transit"),
+    seats=(0, 9),
+    timing="simultaneous",
+    skills={"crafting": ("plant",)},
+)
 
 
 MEADOW = AdapterSpec(

@@ -11,6 +11,7 @@ import pytest
 
 SCRIPT = Path(__file__).with_name("hub_kill.py")
 FAR = Path(__file__).with_name("hub_kill_far.py")
+LIVING = Path(__file__).with_name("hub_kill_living.py")
 
 
 @pytest.mark.slow
@@ -47,3 +48,17 @@ def test_a_nexus_and_games_in_other_processes_killed_in_the_middle_of_moves_have
     assert found["failed"].keys() <= given_up
     assert sum(found["failed"].values()) <= found["games"] // 2
     assert found["compared"] > 0
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform == "win32", reason="needs fork and SIGKILL")
+def test_a_world_that_lives_in_a_nexus_that_is_killed_loses_no_tick_and_nobody_who_came_and_went() -> None:
+    words = ["--kills", "8", "--seed", "3", "--json"]
+    done = subprocess.run(
+        [sys.executable, str(LIVING), *words], capture_output=True, text=True, timeout=300, check=False
+    )
+    assert done.stdout, done.stderr[-2000:]
+    found = json.loads(done.stdout)
+    assert found["problems"] == []
+    assert found["kills"] == 8
+    assert min(found["events"]["left"], found["events"]["item_found"], found["events"]["items_moved"]) > 10

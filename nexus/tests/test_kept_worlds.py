@@ -8,13 +8,14 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import hub_checks
 import pytest
 from life_kit import Place, host_with, nexus_at
-from living_worlds import MEADOW
+from living_worlds import FAIR, MEADOW
 
 from wsap_core import Action, ActionResult, ActionSpace, AgentSpec, Context, Observation
 from wsap_core.errors import UsageError
-from wsap_core.protocol import Goal
+from wsap_core.protocol import Goal, PortableItem
 from wsap_nexus.errors import GameUnavailableError
 from wsap_nexus.hub.settings import KeptWorld
 from wsap_nexus.store.entities import EntryRequest, Policy
@@ -33,7 +34,7 @@ class Planter:
     def initialize(self, game_desc: str, action_space: ActionSpace) -> None: ...
 
     def decide(self, observation: Observation) -> Action:
-        if self._world != "meadow":
+        if self._world not in ("meadow", "fair"):
             return Action("wait_for_game", {"timeout": 600})
         self._asked += 1
         return Action("plant" if self._asked % 2 else "rest")
@@ -60,7 +61,7 @@ async def glade(
 ) -> AsyncIterator[Place]:
     policies = {agent: {"*": Policy(decider), "nexus": Policy(decider)} for agent in agents}
     given = {"worlds": (GLADE,), "games": ("echo",), "pace": 400.0, **settings}
-    host = host_with(MEADOW, PLANTER, RESTLESS)
+    host = host_with(MEADOW, FAIR, PLANTER, RESTLESS)
     async with nexus_at(path, policies, host=host, **given) as place:
         yield place
 
@@ -143,6 +144,33 @@ def test_who_is_in_a_world_when_the_nexus_stops_is_in_it_when_it_is_started_agai
             mine = [e.data["step"]["action"]["name"] for e in events(place, "step") if e.seat == "ada"]
             assert mine == ["plant", "rest"] * 15
         assert ticks(place) == list(range(1, len(ticks(place)) + 1))
+
+    asyncio.run(test())
+
+
+def test_who_comes_back_is_in_the_body_it_left_with_what_it_could_not_take(tmp_path: Path) -> None:
+    async def test() -> None:
+        worlds = (KeptWorld("fair", "fair"),)
+        async with glade(tmp_path, agents=("ada",), worlds=worlds) as place:
+            with place.nexus.nexus_store.change() as tx:
+                for number in (1, 2):
+                    thing = PortableItem(f"t-{number}:thing", "thing", "tool", 1, origin="kit")
+                    tx.mint_item("ada", thing, game="kit", session="", transfer_id=f"t-{number}")
+            for _ in range(2):
+                await place.nexus.enter("ada", "fair", EntryRequest(steps=3))
+                await place.until_events("left", agent="ada")
+            await place.until_events("left", 2, agent="ada")
+            assert not hub_checks.problems(place.nexus.store.database)
+            with place.nexus.nexus_store.look() as tx:
+                where = {record.item.item_id: record.place for record in tx.items("ada")}
+                skills = tx.skills("ada")
+            kept = {item for item, place in where.items() if place == "world"}
+            assert len(kept) == 2  # the fair keeps one thing of each who leaves
+            assert "t-1:thing" in kept
+            assert len(where) == 6  # and two flowers from each stay
+            assert skills["crafting"] > 0
+            entered = place.events("entered", agent="ada")
+            assert [event.body["woken"] for event in entered] == [False, True]
 
     asyncio.run(test())
 

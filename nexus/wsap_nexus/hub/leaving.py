@@ -60,7 +60,7 @@ def commit_exit(
 ) -> None:
     """Write down that an agent is back in the nexus, with all it brings, as one.
 
-    In a world that `lives_on` others may get the same body later, so nothing is kept of this one.
+    In a world that `lives_on` the body goes on without it, with what it could not take along.
 
     Raises:
         NotInWorldError: its session is over already.
@@ -70,7 +70,7 @@ def commit_exit(
     lifetime = agent.lifetime_steps + stats.steps
     tx.put_avatar(session.world_id, agent.id, world_exit.avatar, left_at=lifetime)
     refused = take_items(tx, agent.id, session.world_id, spec.name, world_exit.package, session=session.id)
-    if world_exit.world_state is None:
+    if world_exit.world_state is None and not lives_on:
         lose_world(tx, agent.id, session.world_id)
     learn(tx, session, spec.skills or {}, stats)
     if world_exit.death is not None:
@@ -84,9 +84,7 @@ def commit_exit(
         details=world_exit.details,
         memories=world_exit.memories,
     )
-    if lives_on:
-        tx.forget_avatar(session.world_id, world_exit.avatar.avatar_id)
-    elif tx.is_played(session.world_id):
+    if lives_on or tx.is_played(session.world_id):
         pass  # whoever leaves last says what becomes of it
     elif world_exit.world_state is None:
         tx.end_world(session.world_id)
@@ -154,6 +152,7 @@ async def exit_world(
     seconds: float,
     *,
     others: bool = False,
+    lives_on: bool = False,
 ) -> WorldExit:
     """Take an agent out of its seat with what it may carry; nothing is committed yet.
 
@@ -169,6 +168,7 @@ async def exit_world(
         stats: what it did.
         seconds: how long it was there.
         others: whether others play on there: the world is theirs then, and nobody comes back to this body.
+        lives_on: the world goes on by itself, and so does the body, until its agent comes back.
 
     Raises:
         WorldError: the world fails, or gives out something that is no package.
@@ -179,9 +179,11 @@ async def exit_world(
     gone = body.state is AvatarState.DESTROYED and chose
     keeps = world.can_snapshot and not gone and not others and (died or reason != "finished")
     if not chose and body.state is AvatarState.BOUND:
-        await leave(seat, "suspend" if keeps else "despawn")
+        await leave(seat, "dormant" if lives_on else "suspend" if keeps else "despawn")
         body = await avatar_in(world, seat.agent_id, session.avatar_id)
-    if not keeps:
+    if lives_on and body.state is not AvatarState.DESTROYED:
+        body = replace(body, state=AvatarState.DORMANT, bound_agent=None)
+    elif not keeps:
         body = replace(body, state=AvatarState.DESTROYED, bound_agent=None)
     elif body.state is AvatarState.BOUND:
         body = replace(body, state=AvatarState.SUSPENDED, bound_agent=None)

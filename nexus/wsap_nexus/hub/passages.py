@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from wsap_core.errors import WsapError
-from wsap_core.protocol import AvatarSpec, Entry
+from wsap_core.protocol import AvatarSpec, AvatarState, Entry
 from wsap_core.protocol.values import JsonValue
 from wsap_core.protocol.wire import Codec, encode
 from wsap_core.specs import AdapterSpec
@@ -38,7 +38,7 @@ from wsap_nexus.runs.memory import MemorySnapshot
 from wsap_nexus.runs.open_run import OpenRun
 from wsap_nexus.runs.plan import SeatPlan
 from wsap_nexus.runs.recorder import Recorder
-from wsap_nexus.store.entities import SessionRecord, WorldRecord
+from wsap_nexus.store.entities import AvatarRecord, SessionRecord, WorldRecord
 from wsap_nexus.worlds.port import LocalWorld
 from wsap_nexus.worlds.seats import SeatPort
 
@@ -147,7 +147,12 @@ class WorldPassages:
         if self.run.world_ended:
             await self._let_out(seat, 0, None)
             return
-        self.waiting.append(lambda episode: self._let_out(seat, episode, None))
+
+        async def let_out(episode: int) -> None:
+            if self._going.get(seat) is out:  # or it was let out as was recorded
+                await self._let_out(seat, episode, None)
+
+        self.waiting.append(let_out)
         await out
 
     def failed(self, seat: str, error: WsapError) -> None:
@@ -164,6 +169,7 @@ class WorldPassages:
             WsapError: the world or the nexus does not.
         """
         name = prepared.terms.seat or prepared.agent_id
+        prepared = replace(prepared, avatar=self._body_of(name, prepared.agent_id))
         arrived = await enter_world(
             self._context.nexus_store, self._port, self._record, prepared, seat_name=name, kept=None
         )
@@ -186,6 +192,17 @@ class WorldPassages:
                                  prepared.transfer_id, episode)  # fmt: skip
             raise
         await self._sit(plan, session, arrived.seat, limit=limit)
+
+    def _body_of(self, seat: str, agent_id: str) -> AvatarRecord | None:
+        """Return the body that an agent has left behind in a seat; one of somebody else is the newcomer's now."""
+        found = None
+        with self._context.nexus_store.change() as tx:
+            for body in tx.bodies(self._record.id, f"{seat}@{self._spec.name}"):
+                if body.agent_id == agent_id and body.avatar.state is AvatarState.DORMANT:
+                    found = body
+                else:
+                    tx.forget_avatar(self._record.id, body.avatar.avatar_id)
+        return found
 
     def _record_arrival(self, arrived: WorldEntry, plan: SeatPlan, limit: int | None, episode: int) -> None:
         prepared, run_id = arrived.prepared, str(self.run.run_id)
@@ -344,7 +361,7 @@ class WorldPassages:
     ) -> None:
         stats = stay.stats if stay is not None else SessionStats()
         seconds = self.run.own_seconds()
-        left = await exit_world(self._port, session, face, transfer, reason, stats, seconds, others=True)
+        left = await exit_world(self._port, session, face, transfer, reason, stats, seconds, others=True, lives_on=True)
         if record:
             self._recorder.departed(name, episode, {"agent": session.agent_id, "transfer": transfer, "reason": reason})
             self._context.store.writer.flush()

@@ -113,6 +113,11 @@ class WorldRepository(EventRepository):
             query = query.where(_AVATAR.c.game == game)
         return [avatar_of(row) for row in self.connection.execute(query)]
 
+    def bodies(self, world_id: str, avatar_id: str) -> list[AvatarRecord]:
+        """Return the body of that id in a world, if there is one."""
+        query = select(_AVATAR).where((_AVATAR.c.world_id == world_id) & (_AVATAR.c.id == avatar_id))
+        return [avatar_of(row) for row in self.connection.execute(query)]
+
     def put_avatar(
         self, world_id: str, agent_id: str, avatar: Avatar, *, left_at: int = 0, respawning: bool = False
     ) -> None:
