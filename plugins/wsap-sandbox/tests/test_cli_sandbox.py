@@ -65,6 +65,8 @@ def test_what_does_not_exist_is_one_sentence(folder: Path) -> None:
     assert "already" in refusal(folder, "new", "brod")
     assert "small letters" in refusal(folder, "new", "../brod")
     assert "template" in refusal(folder, "new", "other", "--template", "nowhere")
+    assert "BACKEND/MODEL" in refusal(folder, "new", "other", "--model", "qwen3:8b")
+    assert "nobody" in refusal(folder, "new", "other", "--scene-model", "nobody/qwen3:8b")
     assert "nose" in refusal(folder, "edit", "brod", "anna", "nose", "red")
     assert "before the first" in refusal(folder, "inspect", "brod", "0/intent/anna")
 

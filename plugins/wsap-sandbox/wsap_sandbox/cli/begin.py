@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import click
 from wsap_core.cli.grouped import GroupedCommand
 from wsap_core.cli.output import print_json
 from wsap_sandbox.cli.common import Stories, opened, story_options, wrapped
-from wsap_sandbox.options import packed_world
+from wsap_sandbox.options import STORYTELLER, SandboxOptions, packed_world
 
 WORLD_FORMAT = "wsap-sandbox-world"
 """The format's name in a world file."""
@@ -75,6 +76,7 @@ def new(
         options["world"] = packed_world(read_world(source))
     else:
         options |= _template(template, name)
+    check_models(options)
     with opened(database) as stories:
         stories.check_new(name)
         _begin(stories, name, seed, options)
@@ -86,6 +88,27 @@ def new(
         return
     click.echo(wrapped(f"{world.title}. {world.premise}"))
     click.echo(f"\n{len(world.characters)} characters, {len(world.places)} places. Go on: wsap sandbox run {name}")
+
+
+def check_models(options: Mapping[str, Any]) -> None:
+    """Refuse models that nobody offers, before a story is begun with them.
+
+    Raises:
+        UsageError: an address names no installed backend.
+    """
+    from wsap_core.errors import UsageError
+    from wsap_core.host import PluginHost
+    from wsap_core.untrusted import single_line
+
+    for address in sorted(set(SandboxOptions.read(options).models.values()) - {STORYTELLER}):
+        backend, slash, model = address.partition("/")
+        known = PluginHost.discovered().backends
+        if not slash or not model:
+            raise UsageError(
+                f"A model is named BACKEND/MODEL, such as ollama/qwen3:8b, not {single_line(address)[:60]!r}. "
+                f"Backends: {', '.join(known.names())}."
+            )
+        known.get(backend)
 
 
 def _begin(stories: Stories, name: str, seed: int, options: dict[str, Any]) -> None:
