@@ -68,8 +68,6 @@ class SeatLoop:
         lessons: the recorded lessons of the agent: number of the decision -> lines.
         decide_along: whether the agent decides along during the replay, so that its own state follows; False for
             a person.
-        after_step: told after each new decision.
-        between: the moment between two ticks of a world that lives, or the end of a round.
     """
 
     def __init__(
@@ -87,8 +85,6 @@ class SeatLoop:
         looked: LogPosition | None = None,
         lessons: Mapping[int, tuple[str, ...]] | None = None,
         decide_along: bool = True,
-        after_step: Callable[[StepTaken], Awaitable[None] | None] | None = None,
-        between: Between | RoundEnd | None = None,
     ) -> None:
         self.seat = seat
         self.agent = agent
@@ -101,8 +97,10 @@ class SeatLoop:
         self._order = order
         self._looked = looked
         self._decide_along = decide_along
-        self._after_step = after_step
-        self._between = between
+        self.after_step: Callable[[StepTaken], Awaitable[None] | None] | None = None
+        """Told after each new decision."""
+        self.between: Between | RoundEnd | None = None
+        """The moment between two ticks of a world that lives, or the end of a round."""
         self._plan: tuple[str, ...] = ()
         self._goals = GoalWatch()
         self.lessons: dict[int, tuple[str, ...]] = dict(lessons or {})
@@ -132,7 +130,7 @@ class SeatLoop:
 
     async def aclose(self) -> None:
         """Release the agent's resources, if it has any, and let go of the run: each would keep the other in memory."""
-        self._after_step = None
+        self.after_step = None
         close = getattr(self.agent, "aclose", None)
         if close is not None:
             await self._ask(close)
@@ -151,7 +149,7 @@ class SeatLoop:
             if self._history and isinstance(self._history[0], LoggedLeave):
                 return
             self.taking_in, self.idle = False, True
-            if self._between is not None and not await self._between.passed():
+            if self.between is not None and not await self.between.passed():
                 return
             if self._order is None:
                 observation, after = await self.seat.observe(), -1
@@ -283,8 +281,8 @@ class SeatLoop:
         self._record_lessons(episode, number)
         self._latest = None if info is None or self._told() is before else (episode, number, info)
         self.settle()
-        if self._after_step is not None:
-            waiting = self._after_step(
+        if self.after_step is not None:
+            waiting = self.after_step(
                 StepTaken(
                     self.seat.agent_id, episode, number + 1, observation, outcome.action, result, forced, self._plan
                 )

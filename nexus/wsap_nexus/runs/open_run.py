@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import cast
 
@@ -94,7 +93,7 @@ class OpenRun(Run):
         return self._life is not None and self._life.life.done
 
     @override
-    async def _live(self, life: RunLife, order: ReplayOrder, seats: Sequence[asyncio.Task[None]]) -> None:
+    async def _live(self, life: RunLife, order: ReplayOrder, seats: list[asyncio.Task[None]]) -> None:
         await super()._live(life, order, seats)
         if life.life.done and self._passages is not None:
             await self._passages.take(self._episode)

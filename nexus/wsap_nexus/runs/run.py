@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import replace
+from math import inf
 from typing import cast
 
 from wsap_core.errors import WsapError
@@ -35,7 +36,7 @@ from wsap_nexus.runs.replay_order import ReplayOrder
 from wsap_nexus.runs.rounds import RoundEnd
 from wsap_nexus.runs.run_life import RunLife
 from wsap_nexus.runs.saving import Saver
-from wsap_nexus.runs.seated import make_agent
+from wsap_nexus.runs.seated import make_agent, make_loop
 from wsap_nexus.runs.stopping import play_until_stopped, side_by_side, stuck_at
 from wsap_nexus.runs.tally import CutOffBy, RunSummary, SeatTally, cut_off, score
 from wsap_nexus.runs.totals import TotalsWriter
@@ -109,8 +110,7 @@ class Run:
         self.services = services or Services()
         """The services of the game and the agents."""
         self._tallies = self._past.tallies or plan.tallies()
-        every = plan.snapshot_every if plan.chained else 0
-        self._totals = TotalsWriter(self._recorder, every, self._past.totals)
+        self._totals = TotalsWriter(self._recorder, plan.snapshot_every * plan.chained, self._past.totals)
         self._seat_controls = {} if seat_controls is None else seat_controls
         self._departed = departed
         self._gone: set[str] = set()
@@ -254,8 +254,7 @@ class Run:
             return True
         if self._episode < self._past.last_episode:
             return False
-        asked = self.plan.asked_episodes
-        return self._used_up() or (asked is not None and self._episode + 1 >= asked)
+        return self._used_up() or self._episode + 1 >= (self.plan.asked_episodes or inf)
 
     def _used_up(self) -> bool:
         """Return whether a seat has made as many decisions as the plan allows; for an older plan, whether all have."""
@@ -286,11 +285,11 @@ class Run:
                 self._inbox, passages=self._passages, again=self._past.again, number=number,
             )  # fmt: skip
             self._life = RunLife(
-                life, self._between, self._loops, self._count_tick, self._notes,
-                lambda tick: self._saver.save_if_due(self._episode, tick), self._go_back, self._observers_of_ticks,
+                life, self._between, self._loops, self._count, self._notes,
+                lambda tick: self._saver.save_if_due(self._episode, tick), self._venue.restore, self.world_journal,
+                self._observers_of_ticks,
             )  # fmt: skip
-        names = sorted({s.agent for s in seated})
-        check_used(f"The agent {' or '.join(map(repr, names))}", *agent_options)
+        check_used(f"The agent {' or '.join(sorted({repr(s.agent) for s in seated}))}", *agent_options)
         for loop in self._loops:
             self.failed_seat = loop.seat.agent_id
             await loop.initialize()
@@ -305,25 +304,18 @@ class Run:
         self, seat_plan: SeatPlan, spec: AgentSpec, seat: SeatPort, given: list[Options], limit: int | None
     ) -> SeatLoop:
         """Return the loop of a seat, with its agent; the agent's options are added to those `given`."""
-        name, lives = seat_plan.name, self.plan.lives
-        services = replace(self.services, journal=self._journal(name))
-        return SeatLoop(
-            seat,
-            make_agent(seat_plan, spec, self.spec, self.plan.seed, self._past, given, clock=self._clock,
-                       services=services),
-            self._tallies[name],
-            self._recorder,
-            self._seat_controls.get(name, self.controls),
-            limit=limit,
-            deadline=self.spec.deadline if self.plan.in_order and not spec.interactive else None,
-            history=self._past.history.get(name),
-            order=self._order,
-            looked=self._past.looked.get(name),
-            lessons=self._past.lessons.get(name),
-            decide_along=not spec.interactive,
-            after_step=self._after_step,
-            between=self._between if lives else self._round_end,
-        )  # fmt: skip
+        name = seat_plan.name
+        calls, again = self._past.calls.get(name, ()), self._past.offline
+        journal = SeatJournal(self._recorder, name, calls, offline=again, pictures=self._pictures)
+        services = replace(self.services, journal=journal)
+        agent = make_agent(seat_plan, spec, self.spec, self.plan.seed, self._past, given, self._clock, services)
+        controls = self._seat_controls.get(name, self.controls)
+        loop = make_loop(
+            seat, agent, self.spec, spec, self._past, self._order, limit, self._tallies[name], self._recorder, controls
+        )
+        loop.after_step = self._after_step
+        loop.between = self._between if self.plan.lives else self._round_end
+        return loop
 
     async def _restore(self, world: bytes) -> None:
         await self._venue.restore(world)
@@ -334,10 +326,6 @@ class Run:
                 cast(Snapshots, loop.agent).restore(state)
             else:
                 self._gone.add(name)
-
-    def _journal(self, seat: str) -> SeatJournal:
-        calls, offline = self._past.calls.get(seat, ()), self._past.offline
-        return SeatJournal(self._recorder, seat, calls, offline=offline, pictures=self._pictures)
 
     async def _play_episode(self) -> None:
         """Play all seats side by side until the episode is over for each, or the run is stopped.
@@ -362,7 +350,7 @@ class Run:
         if self.world is not None and self.plan.lives:
             await self.world.settle()
 
-    async def _live(self, life: RunLife, order: ReplayOrder, seats: Sequence[asyncio.Task[None]]) -> None:
+    async def _live(self, life: RunLife, order: ReplayOrder, seats: list[asyncio.Task[None]]) -> None:
         await life.play(self._episode, order, seats)
 
     async def _play_seat(self, loop: SeatLoop, order: ReplayOrder) -> None:
@@ -400,17 +388,12 @@ class Run:
         if self._departed is not None:
             await self._departed(name)
 
-    def _count_tick(self, new: bool) -> None:
+    def _count(self, new: bool = True) -> None:
         self._saver.since += new
         self._totals.update(self._tallies, self._past.seconds, self.world_journal.usage)
 
-    async def _go_back(self, world: bytes) -> None:
-        self.world_journal.rewind()
-        await self._venue.restore(world)
-
     async def _after_step(self, step: StepTaken) -> None:
-        self._totals.update(self._tallies, self._past.seconds, self.world_journal.usage)
-        self._saver.since += 1
+        self._count()
         if len(self._loops) == 1 and not self.plan.lives and not step.result.done:
             await self._saver.save_if_due(self._episode)
         for observer in self._observers:

@@ -13,6 +13,7 @@ from wsap_nexus.runs.living import Between, Life
 from wsap_nexus.runs.loop import SeatLoop
 from wsap_nexus.runs.replay_order import ReplayOrder
 from wsap_nexus.runs.trajectory import WORLD
+from wsap_nexus.runs.world_calls import WorldJournal
 
 
 @dataclass
@@ -30,6 +31,8 @@ class RunLife:
     """Saves the state after a new tick, if that is due."""
     go_back: Callable[[bytes], Awaitable[None]]
     """Puts the world into a recorded state."""
+    journal: WorldJournal
+    """The calls of the world to models."""
     observers: Sequence[Callable[[Tick], None]] = field(default=())
     """Told of each new tick."""
 
@@ -66,4 +69,5 @@ class RunLife:
         recorder.write("rewound", dumps({"to": logged.to}))
         recorder.snapshot(0, logged.world, {}, tick=logged.to)
         self.notes.went_back(logged.to, logged.notes)
+        self.journal.rewind()
         await self.go_back(logged.world)

@@ -1,4 +1,4 @@
-"""The agent of a seat: made of its spec, or speaking from the record."""
+"""The agent of a seat, made of its spec or speaking from the record, and the loop that it plays in."""
 
 from __future__ import annotations
 
@@ -14,8 +14,14 @@ from wsap_core.seams.services import Services
 from wsap_core.specs import AdapterSpec, AgentSpec
 from wsap_llm.secrets import with_secrets
 from wsap_nexus.runs.checkpoint import Checkpoint
+from wsap_nexus.runs.controls import Controls
+from wsap_nexus.runs.loop import SeatLoop
 from wsap_nexus.runs.plan import SeatPlan
 from wsap_nexus.runs.recorded_agent import RecordedAgent
+from wsap_nexus.runs.recorder import Recorder
+from wsap_nexus.runs.replay_order import ReplayOrder
+from wsap_nexus.runs.tally import SeatTally
+from wsap_nexus.worlds.seats import SeatPort
 
 
 def make_agent(
@@ -25,7 +31,6 @@ def make_agent(
     seed: int,
     past: Checkpoint,
     given: list[Options],
-    *,
     clock: Clock,
     services: Services,
 ) -> Agent:
@@ -49,3 +54,33 @@ def make_agent(
     if not isinstance(agent, Agent):
         raise UsageError(f"{seat.agent!r} is not an agent: it needs initialize, decide, reflect and plan.")
     return agent
+
+
+def make_loop(
+    seat: SeatPort,
+    agent: Agent,
+    game: AdapterSpec,
+    spec: AgentSpec,
+    past: Checkpoint,
+    order: ReplayOrder | None,
+    limit: int | None,
+    tally: SeatTally,
+    recorder: Recorder,
+    controls: Controls,
+) -> SeatLoop:
+    """Return the loop of a seat, with what is recorded of it to go through again; among others there is an order."""
+    name = seat.agent_id
+    return SeatLoop(
+        seat,
+        agent,
+        tally,
+        recorder,
+        controls,
+        limit=limit,
+        deadline=game.deadline if order is not None and not spec.interactive else None,
+        history=past.history.get(name),
+        order=order,
+        looked=past.looked.get(name),
+        lessons=past.lessons.get(name),
+        decide_along=not spec.interactive,
+    )
