@@ -6,7 +6,9 @@ import asyncio
 import hashlib
 import json
 import random
+import re
 import signal
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator, Mapping
@@ -19,6 +21,7 @@ import pytest
 from living_worlds import Meadow
 
 from wsap_core import Context
+from wsap_core.cli import main
 from wsap_core.errors import StorageLockedError, UnknownNameError, UsageError
 from wsap_core.host import PluginHost
 from wsap_core.protocol import Tick
@@ -421,3 +424,41 @@ def test_ticks_beside_seats_that_nobody_waits_for_are_gone_through_again_in_thei
             before = sum(e.kind == "tick" for e in events[:length])
             assert now[:before] == recorded[:before]
             assert len(now) == before + 2
+
+
+def test_a_world_that_lives_is_played_listed_looked_at_and_verified_from_the_command_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("WSAP_HOME", str(tmp_path / "home"))
+    monkeypatch.delenv("WSAP_DATABASE", raising=False)
+
+    def typed(*words: str) -> tuple[int, str, str]:
+        capsys.readouterr()
+        code = main(words)
+        return code, *capsys.readouterr()
+
+    code, out, _ = typed("play", GAME, "--steps", "3", "--seed", "3")
+    assert code == 0
+    assert re.match(r"meadow, by itself, seed 3, 3 ticks, recorded as \S+\ntick 1: \d+ flowers\ntick 2: ", out)
+    assert "\n3 ticks, " in out
+    (row,) = json.loads(typed("runs", "--json")[1])
+    assert (row["ticks"], row["steps"], row["agent"]) == (3, 0, "world")
+    assert typed("runs")[1].split("\t")[4] == "3t"
+    assert [line.split("\t")[0] for line in typed("replay", "last")[1].splitlines()] == ["1", "2", "3"]
+    (second,) = [
+        json.loads(line) for line in typed("replay", "last", "--from", "2", "--to", "2", "--json")[1].splitlines()
+    ]
+    assert (second["tick"], second["done"]) == (2, False)
+    code, out, _ = typed("replay", "last", "--verify")
+    assert (code, out.split(": ")[1][:24]) == (0, "3 ticks, trajectory hash")
+    assert typed("play", "--replay", "last")[0] == 0
+    with sqlite3.connect(tmp_path / "home" / "wsap.db") as connection:
+        where = "run_id = (SELECT run_id FROM event ORDER BY time DESC LIMIT 1) AND kind = 'tick' AND step = 2"
+        connection.execute(f"DELETE FROM event WHERE {where}")
+    code, _, err = typed("replay", "last", "--verify")
+    assert code != 0
+    assert "recorded 2 ticks" in err
+    assert "the database was changed" in err
+    code, _, err = typed("play", GAME, "--episodes", "2")
+    assert code == 2
+    assert "one episode" in err
