@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     examples=(
         "wsap replay last",
         "wsap replay last --from 100 --to 120 --full",
-        "wsap replay last --calls --json",
         "wsap replay village --select character=Anna",
     ),
 )

@@ -52,7 +52,6 @@ _INSISTED = "Ended at once; nothing is lost. Continue with: wsap nexus start\n"
         "wsap nexus start",
         "wsap nexus start --model ollama/qwen3:8b --game crafter",
         "wsap nexus start --world village=sandbox:village,language=en",
-        "wsap nexus start --detach",
     ),
 )
 @click.option(
