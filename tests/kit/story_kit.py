@@ -83,6 +83,6 @@ def _record(world: World, tick: int, text: str) -> TickRecord:
         changes.append(
             CharacterChange(one.id, to, one.place, "calm", "to walk", one.inventory, f"I walk. {text}", "model", cell)
         )
-    places = tuple(PlaceChange(place.id, f"Day {tick}.", place.objects, ()) for place in world.places)
+    places = tuple(PlaceChange(place.id, f"Day {tick}.", place.objects) for place in world.places)
     degraded = (Degraded("scene", "mill", "missing", "anna"),) if tick == 2 else ()
     return TickRecord(tick, tuple(events), tuple(changes), places, (), degraded)

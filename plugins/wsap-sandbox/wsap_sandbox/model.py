@@ -5,7 +5,7 @@ A world and a tick's record have one JSON form each (`dump`, `load`), which give
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeVar
 
@@ -22,10 +22,9 @@ T = TypeVar("T", "World", "TickRecord")
 
 Outcome = Literal["success", "partial", "failure"]
 EventKind = Literal["act", "move", "happening", "influence"]
-"""What an event of the ledger is: a resolved intention, one that led to another place, something without an actor, or
-an influence from outside."""
+"""A resolved intention, one that led to another place, something without an actor, an influence from outside."""
 DecidedBy = Literal["model", "seat", "outside", "fallback"]
-"""Who decided an intention: a model, whoever sits in the character, an influence, or nobody who could be understood."""
+"""A model, whoever sits in the character, an influence, or nobody who could be understood."""
 Phase = Literal["intent", "scene", "story", "memory"]
 """What a model is asked for."""
 InfluenceKind = Literal["whisper", "event", "object", "edit", "move", "take_over"]
@@ -221,7 +220,6 @@ class PlaceChange:
     id: str
     moment: str
     objects: tuple[str, ...]
-    past: tuple[str, ...]
     description: str | None = None
     """The new description; None if it stays."""
     cause: str = ""
@@ -280,16 +278,19 @@ def after(world: World, record: TickRecord) -> World:
         world,
         tick=record.tick,
         influences=(),
-        places=tuple(map(place_after, world.places, record.places)),
+        places=tuple(
+            place_after(place, change, record.events) for place, change in zip(world.places, record.places, strict=True)
+        ),
         characters=tuple(_character_after(one, changed[one.id], world.cells) for one in world.characters),
         objects=tuple(replace(one, condition=conditions.get(one.id, one.condition)) for one in world.objects),
     )
 
 
-def place_after(place: Place, change: PlaceChange) -> Place:
+def place_after(place: Place, change: PlaceChange, events: Iterable[LedgerEvent]) -> Place:
     """Return a place as a tick leaves it."""
     description = place.description if change.description is None else change.description
-    return replace(place, description=description, moment=change.moment, objects=change.objects, past=change.past)
+    past = tuple(event.text for event in events if event.place == place.id and event.public)
+    return replace(place, description=description, moment=change.moment, objects=change.objects, past=past)
 
 
 def _character_after(one: Character, change: CharacterChange, size: int) -> Character:

@@ -116,7 +116,6 @@ class _Resolution:
             id=self._place.id,
             moment=self._public_text(self.reply.moment) or self._place.moment,
             objects=lying,
-            past=tuple(event.text for event in shown),
             description=description,
             cause=cause,
         )
@@ -133,7 +132,12 @@ class _Resolution:
             conditions,
             tuple(self._degraded),
             story_facts(
-                self.world, self.world.tick + 1, place_after(self._place, change), dict(conditions), shown, self._ids
+                self.world,
+                self.world.tick + 1,
+                place_after(self._place, change, shown),
+                dict(conditions),
+                shown,
+                self._ids,
             ),
         )
 
