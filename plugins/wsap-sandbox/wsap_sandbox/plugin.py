@@ -79,7 +79,16 @@ _SANDBOX = AdapterSpec(
 def wsap_adapters() -> Iterable[AdapterSpec]:
     """Offer the worlds: `sandbox` with the option `template`, `sandbox:NAME`, and each by its own name."""
     named = (
-        replace(_SANDBOX, name=name, summary=summary, preset={"template": name}, family="", members=None, title="")
+        replace(
+            _SANDBOX,
+            name=name,
+            summary=summary,
+            preset={"template": name},
+            family="",
+            members=None,
+            title="",
+            options=tuple(option for option in OPTIONS if option.name not in ("template", "world")),
+        )  # fmt: skip
         for name, summary in WORLDS.items()
     )
     return [_SANDBOX, *named]

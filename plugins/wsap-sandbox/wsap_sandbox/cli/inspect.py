@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from wsap_sandbox.model import TickRecord, World
     from wsap_sandbox.tick.facts import Facts
 
+_REMEMBERED = 500
+"""Ticks before the newest whose events memories are compared with."""
 _KEY = re.compile(r"(?:(\d+):)?(\d+)/(intent|scene|story|memory)/([^/]+)(?:/(\d+))?")
 
 
@@ -75,7 +77,8 @@ def _part(stories: Stories, name: str, what: str, tick: int | None, words: str |
     shown = next(p for p in data[group] if p["id"] == found)
     more: dict[str, Any] = {}
     if isinstance(part, Character):
-        ledger = [event for chapter in stories.chapters(name, 1, world.tick) for event in chapter.record.events]
+        begin = 1 if words is not None else max(1, world.tick - _REMEMBERED)
+        ledger = [event for chapter in stories.chapters(name, begin, world.tick) for event in chapter.record.events]
         more["drift"] = _drift(part, ledger)
         if words is not None:
             more["found"] = [f"{event.tick}: {event.text}" for event in ledger
