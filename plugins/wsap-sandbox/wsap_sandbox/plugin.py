@@ -88,7 +88,7 @@ def wsap_adapters() -> Iterable[AdapterSpec]:
             members=None,
             title="",
             options=tuple(option for option in OPTIONS if option.name not in ("template", "world")),
-        )  # fmt: skip
+        )
         for name, summary in WORLDS.items()
     )
     return [_SANDBOX, *named]
