@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -33,12 +33,13 @@ from wsap_nexus.hub.seating import Seating
 from wsap_nexus.hub.sessions import SessionRunner
 from wsap_nexus.hub.visitor_seat import VisitorSeat
 from wsap_nexus.runs.controls import Controls
-from wsap_nexus.runs.life_log import LoggedPassage
+from wsap_nexus.runs.life_log import PASSAGES, LoggedPassage
 from wsap_nexus.runs.memory import MemorySnapshot
 from wsap_nexus.runs.open_run import OpenRun
 from wsap_nexus.runs.plan import SeatPlan
 from wsap_nexus.runs.recorder import Recorder
 from wsap_nexus.store.entities import AvatarRecord, SessionRecord, WorldRecord
+from wsap_nexus.store.records import EventRecord
 from wsap_nexus.worlds.port import LocalWorld
 from wsap_nexus.worlds.seats import SeatPort
 
@@ -226,7 +227,7 @@ class WorldPassages:
         codec, body = Codec(), logged.body
         entry = codec.decode(Entry, body["entry"], where="recorded arrival")
         with self._context.nexus_store.look() as tx:
-            cancelled = any(row.id == entry.transfer_id for row in tx.transfers("cancelled"))
+            cancelled = tx.transfer_state(entry.transfer_id) == "cancelled"
         if cancelled and not self._was_taken_out(logged):
             return  # it was not committed
         wanted = codec.decode(AvatarSpec, body["wanted"], where="recorded arrival")
@@ -237,10 +238,11 @@ class WorldPassages:
         await self._sit_again(logged, await self._port.open_seat(logged.seat))
 
     def _was_taken_out(self, logged: LoggedPassage) -> bool:
-        repository, run_id = self._context.store.repository, str(self.run.run_id)
-        kinds = ("joined", "departed")
-        later = repository.read_events(run_id, from_seq=logged.seq + 1, kinds=kinds)
-        return next((event.kind == "departed" for event in later if event.seat == logged.seat), False)
+        return next((event.kind == "departed" for event in self._later(logged) if event.seat == logged.seat), False)
+
+    def _later(self, logged: LoggedPassage) -> Iterator[EventRecord]:
+        run_id = str(self.run.run_id)
+        return self._context.store.repository.read_events(run_id, from_seq=logged.seq + 1, kinds=PASSAGES)
 
     async def _sit_again(self, logged: LoggedPassage, face: SeatPort, *, resting: bool = False) -> None:
         body = logged.body
@@ -248,15 +250,11 @@ class WorldPassages:
         plan = SeatPlan(seat, str(body["decider"]), body["options"])
         with self._context.nexus_store.look() as tx:
             sessions = tx.sessions(agent_id=agent_id, world_id=self._record.id, only_open=True)
-        transfer = str(body["entry"]["transfer_id"])
-        mine = [session for session in sessions if self._entered_by(session) == transfer]
+        # An agent is in one place, so an open stay is that of its last arrival.
+        again = any(event.kind == "joined" and event.data["agent"] == agent_id for event in self._later(logged))
+        mine = [] if again else sessions
         session = mine[0] if mine else self._pseudo(seat, agent_id, str(body["avatar"]), tuple(body["goals"]))
         await self._sit(plan, session, face, limit=body["limit"], logged=logged, open_=bool(mine), resting=resting)
-
-    def _entered_by(self, session: SessionRecord) -> str | None:
-        with self._context.nexus_store.look() as tx:
-            done = [row for row in tx.transfers("done") if row.agent_id == session.agent_id]
-        return next((row.id for row in done if row.data.get("session") == session.id and row.kind == "enter"), None)
 
     def _pseudo(self, seat: str, agent_id: str, avatar: str, goals: tuple[str, ...] = ()) -> SessionRecord:
         """Return as much of a session as it takes to leave the world, of a stay that is over."""

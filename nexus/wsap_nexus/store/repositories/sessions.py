@@ -171,6 +171,11 @@ class SessionRepository(AgentRepository):
             query = query.where(_TRANSFER.c.agent_id == agent_id)
         return sorted(self.connection.execute(query), key=lambda row: str(row.id))
 
+    def transfer_state(self, transfer_id: str) -> str | None:
+        """Return the state of a transfer; None where its record was deleted, because it is old."""
+        query = select(_TRANSFER.c.state).where(_TRANSFER.c.id == transfer_id)
+        return self.connection.execute(query).scalar_one_or_none()
+
     def transfers(self, *states: str) -> list[Row[Any]]:
         """Return the rows of transfers in these states, oldest first."""
         query = select(_TRANSFER).where(_TRANSFER.c.state.in_(states)).order_by(_TRANSFER.c.id)
