@@ -21,7 +21,7 @@ _CLAUSE = re.compile(r"^(?:не )?(?:\w+ )?\w+(?:в|вши|вшись|[чшжщ]
 
 ARC = 30
 """Ticks from the first sign that something can be lost to its good or bad end."""
-_WORSE_AT = (2, 5, 8, 11, 14, 17, 20, 23)
+_WORSE_AT = (2, 4, 6, 9, 11, 13, 16, 18, 20, 22, 24, 25)
 _LOST = 3
 """The stage from which an arc ends badly."""
 

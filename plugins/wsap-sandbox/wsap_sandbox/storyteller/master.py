@@ -10,10 +10,12 @@ from dataclasses import dataclass, field, replace
 from wsap_core.protocol.values import JsonValue
 from wsap_sandbox.storyteller.deeds import Deed, deed_of, mood_towards
 from wsap_sandbox.storyteller.grammar import Form, Lists, number_of, one_of
-from wsap_sandbox.storyteller.lore import Data, Lore
+from wsap_sandbox.storyteller.lore import ARC, Data, Lore
 
 _WON = {"work": "won_work", "ask": "won_ask", "warm": "won_warm", "cold": "won_cold"}
 _STEM = re.compile(r"\w{5,}")
+_BETTER = 0.35
+"""How likely work that succeeds makes good what was lost before, rather than only keeping the rest."""
 _LAST = {"move": 2, "far": 2, "wait": 1}
 """Who acts late in a scene."""
 
@@ -165,9 +167,9 @@ class _Master:
         part.hindered = bool(block)
         part.outcome = "failure" if block else self._luck(part)
         part.gives_up = part.outcome != "success" and self._rng.random() < 0.3
-        if deed.kind == "work" and part.outcome != "failure":
+        if deed.kind == "work" and part.outcome == "success":
             self._kept = True
-            if part.outcome == "success":
+            if self._rng.random() < _BETTER:
                 self._mend_stake()
         if deed.kind == "mend" and part.outcome == "success":
             self._better(deed.thing)
@@ -262,14 +264,18 @@ class _Master:
         at = stages.index(self._conditions[thing]) if thing in self._conditions else self._stage(thing)
         slots: dict[str, Form | str] = {"o": self._lore.thing(self._things[thing])}
         if self._lore.phase(self._tick) == 0:
-            self._happens("begins", {**slots, "title": stake.title})
+            self._happens("begins", {**slots, "title": stake.title, "worse": stake.worse[0]})
         elif self._lore.ends(self._tick):
             lost = self._lore.lost(at)
-            self._happens("ends_bad" if lost else "ends_good", {**slots, "end": stake.bad if lost else stake.good})
+            end = {"end": stake.bad if lost else stake.good, "worse": stake.worse[-1]}
+            self._happens("ends_bad" if lost else "ends_good", {**slots, **end})
+            self._conditions[thing] = stages[-1 if lost else 0]
+        elif self._lore.phase(self._tick) == ARC - 1 and at > 0:
             self._conditions[thing] = stages[0]
-        elif self._lore.worsens(self._tick) and not self._kept and at + 1 < len(stages):
+            self._happens("renews", {**slots, "cond": stages[0]})
+        elif self._lore.worsens(self._tick) and not self._kept and at + 2 < len(stages):
             self._conditions[thing] = stages[at + 1]
-            self._happens("worsens", {**slots, "worse": stake.worse[at], "cond": stages[at + 1]})
+            self._happens("worsens", {**slots, "worse": stake.worse[at + 1], "cond": stages[at + 1]})
 
     def _stage(self, thing: str) -> int:
         return self._lore.stage(self._things[thing])

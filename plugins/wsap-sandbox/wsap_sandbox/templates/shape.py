@@ -134,7 +134,7 @@ class StakeShape:
     title: str
     """What it is about: "the light that ships steer by"."""
     worse: tuple[str, ...]
-    """How it is noticed that things get worse, a clause for each stage of the object."""
+    """How it is noticed, a clause for each stage of the object; the first is how it begins."""
     work: tuple[str, ...]
     """What can be done about it, an infinitive each."""
     good: str
