@@ -9,7 +9,7 @@ from typing import Any, cast
 import pytest
 
 from wsap_core.errors import ConfigError, SnapshotError, UsageError
-from wsap_core.protocol import Action, PlaceGraphBlock, Tick, TimelineBlock
+from wsap_core.protocol import Action, TextBlock, Tick
 from wsap_core.references import load_adapter_spec
 from wsap_core.seams.context import Context
 from wsap_core.worlds import World
