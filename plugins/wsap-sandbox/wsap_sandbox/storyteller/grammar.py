@@ -56,7 +56,7 @@ class Grammar:
         size = self._sizes(rule, given)
         step = _step(size)
         number = (number * step + crc32(rule.encode())) % size
-        template, _ = self._expanded(rule, number, dict(given), given)
+        template = self._expanded(rule, number, dict(given), given)
         return sentence(fill(template, slots))
 
     def phrase(self, rule: str, number: int, slots: Slots) -> str:
@@ -80,7 +80,7 @@ class Grammar:
 
     def _expanded(
         self, rule: str, number: int, lists: Mapping[str, Sequence[str]], given: tuple[tuple[str, tuple[str, ...]], ...]
-    ) -> tuple[str, int]:
+    ) -> str:
         options = self._options(rule, lists)
         number, at = divmod(number, len(options))
         parts = _RULE.split(options[at])
@@ -88,10 +88,10 @@ class Grammar:
             name = parts[i]
             size = self._sizes(name, given)
             number, own = divmod(number, size)
-            parts[i], _ = self._expanded(name, (own + at) % size, lists, given)
+            parts[i] = self._expanded(name, (own + at) % size, lists, given)
             if name[0].isupper():
                 parts[i] = parts[i][:1].upper() + parts[i][1:]
-        return "".join(parts), number
+        return "".join(parts)
 
 
 def fill(template: str, slots: Slots) -> str:

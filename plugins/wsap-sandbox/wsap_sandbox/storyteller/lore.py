@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cache, cached_property, lru_cache
 from importlib import resources
 from tomllib import loads
 
@@ -58,11 +58,6 @@ class Lore:
     def stranger(self, name: str) -> Form:
         """Return a name of which nothing is known; its gender is guessed from its ending."""
         return Form(declined(name, self.language), "f" if name[-1:] in "ая" and self.language == "ru" else "m")
-
-    def named(self, name: str) -> Form | None:
-        """Return the name of somebody in the template."""
-        one = next((one for one in self._people.values() if one.name == name), None)
-        return self.person({"id": one.id, "name": name}) if one is not None else None
 
     def named_by_id(self, one: str) -> Form:
         """Return the name of somebody in the template, by id."""
@@ -244,16 +239,17 @@ def grammar_of(language: str) -> Grammar:
 
 def lore_of(facts: Data, own: TemplateShape | None = None) -> Lore:
     """Return what is known of the world that facts are of, from its own template or one that comes with the plugin."""
-    me = facts.get("me", {})
-    return _lore(str(facts["language"]), str(facts.get("premise", "")), (me.get("id"), me.get("name")), own)
+    premise = str(facts.get("premise", ""))
+    # What somebody remembers is summed up without the premise.
+    me = ("", "") if premise else (str(facts["me"]["id"]), str(facts["me"]["name"]))
+    return _lore(str(facts["language"]), premise, me, own)
 
 
-@cache
+@lru_cache(maxsize=256)
 def _lore(language: str, premise: str, me: tuple[str, str], own: TemplateShape | None) -> Lore:
     known = (own,) if own is not None else bundled_templates()
     for shape in known:
         same = (language, premise) == (shape.world.language, " ".join(shape.world.about.split()))
-        # What somebody remembers is summed up without the premise.
         if same or (not premise and any((one.id, one.name) == me for one in shape.characters)):
             return Lore(grammar_of(language), language, shape)
     return Lore(grammar_of(language), language)

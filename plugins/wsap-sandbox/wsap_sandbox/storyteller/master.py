@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from wsap_core.protocol.values import JsonValue
 from wsap_sandbox.storyteller.deeds import Deed, deed_of, mood_towards
@@ -317,7 +317,7 @@ class _Master:
         slots = {**part.slots, "b": other} if other is not None else part.slots
         tried = {"move": "tried_move", "far": "tried_move", "wait": "tried_wait"}.get(part.deed.kind, "tried_do")
         tried = tried if part.deed.do or tried != "tried_do" else "tried_own"
-        mine = replace(part.deed).aim
+        mine = part.deed.aim
         goal = str(part.actor["external_intent"])
         if mine is not None and (good or part.hindered or part.gives_up):
             aims = self._lore.aims(part.id)

@@ -176,7 +176,8 @@ class WorldShape:
     """How the places lie to each other."""
 
 
-@dataclass(frozen=True, slots=True)
+# Compared by identity: it is a key of caches, and large.
+@dataclass(frozen=True, slots=True, eq=False)
 class TemplateShape:
     """A whole file."""
 
