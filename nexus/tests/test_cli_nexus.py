@@ -16,6 +16,7 @@ from cli_nexus_kit import QUICK, environ_of, nexus, nexus_json, refused, running
 from wsap_nexus.cli.nexus.detach import words_of
 from wsap_nexus.cli.nexus.request import StartRequest
 from wsap_nexus.cli.nexus.start import settings_of, start
+from wsap_nexus.hub.settings import KeptWorld
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="signals as POSIX has them")
 
@@ -278,7 +279,7 @@ def test_all_that_is_said_of_how_it_is_run_goes_into_the_background_too() -> Non
         host="::1", port=7, expose=True, seed=3, pace=2.5, games=("echo", "matrix"), model="scripted/any", workers=2,
         worker_memory=512, game_hosts=("games.local", "10.0.0.7"), keep_days=1.5, keep_size=2_000_000_000,
         limits=("day.cost=2", "decision.calls=3"),
-        as_json=False, database="x.db",
+        worlds=("glade=meadow,ends=7", "village=sandbox:village"), as_json=False, database="x.db",
     )  # fmt: skip
     with start.make_context("start", words_of(said)) as context:
         context.params.pop("detach")
@@ -287,6 +288,7 @@ def test_all_that_is_said_of_how_it_is_run_goes_into_the_background_too() -> Non
     assert (settings.workers, settings.timeouts.memory) == (2, 512 * 1024 * 1024)
     assert (settings.limits.day.cost, settings.limits.decision.calls) == (2, 3)
     assert settings.game_hosts == ("games.local", "10.0.0.7")
+    assert settings.worlds[0] == KeptWorld("glade", "meadow", {"ends": "7"})
 
 
 def test_where_there_is_none_status_says_how_to_begin(environ: dict[str, str]) -> None:

@@ -107,6 +107,8 @@ def words_of(request: StartRequest) -> list[str]:
              "--keep-size", str(request.keep_size)]  # fmt: skip
     for name in request.games:
         words += ["--game", name]
+    for world in request.worlds:
+        words += ["--world", world]
     for limit in request.limits:
         words += ["--limit", limit]
     for name in request.game_hosts:

@@ -27,7 +27,6 @@ class StartRequest:
     seed: int
     pace: float
     games: tuple[str, ...]
-    worlds: tuple[str, ...]
     model: str | None
     workers: int | None
     worker_memory: int | None
@@ -37,6 +36,7 @@ class StartRequest:
     keep_size: int
     as_json: bool
     database: str | None
+    worlds: tuple[str, ...] = ()
 
     @property
     def keep(self) -> float | None:
