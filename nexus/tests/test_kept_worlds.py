@@ -51,6 +51,16 @@ class Planter:
         self._asked = int(data)
 
 
+class Clumsy(Planter):
+    """Plants twice, and fails then."""
+
+    def decide(self, observation: Observation) -> Action:
+        if self._asked == 2:
+            raise RuntimeError("The spade is broken.")
+        return super().decide(observation)
+
+
+CLUMSY = AgentSpec("clumsy", "Fails.", Clumsy, abilities=("snapshot",))
 PLANTER = AgentSpec("planter", "Plants.", Planter, abilities=("snapshot",))
 RESTLESS = AgentSpec("restless", "Plants, and can't be saved.", Planter)
 
@@ -61,7 +71,7 @@ async def glade(
 ) -> AsyncIterator[Place]:
     policies = {agent: {"*": Policy(decider), "nexus": Policy(decider)} for agent in agents}
     given = {"worlds": (GLADE,), "games": ("echo",), "pace": 400.0, **settings}
-    host = host_with(MEADOW, FAIR, PLANTER, RESTLESS)
+    host = host_with(MEADOW, FAIR, PLANTER, RESTLESS, CLUMSY)
     async with nexus_at(path, policies, host=host, **given) as place:
         yield place
 
@@ -171,6 +181,21 @@ def test_who_comes_back_is_in_the_body_it_left_with_what_it_could_not_take(tmp_p
             assert skills["crafting"] > 0
             entered = place.events("entered", agent="ada")
             assert [event.body["woken"] for event in entered] == [False, True]
+
+    asyncio.run(test())
+
+
+def test_an_agent_that_fails_is_paused_and_leaves_and_the_world_goes_on_and_takes_influences(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with glade(tmp_path, decider="clumsy", agents=("ada",)) as place:
+            await place.nexus.enter("ada", "meadow", EntryRequest())
+            (left,) = await place.until_events("left", agent="ada")
+            assert left.body["steps"] == 2
+            with place.nexus.nexus_store.look() as tx:
+                assert (tx.agent("ada").state, tx.agent("ada").place) == ("paused", "nexus")
+            place.nexus.store.repository.add_to_inbox(RUN, {"rain": 40})
+            await place.until(lambda: events(place, "influence"))
+            await until_tick(place, ticks(place)[-1] + 3)
 
     asyncio.run(test())
 

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import logging
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from wsap_core.errors import StorageError, UsageError, WsapError
@@ -180,6 +181,7 @@ class KeptWorlds:
             memories=passages.memories,
             seat_controls=passages.controls,
             passages=passages,
+            inbox=partial(repository.inbox, run_id),
             observers=[lambda step: passages.stays[step.seat].observe(step) if step.seat in passages.stays else None],
         )
         kept = LivingWorld(record, spec, run_id, passages)
