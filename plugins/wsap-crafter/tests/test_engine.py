@@ -62,6 +62,7 @@ def test_a_seed_gives_the_world_of_the_original(seed, original, game_state):
     assert game_state(ours) == game_state(theirs)
 
 
+@pytest.mark.slow
 def test_later_episodes_of_a_seed_are_those_of_the_original_too(original, game_state):
     theirs, ours = original(5), CrafterEngine(5)
     for _ in range(2):

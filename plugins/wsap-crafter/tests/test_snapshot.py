@@ -49,9 +49,9 @@ def test_a_restored_game_goes_on_as_if_it_had_never_stopped(seed, steps):
 
 
 def test_taking_a_snapshot_changes_nothing():
-    one, other = played(5, 200), played(5, 200)
+    one, other = played(5, 100), played(5, 100)
     chooser = random.Random(1)
-    for _ in range(150):
+    for _ in range(80):
         action = Action(chooser.choice(GAME_ACTIONS))
         one.snapshot()
         one.render()

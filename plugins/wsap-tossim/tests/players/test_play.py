@@ -83,6 +83,7 @@ def ends() -> Callable[[str, str], list[str | None]]:
     return of
 
 
+@pytest.mark.slow
 def test_a_scripted_town_does_better_than_one_by_lot_against_the_same_mafia(ends: Any) -> None:
     scripted, by_lot = ends("scripted", "scripted").count("Town"), ends("by lot", "scripted").count("Town")
     assert at_least_better(scripted, by_lot, GAMES) > 0.3
