@@ -42,7 +42,7 @@ def new_databases_are_copies(tmp_path_factory: pytest.TempPathFactory) -> Iterat
                 if path.parent.is_dir() and not os.path.lexists(path):
                     copy = Path(shutil.copy(template, folder / "copy.db"))
                     copy.chmod(0o600)
-                    copy.rename(path)
+                    shutil.move(copy, path)
         return opened(location, **options)
 
     with pytest.MonkeyPatch.context() as patch:

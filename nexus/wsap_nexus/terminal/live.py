@@ -90,7 +90,8 @@ class LiveView:
         self._run: Run | None = None
         self._spec: AdapterSpec | None = None
         self._interactive: frozenset[str] = frozenset()
-        self._focus = 0
+        self._focus = ""
+        """The seat that is looked at."""
         self._frame = False
         self._help = False
         self._scroll = Scroll()
@@ -118,8 +119,7 @@ class LiveView:
         self._run, self._spec = run, spec
         self._interactive = frozenset(interactive)
         self._stories = {tally.name: SeatStory(tally) for tally in run.tallies}
-        names = list(self._stories)
-        self._focus = next((names.index(n) for n in names if n in self._interactive), 0)
+        self._focus = next((name for name in self._stories if name in self._interactive), next(iter(self._stories), ""))
         for note in past:
             if note.seat in self._stories:
                 self._stories[note.seat].recall(note)
@@ -144,9 +144,8 @@ class LiveView:
         """Return the action that the person at the keyboard chooses; the agent `human` decides by it."""
         question = Question(seat, observation, space)
         self._question = question
-        names = list(self._stories)
-        if seat in names:
-            self._focus = names.index(seat)
+        if seat in self._stories:
+            self._focus = seat
             self._stories[seat].see(observation)
         self._answered = None
         self._dirty.set()
@@ -190,12 +189,9 @@ class LiveView:
 
     def _focus_next(self) -> None:
         """Look at the next seat: of those that people play, where any do."""
-        names = list(self._stories)
-        at = self._focus % len(names) if names else 0
-        for number in range(at + 1, at + 1 + len(names)):
-            if not self._interactive or names[number % len(names)] in self._interactive:
-                self._focus = number % len(names)
-                return
+        seats = [name for name in self._stories if not self._interactive or name in self._interactive]
+        if self._focus in seats:
+            self._focus = seats[(seats.index(self._focus) + 1) % len(seats)]
 
     def _toggle_frame(self) -> None:
         if "render" not in (self._spec.abilities if self._spec else ()):
@@ -332,13 +328,11 @@ class LiveView:
         assert run is not None, "follow() comes first"
         assert spec is not None, "follow() comes first"
         self._look_at_world(run)
-        names = list(self._stories)
-        focus = self._focus % len(names)
         scenes = tuple(
             SeatScene(name, story.agent, hidden=True)
             if self._interactive and name not in self._interactive
-            else story.scene(self._view() if index == focus else None)
-            for index, (name, story) in enumerate(self._stories.items())
+            else story.scene(self._view() if name == self._focus else None)
+            for name, story in self._stories.items()
         )
         scores = []
         with contextlib.suppress(WsapError):
@@ -351,7 +345,7 @@ class LiveView:
             run.plan.seed,
             run.plan.steps,
             scenes,
-            focus,
+            list(self._stories).index(self._focus),
             spec.achievements,
             tuple(scores),
             self._state(),
@@ -372,12 +366,11 @@ class LiveView:
     def _view(self) -> View | None:
         """Return what the world draws of itself, where it is wanted and fair to show."""
         run = self._run
-        names = list(self._stories)
-        story = self._stories[names[self._focus % len(names)]]
+        story = self._stories[self._focus]
         own_map = story.observation is not None and map_of(story.observation.to_view()) is not None
         if run is None or run.world is None or (own_map and not self._frame):
             return None
-        if self._interactive and len(names) > 1:
+        if self._interactive and len(self._stories) > 1:
             return self._own.get(story.name)  # the world's picture may hold what a player must not know
         with contextlib.suppress(WsapError):
             if self._flush is not None:
