@@ -13,6 +13,7 @@ import subprocess
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -110,6 +111,22 @@ def test_a_run_tells_its_totals_while_it_is_played(tmp_path: Path) -> None:
         asyncio.run(runner.play(GAME, {}, run="m", steps=3, on_tick=tell))
         assert runs.about("m")["summary"]["world"]["ticks"] == 3
     assert told == [1, 2, 3]
+
+
+def test_a_world_that_is_stopped_goes_on_also_where_its_ticks_would_no_longer_be_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    played(tmp_path, steps=7, seed=3)
+    before = state(tmp_path)
+    grown = Meadow.advance
+
+    async def otherwise(meadow: Meadow) -> Tick:
+        tick = await grown(meadow)
+        return replace(tick, summary=f"{tick.summary}, says a newer version")
+
+    monkeypatch.setattr(Meadow, "advance", otherwise)
+    assert state(tmp_path) == before
+    assert played(tmp_path, steps=2)["world"]["ticks"] == 9
 
 
 def states(tmp_path: Path, run: str, steps: Iterable[int | None]) -> list[bytes]:

@@ -106,6 +106,8 @@ class Life:
     """Whether the world has come to its end."""
     number: int = 0
     """The last tick; 0 before the first."""
+    between: bool = True
+    """Whether the world stands between two ticks: it was not stopped in the middle of one."""
     _taken: set[int] = field(default_factory=set)
 
     async def play(self, episode: int) -> None:
@@ -187,11 +189,13 @@ class Life:
         await self._passed(tick, new=self.again)
 
     async def _advance(self) -> Tick:
+        self.between = False
         if self.order is None:
             tick = await self.world.advance()
         else:
             with self.order.deadlock.world(WORLD):
                 tick = await self.world.advance()
+        self.between = True
         # The first tick of a run has any number: a world may go on that began elsewhere.
         if tick.number != self.number + 1 and (self.number or tick.number < 1):
             raise WorldError(f"The game {self.game!r} gave tick {tick.number} after tick {self.number}.")

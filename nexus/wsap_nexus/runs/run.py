@@ -152,8 +152,7 @@ class Run:
     def summary(self) -> RunSummary:
         """Return the summary so far."""
         plan, tallies = self.plan, self.tallies
-        seconds = self._past.seconds + self.own_seconds()
-        metrics = score(self.spec, tallies)
+        seconds, metrics = self._past.seconds + self.own_seconds(), score(self.spec, tallies)
         speed = None if (meter := self.meter) is None else meter.tokens_per_second
         left = any(loop.seat.left is not None and not loop.let_go for loop in self._loops)
         by: CutOffBy = "left" if left else "steps" if self._used_up() else "stopped"
@@ -347,8 +346,10 @@ class Run:
         )
         if stuck is not None:
             raise stuck_at(stuck, self.spec.name, self._loops)
-        if self.world is not None and self.plan.lives:
+        if self.world is not None and self._life is not None:
             await self.world.settle()
+            if not self._loops and self._life.life.between:  # it goes on under a version with other ticks, too
+                await self._saver.save_at_stop(self._episode, self._life.life.number)
 
     async def _live(self, life: RunLife, order: ReplayOrder, seats: list[asyncio.Task[None]]) -> None:
         await life.play(self._episode, order, seats)

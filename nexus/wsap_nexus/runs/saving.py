@@ -47,6 +47,11 @@ class Saver:
         if self.is_due() and not deciding:
             await self.save(episode, tick)
 
+    async def save_at_stop(self, episode: int, tick: int) -> None:
+        """Record the state where a world that lives alone is stopped, if there is anything new."""
+        if self.every and self.since and self.venue.can_snapshot:
+            await self.save(episode, tick)
+
     async def save(self, episode: int, tick: int | None = None) -> None:
         """Record the state."""
         here = [loop for loop in self.loops if loop.seat.agent_id not in self.gone]

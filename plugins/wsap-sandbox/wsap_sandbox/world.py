@@ -224,7 +224,8 @@ class Sandbox:
     def snapshot(self) -> bytes:
         """Return everything that what happens next depends on; intentions of an unfinished tick are given again."""
         record = None if self.record is None else dump(self.record)
-        return pack(_HEADER, {"world": dump(self.state), "record": record, "earned": self._earned})
+        told = self._untold is None and not self._engine.is_telling
+        return pack(_HEADER, {"world": dump(self.state), "record": record, "earned": self._earned, "told": told})
 
     def restore(self, data: bytes) -> None:
         """Become what the snapshot was taken of.
@@ -242,10 +243,15 @@ class Sandbox:
                 raise SnapshotError("The snapshot lacks a character in which somebody sits.")
         except WRONG_DATA as error:
             raise SnapshotError(f"The snapshot of the sandbox is damaged: {error}.") from error
-        self._begin(world, record, earned)
+        self._begin(world, record, earned, told=bool(kept.get("told")))
 
     def _begin(
-        self, world: World, record: TickRecord | None = None, earned: dict[str, list[str]] | None = None
+        self,
+        world: World,
+        record: TickRecord | None = None,
+        earned: dict[str, list[str]] | None = None,
+        *,
+        told: bool = False,
     ) -> None:
         self.state, self.record = world, record
         self._earned = earned or {}
@@ -254,7 +260,7 @@ class Sandbox:
         settings = Settings(options.concurrency, options.overlap, options.text)
         self._engine = Engine(self._ask, self._language, self._tell, settings)
         # A story that was still being told when the state was saved is told again; notes are recorded once.
-        self._untold = record if options.overlap else None
+        self._untold = record if options.overlap and not told else None
         self._restart()
         for seat in self._seats.values():
             seat.give_up()

@@ -88,7 +88,7 @@ class Webhook:
         self._runs, self._run = runs, run
         self._address, self._secret = _checked(address), secret.encode()
         if not secret:
-            raise ConfigError("A webhook needs a secret to sign what is sent; set one.")
+            raise ConfigError("A webhook needs a secret to sign what is sent; set WSAP_SANDBOX_WEBHOOK_SECRET.")
         self._folder, self._since = folder, since
         self._tell, self._clock, self._now = tell, clock or SystemClock(), now
         self._transport = httpx2.AsyncHTTPTransport()

@@ -95,6 +95,12 @@ class Engine:
                 raise
         return after(world, record), record
 
+    @property
+    def is_telling(self) -> bool:
+        """Whether stories may not have been told yet."""
+        one = self._telling
+        return one is not None and not (one.done() and not one.cancelled() and one.exception() is None)
+
     async def settle(self) -> None:
         """Wait until every story has been told; who stops waiting does not stop the telling."""
         if self._telling is not None:
