@@ -91,11 +91,9 @@ class Nexus:
             self.nexus_store, self.settings.max_failures, self.settings.failure_window, on_close=self._call_back
         )
         """Which games may be entered, and why others may not."""
-        self.placement = Placement(self.settings, self._world_context, self._world_failed)
+        self.placement = Placement(self.settings, self._world_context, self.breaker.count)
         """Where worlds run."""
-        self.remote_games = RemoteGames(
-            self.nexus_store, self.clock, self.settings.game_hosts, on_failure=self._world_failed
-        )
+        self.remote_games = RemoteGames(self.nexus_store, self.clock, self.settings.game_hosts, self.breaker.count)
         """Games in other processes."""
         kept = [world.game for world in self.settings.worlds]
         self.catalog = Catalog(host, self.settings.games, self.remote_games, self.breaker, kept=kept)
@@ -133,22 +131,13 @@ class Nexus:
         )
         """What is played in worlds."""
         self._kept = KeptWorlds(
-            context,
-            seating=seating,
-            agent_context=self.agent_context,
-            failures=self.failures,
-            sessions=self.sessions,
+            context, seating=seating, agent_context=self.agent_context, failures=self.failures, sessions=self.sessions
         )
         self._entrance.check = self._kept.check
         self.agent_tasks = AgentTasks(
-            context,
-            sessions=self.sessions,
-            capacity=self.capacity,
-            agent_context=self.agent_context,
-            seating=seating,
-            failures=self.failures,
-            kept=self._kept,
-        )
+            context, sessions=self.sessions, capacity=self.capacity, agent_context=self.agent_context,
+            seating=seating, failures=self.failures, kept=self._kept,
+        )  # fmt: skip
         """Agents that live now."""
         self._listeners = PluginListeners(self.nexus_store, host)
         self._lock = instance_lock(store.database)
@@ -404,10 +393,6 @@ class Nexus:
 
     def _world_context(self) -> Context:
         return Context(clock=self.clock, services=journalled(self.services))
-
-    def _world_failed(self, game: str, world_id: str, error: Exception) -> None:
-        """Count a failure of a world; too many take its game offline."""
-        self.breaker.count(game, world_id, error)
 
     def _call_back(self, game: str) -> None:
         """Have all who are in a game come back, because it may not be entered any more."""

@@ -91,7 +91,6 @@ class RemoteGames:
         nexus_store: NexusStore,
         clock: Clock,
         allowed: tuple[str, ...] = (),
-        *,
         on_failure: FailureListener | None = None,
     ) -> None:
         self._nexus_store = nexus_store

@@ -16,7 +16,7 @@ from wsap_nexus.worlds.port import LocalWorld, WorldPort
 from wsap_nexus.worlds.workers.pool import WorkerPool, WorkerTimeouts
 from wsap_nexus.worlds.workers.world import WorkerWorld
 
-FailureListener = Callable[[str, str, WorldFailedError], None]
+FailureListener = Callable[[str, str, WorldFailedError], object]
 """Called with the game, the world and the error, each time a world crashed its worker."""
 
 

@@ -26,7 +26,7 @@ CLOSING = 5.0
 AGAIN = 20
 """How often a world is brought back without getting on, if it is not to blame for it."""
 
-OnFailure = Callable[[WorldFailedError], None]
+OnFailure = Callable[[WorldFailedError], object]
 
 
 class Line(Protocol):
