@@ -33,7 +33,7 @@ def test_a_game_declares_the_options_that_it_reads(name: str) -> None:
     options = Options({})
     build(spec.factory, Context.create(0, name, config=options))
     switches = SWITCHES if "SWITCH" in {o.name for o in spec.options} else set()
-    assert options.asked == listed(spec.options) | switches
+    assert options.asked == listed(spec.options) | set(spec.preset) | switches
     assert not listed(spec.options) & switches
 
 

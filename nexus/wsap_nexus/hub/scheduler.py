@@ -72,11 +72,15 @@ class Scheduler:
         opening = asyncio.get_running_loop().call_later(WAIT_MOST, self._gate.open)
         for number, agent in enumerate(agents):
             if number % TOGETHER == 0:
-                for _ in range(3):  # turns in which those before come to their first decision
-                    await asyncio.sleep(0)
+                await self._let_them_begin()
             self._start_agent(agent)
+        await self._let_them_begin()
         opening.cancel()
         self._gate.open()
+
+    async def _let_them_begin(self) -> None:
+        for _ in range(3):  # turns in which those before come to their first decision
+            await asyncio.sleep(0)
 
     def _sleeping(self) -> Iterator[AgentIdentity]:
         """Give the active agents, those in worlds first, reading them page by page."""

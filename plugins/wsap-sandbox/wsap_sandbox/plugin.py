@@ -87,7 +87,7 @@ def wsap_adapters() -> Iterable[AdapterSpec]:
             family="",
             members=None,
             title="",
-            options=tuple(option for option in OPTIONS if option.name not in ("template", "world")),
+            options=tuple(option for option in OPTIONS if option.name != "template"),
         )
         for name, summary in WORLDS.items()
     )
