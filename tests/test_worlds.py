@@ -268,3 +268,18 @@ def test_a_world_goes_on_without_a_seat_that_left(leaver: str, acted: set[str]) 
     results = asyncio.run(play())
     assert seen == [[s for s in "abc" if s != leaver]]
     assert sum(r.message == "resolved" for r in results) == 2
+
+
+class HasRulesThatRaise:
+    """A game with avatars, as far as its methods tell."""
+
+    list_avatars = create_avatar = jack_in = jack_out = handle_death = respawn = observe = act = reset = print
+
+    @property
+    def game_description(self) -> str:
+        raise OSError("no rules")
+
+
+def test_a_world_asks_no_property_of_a_game_for_what_it_can_do() -> None:
+    world = World(AdapterSpec("x", "X.", HasRulesThatRaise), HasRulesThatRaise())  # type: ignore[arg-type]  # it raises
+    assert world.has_avatars

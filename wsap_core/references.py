@@ -25,6 +25,7 @@ from wsap_core.loading import load_object, names_file, names_object
 from wsap_core.protocol import Part
 from wsap_core.protocol.base import wire_type
 from wsap_core.seams.context import Context
+from wsap_core.seams.game import keeps_avatars
 from wsap_core.specs import Ability, AdapterSpec, AgentSpec, Timing
 
 # Any, in this module: a reference may name anything; what it names is looked at here.
@@ -33,7 +34,6 @@ SPEC_ATTRIBUTE = "wsap_spec"
 """The attribute in which a class says what its spec is to hold."""
 
 _S = TypeVar("_S", AdapterSpec, AgentSpec)
-_AVATAR_MEMBERS = ("list_avatars", "create_avatar", "jack_in", "jack_out", "handle_death", "respawn")
 
 
 class ConstantFactory:
@@ -151,7 +151,7 @@ def _abilities_of_game(face: Any) -> tuple[Ability, ...]:
         "seed": _takes(getattr(face, "reset", None), "seed"),
         "snapshot": _has(face, "snapshot", "restore"),
         "render": _has(face, "render"),
-        "avatars": _has(face, *_AVATAR_MEMBERS),
+        "avatars": keeps_avatars(face),
         "multi-seat": _has(face, "seat"),
         "transit": _has(face, "admit", "release"),
         "messages": hasattr(face, "mailbox") or bool(getattr(face, "talks", False)),

@@ -81,6 +81,12 @@ class AvatarGameAdapter(GameAdapter, Protocol):
         """Bring a destroyed avatar back by one of its options (or an option's id), and bind it again."""
 
 
+def keeps_avatars(game: object) -> bool:
+    """Return whether a game has the methods of `AvatarGameAdapter`; its properties are not asked, which may raise."""
+    names = ("list_avatars", "create_avatar", "jack_in", "jack_out", "handle_death", "respawn")
+    return all(callable(getattr(game, name, None)) for name in names)
+
+
 # --- what may be declared beyond that --------------------------------------------------------
 
 

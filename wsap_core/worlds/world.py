@@ -36,6 +36,7 @@ from wsap_core.seams.game import (
     Renders,
     Settles,
     Snapshots,
+    keeps_avatars,
 )
 from wsap_core.specs import AdapterSpec
 from wsap_core.worlds.mailbox import Mailbox
@@ -60,7 +61,7 @@ class World:
     def __init__(self, spec: AdapterSpec, adapter: GameAdapter) -> None:
         self.spec = spec
         self.adapter = adapter
-        self.has_avatars = isinstance(adapter, AvatarGameAdapter) or "avatars" in spec.abilities
+        self.has_avatars = "avatars" in spec.abilities or keeps_avatars(adapter)
         """Whether the game keeps avatars itself."""
         self.seats: dict[str, Seat] = {}
         """The open seats, by agent id, in the order they were opened."""

@@ -18,7 +18,7 @@ from wsap_core.protocol.transit import BONUS_KINDS, SKILL_DOMAINS
 from wsap_core.protocol.views import Block
 from wsap_core.protocol.wire import dumps
 from wsap_core.protocol.words import WORDS
-from wsap_core.seams.game import AvatarGameAdapter
+from wsap_core.seams.game import keeps_avatars
 from wsap_core.specs import AdapterSpec, EpisodeSummary
 from wsap_core.version import PROTOCOL_VERSION
 from wsap_core.worlds import Mailbox
@@ -56,7 +56,7 @@ async def abilities(notes: Notes, subject: Subject) -> None:
             notes.error(f"The ability {name!r} is declared, but there is no {', '.join(missing)}.")
         if not declared and not missing:
             notes.warn(f"The game has {', '.join(members)}, but the ability {name!r} is not declared.")
-    if "avatars" not in subject.spec.abilities and isinstance(game, AvatarGameAdapter):
+    if "avatars" not in subject.spec.abilities and keeps_avatars(game):
         notes.error("The game is an AvatarGameAdapter; declare the ability 'avatars'.")
 
 
