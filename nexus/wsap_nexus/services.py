@@ -11,7 +11,6 @@ from wsap_core.errors import UsageError
 from wsap_core.host import PluginHost
 from wsap_core.protocol import Tick
 from wsap_core.protocol.values import JsonValue
-from wsap_core.protocol.wire import dumps
 from wsap_core.references import load_adapter_spec
 from wsap_core.seams.model import Price, SpendingLimit
 from wsap_core.seams.services import Player, Services
@@ -139,8 +138,7 @@ class StoreRunner:
             world, step = await self._world_at(record, step)
             writer, recorder = self._store.writer, Recorder(self._store.writer, record.id)
             with writer.together():
-                recorder.write("rewound", dumps({"to": step}))
-                recorder.snapshot(0, world, {}, tick=step)
+                recorder.rewound(step, world)
                 writer.set_status(record.id, RunStatus.INTERRUPTED)
             writer.flush()
 

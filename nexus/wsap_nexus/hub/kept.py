@@ -40,7 +40,7 @@ _LOGGER = logging.getLogger(__name__)
 
 
 @dataclass
-class LivingWorld:
+class OpenWorld:
     """A world that is being played."""
 
     record: WorldRecord
@@ -75,7 +75,7 @@ class KeptWorlds:
         self._agent_context = agent_context
         self._failures = failures
         self._sessions = sessions
-        self._worlds: dict[str, LivingWorld] = {}
+        self._worlds: dict[str, OpenWorld] = {}
 
     def start(self) -> None:
         """Begin to play the worlds of the settings, and those that agents are in, or go on with them.
@@ -141,7 +141,7 @@ class KeptWorlds:
         kept.passages.waiting.append(arrive)
         return await done
 
-    def _kept_for(self, prepared: PreparedEntry) -> LivingWorld | None:
+    def _kept_for(self, prepared: PreparedEntry) -> OpenWorld | None:
         wanted = prepared.terms.world
         found = (k for name, k in self._worlds.items() if k.record.game == prepared.game and wanted in (None, name))
         return next(found, None)
@@ -160,8 +160,8 @@ class KeptWorlds:
         run_id = record.run_id or self._new_run(record, spec)
         repository = context.store.repository
         plan = RunPlan.from_config(repository.get_run(run_id).config)
-        events = list(repository.read_events(run_id, kinds=("run",)))
-        checkpoint = read_past(repository, run_id, plan, spec, {}, codec_of(spec)) if events else None
+        again = repository.last_event(run_id, "run") is not None
+        checkpoint = read_past(repository, run_id, plan, spec, {}, codec_of(spec)) if again else None
         past = None if checkpoint is None else self._past(run_id, checkpoint, spec)
         recorder = Recorder(context.store.writer, run_id)
         passages = WorldPassages(
@@ -184,10 +184,10 @@ class KeptWorlds:
             inbox=partial(repository.inbox, run_id),
             observers=[lambda step: passages.stays[step.seat].observe(step) if step.seat in passages.stays else None],
         )
-        kept = LivingWorld(record, spec, run_id, passages)
+        kept = OpenWorld(record, spec, run_id, passages)
         self._worlds[record.id] = kept
         context.live.runs[run_id] = passages.run
-        kept.task = context.live.run_tasks[run_id] = asyncio.create_task(self._play(kept, recorder, again=bool(events)))
+        kept.task = context.live.run_tasks[run_id] = asyncio.create_task(self._play(kept, recorder, again=again))
 
     def _record_of(self, world: KeptWorld, spec: AdapterSpec) -> WorldRecord:
         with self._context.nexus_store.change() as tx:
@@ -233,7 +233,7 @@ class KeptWorlds:
 
         return Past(there, minds, self._agent_context.whispered(run_id), counted)
 
-    async def _play(self, kept: LivingWorld, recorder: Recorder, *, again: bool) -> None:
+    async def _play(self, kept: OpenWorld, recorder: Recorder, *, again: bool) -> None:
         live, run, passages = self._context.live, kept.passages.run, kept.passages
         try:
             with hold_run(self._context.store.database, kept.run_id):

@@ -13,6 +13,7 @@ from wsap_core.protocol.wire import dumps
 from wsap_nexus.runs.recorder import Recorder, read_snapshot
 from wsap_nexus.runs.replay_order import LogPosition
 from wsap_nexus.runs.trajectory import WORLD
+from wsap_nexus.store.history import told_tick
 from wsap_nexus.store.records import EventRecord
 from wsap_nexus.store.repository import Repository
 from wsap_nexus.store.ticks import late_events
@@ -166,8 +167,8 @@ def read_whole_life(repository: Repository, run_id: str) -> Iterator[LifeEvent]:
 
 def _after(event: EventRecord, tick: int) -> bool:
     """Return whether a note says that it belongs to a tick after this one."""
-    of = event.data.get("tick") if isinstance(event.data, dict) else None
-    return isinstance(of, int) and of > tick
+    of = told_tick(event)
+    return of is not None and of > tick
 
 
 def read_notes(repository: Repository, run_id: str, snapshot: EventRecord | None) -> Sequence[tuple[str, str]]:

@@ -169,6 +169,11 @@ class Recorder:
         """Record the whole state between two decisions, or after a tick: world, agents, and loops."""
         self._write("snapshot", snapshot_body(world, agents, seats), episode=episode, step=tick)
 
+    def rewound(self, to: int, world: bytes) -> None:
+        """Record that a world that lives alone goes back to an earlier tick, and its state after that."""
+        self._write("rewound", dumps({"to": to}))
+        self.snapshot(0, world, {}, tick=to)
+
     def totals(self, body: Mapping[str, Any], steps: int) -> int:
         """Record what was counted so far, after so many steps of all seats, and return the number of the event."""
         self._write("totals", dumps(body), step=steps)

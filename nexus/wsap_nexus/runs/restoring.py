@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -63,9 +63,8 @@ class Runs(RecordedRuns):
         self._host = host
 
     @override
-    def about(self, run: str) -> Mapping[str, Any]:  # Any: JSON
-        record = self._repository.get_run(run)
-        return {**super().about(run), "summary": summary_now(self._repository, record)}
+    def _about(self, run: RunRecord) -> dict[str, Any]:  # Any: JSON
+        return {**super()._about(run), "summary": summary_now(self._repository, run)}
 
     async def restored(self, run: str, step: int | None = None) -> GameAdapter:
         """Return a world that lives as it was after a tick; see `wsap_core.seams.services.RunReader`.

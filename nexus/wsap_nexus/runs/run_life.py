@@ -7,7 +7,6 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 
 from wsap_core.protocol import Tick
-from wsap_core.protocol.wire import dumps
 from wsap_nexus.runs.life_log import LoggedRewind, Notes
 from wsap_nexus.runs.living import Between, Life
 from wsap_nexus.runs.loop import SeatLoop
@@ -64,10 +63,8 @@ class RunLife:
             observer(tick)
 
     async def _rewind(self, logged: LoggedRewind) -> None:
-        recorder = self.life.recorder
         await self.life.world.settle()
-        recorder.write("rewound", dumps({"to": logged.to}))
-        recorder.snapshot(0, logged.world, {}, tick=logged.to)
+        self.life.recorder.rewound(logged.to, logged.world)
         self.notes.went_back(logged.to, logged.notes)
         self.journal.rewind()
         await self.go_back(logged.world)

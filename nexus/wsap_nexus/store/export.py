@@ -61,7 +61,10 @@ class RecordedRuns:
         Raises:
             UnknownNameError: there is no such run.
         """
-        return _header(self._repository.get_run(run))
+        return self._about(self._repository.get_run(run))
+
+    def _about(self, run: RunRecord) -> dict[str, Any]:
+        return _header(run)
 
     def ticks(self, run: str) -> int:
         """Return the number of a run's newest tick, once what was rewound is left out; see `RunReader`.

@@ -13,7 +13,7 @@ TICK = "tick"
 REWOUND = "rewound"
 """The kind of event after which ticks with numbers above its `to` don't count."""
 
-_LATE = 2
+LATE = 2
 """Ticks after which everything that belongs to one was recorded; its narration may come during the next."""
 
 
@@ -81,17 +81,19 @@ def _own_history(
     found = repository.find_events(run_id, TICK)
     ticks = {n: seq for seq, n in found if (before is None or seq < before) and stands(seq, n)}
     from_seq = ticks[first - 1] + 1 if first - 1 in ticks else 0
-    to_seq = before if last is None else ticks.get(last + _LATE, before)
+    to_seq = before if last is None else ticks.get(last + LATE, before)
     done = first - 1
     for event in repository.read_events(run_id, from_seq=from_seq, to_seq=to_seq, kinds={*kinds, TICK}):
-        number = event.step if event.step is not None else _told(event, done + 1)
+        of = event.step if event.step is not None else told_tick(event)
+        number = done + 1 if of is None else of
         if event.kind == TICK and event.seq == ticks.get(number):
             done = number
         if event.kind in kinds and first <= number and (last is None or number <= last) and stands(event.seq, number):
             yield event
 
 
-def _told(event: EventRecord, otherwise: int) -> int:
+def told_tick(event: EventRecord) -> int | None:
+    """Return the tick that an event says in its body that it belongs to, if it does."""
     body = event.data if event.is_text else None
     number = body.get("tick") if isinstance(body, dict) else None
-    return number if isinstance(number, int) and not isinstance(number, bool) else otherwise
+    return number if isinstance(number, int) and not isinstance(number, bool) else None

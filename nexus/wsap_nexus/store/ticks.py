@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from wsap_core.errors import UsageError
-from wsap_nexus.store.history import REWOUND, TICK, branched_at, newest_tick
+from wsap_nexus.store.history import LATE, REWOUND, TICK, branched_at, newest_tick
 from wsap_nexus.store.records import EventRecord, RunRecord
 from wsap_nexus.store.repository import Repository
 
@@ -64,5 +64,5 @@ def late_events(repository: Repository, snapshot: EventRecord, *kinds: str) -> I
         return
     ticks = [(at, number) for at, number in repository.find_events(run_id, TICK) if at < seq]
     since = next((at for at, number in reversed(ticks) if number == snapshot.step), 0)
-    until = next((at for at, number in ticks if at > since and number == (snapshot.step or 0) + 2), seq - 1)
+    until = next((at for at, number in ticks if at > since and number == (snapshot.step or 0) + LATE), seq - 1)
     yield from repository.read_events(run_id, from_seq=since + 1, to_seq=until, kinds=kinds or None)

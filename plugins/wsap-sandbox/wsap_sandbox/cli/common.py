@@ -6,7 +6,7 @@ import asyncio
 import re
 import shutil
 import textwrap
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
@@ -47,18 +47,24 @@ class Stories:
         self.runner = cast("Runner", services.require("runner"))
 
     def find(self, name: str) -> str:
-        """Return the id of a story.
+        """Return the id of a story; raises as `about` does."""
+        return str(self.about(name)["run"])
+
+    def about(self, name: str) -> Mapping[str, Any]:
+        """Return what the run of a story is.
 
         Raises:
             UnknownNameError: there is no such run.
             UsageError: the run is no story.
         """
+        from wsap_sandbox.templates.loader import template_names  # deferred for weight: it validates templates
+
         about = self.runs.about(name)
-        if str(about["game"]).partition(":")[0] not in ("sandbox", "village", "lighthouse"):
+        if str(about["game"]).partition(":")[0] not in ("sandbox", *template_names()):
             raise UsageError(
                 f"Run {about['run']!r} is a run of {about['game']!r}, not a story; begin one with: wsap sandbox new"
             )
-        return str(about["run"])
+        return about
 
     def check_new(self, name: str) -> None:
         """Refuse a name that no new story can have.

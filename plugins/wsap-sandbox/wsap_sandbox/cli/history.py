@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import fields
 from typing import Any
 
@@ -38,8 +38,8 @@ def rewind(story: str, tick: int, *, as_json: bool, database: str | None) -> Non
 def reset(story: str, *, as_json: bool, database: str | None) -> None:
     """Let the STORY begin anew; what was recorded stays in its log."""
     with opened(database) as stories:
-        name = stories.find(story)
-        first = _first_tick(stories, name)
+        about = stories.about(story)
+        name, first = str(about["run"]), _first_tick(about)
         before = _rewound(stories, name, first)
     _say(
         as_json,
@@ -55,9 +55,9 @@ def _rewound(stories: Stories, name: str, tick: int) -> int:
     return before
 
 
-def _first_tick(stories: Stories, name: str) -> int:
+def _first_tick(about: Mapping[str, Any]) -> int:
     """Return the tick that a story begins with: that of its branching, or 0."""
-    branched = stories.runs.about(name)["config"].get("branched_from") or {}
+    branched = about["config"].get("branched_from") or {}
     return int(branched.get("step", 0))
 
 

@@ -100,8 +100,8 @@ def _go_on(
     price: tuple[float | None, float | None], as_json: bool, database: str | None,
 ) -> None:  # fmt: skip
     with opened(database) as stories:
-        name = stories.find(story)
-        about = stories.runs.about(name)
+        about = stories.about(story)
+        name = str(about["run"])
         prices = prices_of(about, *price)
         if estimate_only:
             estimate(stories, name, ticks or 1, prices, as_json=as_json)

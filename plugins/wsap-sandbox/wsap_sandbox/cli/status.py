@@ -32,8 +32,8 @@ def status(story: str | None, *, as_json: bool, database: str | None) -> None:
         if story is None:
             _list(stories, as_json=as_json)
             return
-        name = stories.find(story)
-        about = stories.runs.about(name)
+        about = stories.about(story)
+        name = str(about["run"])
         tick = stories.runs.ticks(name)
         lately = list(stories.chapters(name, max(1, tick - _LATELY + 1)))
         title, where = _whereabouts(stories, name, lately[-1] if lately else None)
@@ -90,11 +90,10 @@ def _list(stories: Any, *, as_json: bool) -> None:
     rows = []
     for run in stories.runs.runs():
         try:
-            name = stories.find(run)
+            about = stories.about(run)
         except UsageError:
             continue
-        about = stories.runs.about(name)
-        rows.append({"run": name, "status": about["status"], "tick": stories.runs.ticks(name), "game": about["game"]})
+        rows.append({"run": run, "status": about["status"], "tick": stories.runs.ticks(run), "game": about["game"]})
     if as_json:
         print_json(rows)
     elif not rows:
