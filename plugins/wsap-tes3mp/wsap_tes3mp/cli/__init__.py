@@ -1,0 +1,19 @@
+"""`wsap tes3mp`: serve, check and read bridges. Each command is imported when it is used."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from wsap_core.cli.lazy import lazy_group
+
+_HERE = "wsap_tes3mp.cli"
+COMMANDS: Mapping[str, tuple[str, str]] = {}
+"""Name -> import path, and its line in the help."""
+
+
+tes3mp = lazy_group(
+    "tes3mp",
+    "Serve, check and read Perception/Command bridges to Morrowind and other engines.",
+    COMMANDS,
+    examples=("wsap tes3mp serve", "wsap tes3mp check http://127.0.0.1:8765"),
+)

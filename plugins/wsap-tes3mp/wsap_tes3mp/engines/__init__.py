@@ -1,0 +1,1 @@
+"""Engines behind the bridge, all with one interface."""

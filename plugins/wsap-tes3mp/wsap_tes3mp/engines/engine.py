@@ -1,0 +1,124 @@
+"""What an engine implements. The bridge drives it; nothing else of the plugin knows which engine there is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Literal, Protocol, runtime_checkable
+
+from wsap_tes3mp.protocol.bridge import AgentInfo, ItemsReceipt, ItemsRequest, JoinRequest
+from wsap_tes3mp.protocol.perception import Payload
+
+EngineAbility = Literal["join", "respawn", "items", "snapshot", "stepped"]
+"""What an engine may be able to do besides: bodies made on request, life after death, items that enter and leave,
+its state as bytes and back, time that goes on with commands only."""
+
+
+@dataclass(frozen=True)
+class EngineView:
+    """What an engine says of the world for one agent; the bridge checks it, it may hold anything."""
+
+    timestamp: datetime
+    """On the engine's clock: the machine's, or logical where time is stepped."""
+    sequence: int
+    """Grows with each change of the view, within one boot."""
+    body: Mapping[str, Any]
+    """The fields of `PerceptionOutput` but version, time, agent, boot and sequence. Any: JSON, unchecked."""
+
+
+@dataclass(frozen=True)
+class Done:
+    """What an engine says of a command that it was told to carry out."""
+
+    state: Literal["confirmed", "failed", "unknown"]
+    message: str = ""
+    code: str | None = None
+    sequence: int | None = None
+    data: Mapping[str, Any] = field(default_factory=dict)
+
+
+class Engine(Protocol):
+    """A game world with bodies for agents. All methods are called from one event loop.
+
+    Agents appear and vanish by themselves (players log in and out), or on request where the engine can `join`.
+    """
+
+    @property
+    def name(self) -> str:
+        """Its name in `BridgeStatus.engine`, such as "simulated"."""
+
+    @property
+    def abilities(self) -> frozenset[EngineAbility]:
+        """What it can do besides."""
+
+    @property
+    def boot_id(self) -> str | None:
+        """Names this run of the game world; another one after it was started anew; None while not connected."""
+
+    async def start(self) -> None:
+        """Connect to the game world, or begin it; returns at once where it goes on trying in the background."""
+
+    async def stop(self) -> None:
+        """Let go of the game world; idempotent."""
+
+    def agents(self) -> Sequence[AgentInfo]:
+        """Return the agents that there are bodies for, sorted by id; none while not connected."""
+
+    async def perceive(self, agent_id: str) -> EngineView:
+        """Return what an agent perceives now. The bridge gives up after its deadline and cancels.
+
+        Raises:
+            BridgeUnavailableError: not connected, or no body of that agent is in the world.
+        """
+
+    async def execute(self, agent_id: str, command_id: str, command: str, params: Payload) -> Done:
+        """Carry out a command and return once what came of it is known. It is sent to the game at most once.
+
+        `noop` and `journal_note` never come here. A call that is cancelled leaves the command unknown.
+
+        Raises:
+            BridgeUnavailableError: it certainly was not sent.
+        """
+
+
+@runtime_checkable
+class Joinable(Protocol):
+    """Ability `join`."""
+
+    async def join(self, request: JoinRequest) -> AgentInfo:
+        """Give an agent a body, or wake its sleeping one; one that is awake stays as it is."""
+
+    async def leave(self, agent_id: str, mode: str) -> None:
+        """Let the body sleep (`dormant`), vanish until it is wanted again (`suspend`), or be gone (`despawn`)."""
+
+
+@runtime_checkable
+class Respawning(Protocol):
+    """Ability `respawn`."""
+
+    async def respawn(self, agent_id: str) -> AgentInfo:
+        """Bring a dead body back to life."""
+
+
+@runtime_checkable
+class Carrying(Protocol):
+    """Ability `items`."""
+
+    async def transfer(self, agent_id: str, request: ItemsRequest) -> ItemsReceipt:
+        """Put items into the inventory and take others out; once per transfer id, whose receipt is kept."""
+
+
+@runtime_checkable
+class Rewindable(Protocol):
+    """Ability `snapshot`."""
+
+    def snapshot(self) -> bytes:
+        """Return all state."""
+
+    def restore(self, data: bytes) -> None:
+        """Become what the snapshot was taken of.
+
+        Raises:
+            SnapshotError: the data is damaged or of another version; nothing has changed.
+        """

@@ -1,0 +1,1 @@
+"""The Perception/Command protocol: its models, vocabularies, versions and errors."""

@@ -1,0 +1,158 @@
+"""What agents want done: `CommandInput` (seed 001, section 4), the parameters of each command, and what came of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
+
+from pydantic import AwareDatetime, Field, model_validator
+
+from wsap_tes3mp.protocol.perception import Name, Number, Payload
+from wsap_tes3mp.protocol.versions import PROTOCOL_VERSION
+
+
+class MoveTo(Payload):
+    """Go to coordinates, or (1.0.1) to an entity."""
+
+    target_cell: Name | None = None
+    target_x: Number | None = None
+    target_y: Number | None = None
+    target_z: Number | None = None
+    target_entity_id: Name | None = None
+
+    @model_validator(mode="after")
+    def _one_target(self) -> MoveTo:
+        by_place = self.target_cell is not None or self.target_x is not None or self.target_y is not None
+        if by_place == (self.target_entity_id is not None):
+            raise ValueError("give either a place (target_cell, target_x, target_y) or target_entity_id")
+        if (self.target_x is None) != (self.target_y is None):
+            raise ValueError("target_x and target_y go together")
+        return self
+
+
+class Interact(Payload):
+    """Talk to, activate, take, open, loot, read."""
+
+    entity_id: Name
+    interaction_type: Name = "activate"
+
+
+class UseItem(Payload):
+    """Use an item of the inventory, on something where `target_entity_id` names it."""
+
+    item_id: Name
+    target_entity_id: Name | None = None
+
+
+class Wait(Payload):
+    """Do nothing for a while."""
+
+    duration_seconds: Annotated[float, Field(ge=0, le=86400)]
+
+
+class CombatAction(Payload):
+    """Fight."""
+
+    action_type: Name
+    target_entity_id: Name
+
+
+class Dialogue(Payload):
+    """Say something: a topic, or one of the choices offered, by index from 0."""
+
+    entity_id: Name
+    topic: Name | None = None
+    choice_idx: Annotated[int, Field(ge=0, le=1000)] | None = None
+
+    @model_validator(mode="after")
+    def _something(self) -> Dialogue:
+        if self.topic is None and self.choice_idx is None:
+            raise ValueError("give topic or choice_idx")
+        return self
+
+
+class JournalNote(Payload):
+    """Write down an observation."""
+
+    content: Annotated[str, Field(min_length=1, max_length=10_000)]
+    tags: Annotated[tuple[Annotated[str, Field(min_length=1, max_length=100)], ...], Field(max_length=50)] = ()
+
+
+class Noop(Payload):
+    """A beat without an action."""
+
+
+PARAMS: Mapping[str, type[Payload]] = {
+    "move_to": MoveTo,
+    "interact": Interact,
+    "use_item": UseItem,
+    "wait": Wait,
+    "combat_action": CombatAction,
+    "dialogue": Dialogue,
+    "journal_note": JournalNote,
+    "noop": Noop,
+}
+"""Command -> its parameters, in the seed's order."""
+UNHINDERED = frozenset({"noop", "journal_note"})
+"""Commands that go through while another one of the same agent is running."""
+
+
+class CommandContext(Payload):
+    """What a command was decided on."""
+
+    perception_timestamp: AwareDatetime | None = None
+    heartbeat_cycle: Annotated[int, Field(ge=0)] | None = None
+    perception_sequence: Annotated[int, Field(ge=0)] | None = None
+    """1.1.0"""
+
+
+class CommandInput(Payload):
+    """One action that an agent wants to take."""
+
+    protocol_version: str = PROTOCOL_VERSION
+    timestamp: AwareDatetime
+    agent_id: Name
+    command: str
+    params: Mapping[str, Any]
+    """Any: JSON; see `PARAMS`."""
+    reasoning: Annotated[str, Field(max_length=20_000)]
+    episode_id: Name | None = None
+    context: CommandContext | None = None
+
+    def parameters(self) -> Payload:
+        """Return the parameters by the model of the command.
+
+        Raises:
+            KeyError: the command is not known.
+            pydantic.ValidationError: the parameters don't fit.
+        """
+        return PARAMS[self.command].model_validate(self.params)
+
+
+class CommandAccepted(Payload):
+    """The seed's 202."""
+
+    status: Literal["accepted"] = "accepted"
+    command_id: Name
+    logged: bool = True
+
+
+CommandState = Literal["rejected", "accepted", "dispatched", "confirmed", "failed", "unknown"]
+"""What became of a command; the last three are final, and so is `rejected`, with which it was never accepted."""
+FINAL = frozenset({"rejected", "confirmed", "failed", "unknown"})
+
+
+class Outcome(Payload):
+    """1.1.0: what became of a command."""
+
+    command_id: Name
+    agent_id: Name
+    state: CommandState
+    message: str = ""
+    """One sentence for the agent: what was done, or why not."""
+    code: str | None = None
+    """Why it failed, for programs, such as `OUT_OF_REACH`."""
+    sequence: int | None = None
+    """Perceptions from this sequence number on show what came of it."""
+    data: Mapping[str, Any] = Field(default_factory=dict)
+    """Any: JSON of the engine."""

@@ -1,0 +1,71 @@
+"""The protocol's errors (seed 001, section 7): a class for each code, with its HTTP status and whether to try again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from wsap_core.errors import WsapError
+
+
+class BridgeError(WsapError):
+    """A bridge refuses or can't do something.
+
+    Args:
+        message: what, where, what next.
+        details: more for programs. Any: JSON.
+    """
+
+    exit_code: ClassVar[int] = 4
+
+    def __init__(self, message: str, details: Mapping[str, Any] | None = None) -> None:
+        super().__init__(message)
+        self.details = dict(details or {})
+
+
+class BridgeUnavailableError(BridgeError, code="BRIDGE_UNAVAILABLE", http_status=503, retryable=True):
+    """The game bridge is not connected: no engine, or no agent in it."""
+
+
+class PerceptionTimeoutError(BridgeError, code="PERCEPTION_TIMEOUT", http_status=504, retryable=True):
+    """The engine did not respond within the deadline."""
+
+
+class SchemaMismatchError(BridgeError, code="SCHEMA_MISMATCH", http_status=422):
+    """Versions that do not fit, or an engine that gives what the schema does not allow."""
+
+
+class InvalidCommandError(BridgeError, code="INVALID_COMMAND", http_status=400):
+    """The command type is not known."""
+
+
+class PayloadError(BridgeError, code="VALIDATION_ERROR", http_status=400):
+    """A payload fails validation, or names an agent that there is not."""
+
+
+class CommandConflictError(BridgeError, code="COMMAND_CONFLICT", http_status=409, retryable=True):
+    """The agent is busy with another command."""
+
+
+class BridgeInternalError(BridgeError, code="INTERNAL_ERROR", http_status=500, retryable=True):
+    """Something unexpected; nothing was dispatched."""
+
+
+class NotOfferedError(BridgeError, code="NOT_OFFERED", http_status=501):
+    """1.1.0: this bridge or its engine does not have that."""
+
+
+class UnknownOutcomeError(BridgeError, code="OUTCOME_UNKNOWN", http_status=502):
+    """1.1.0: nobody knows whether a command was taken; it is not sent again."""
+
+
+SEED_CODES: tuple[type[BridgeError], ...] = (
+    BridgeUnavailableError,
+    PerceptionTimeoutError,
+    SchemaMismatchError,
+    InvalidCommandError,
+    PayloadError,
+    CommandConflictError,
+    BridgeInternalError,
+)
+"""The seed's table, in its order."""
