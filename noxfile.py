@@ -97,7 +97,7 @@ def dashboard(session: nox.Session) -> None:
         f"{town}/replay/test_replay_page.py",
         f"{town}/tournament/test_report_page.py",
     ]
-    session.run("python", "-m", "pytest", "-m", "", *(session.posargs or pages))
+    session.run("python", "-m", "pytest", "-m", "", *(session.posargs or ["-n", "auto", *pages]))
 
 
 @nox.session(python=["3.12", "3.13"])

@@ -7,9 +7,7 @@ browser of its own here; `nox -s dashboard` runs it.
 from __future__ import annotations
 
 import json
-import os
 import re
-import shutil
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -31,12 +29,7 @@ from wsap_nexus.store.events import AchievementEarned
 from wsap_nexus.store.records import NewRun, RunStatus
 from wsap_nexus.store.tables import METADATA
 
-api = pytest.importorskip("playwright.sync_api", reason="needs Playwright: pip install playwright")
-CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-pytestmark = [
-    pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium: apt-get install chromium"),
-    pytest.mark.slow,
-]
+pytestmark = pytest.mark.slow
 
 DESKTOP, PHONE = (1280, 800), (390, 844)
 EVENTS = 50_000
@@ -84,16 +77,6 @@ def scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
         with open_store(str(served.folder / "wsap.db")) as store:
             story = record(store, range(1, 9), text=f"A jump. {EVIL}")
         yield Scene(served, *served.within(go()), story)
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    # Chromium's own sandbox needs a user other than root.
-    flags = ["--no-sandbox"] if hasattr(os, "geteuid") and os.geteuid() == 0 else []
-    with api.sync_playwright() as playwright:
-        found = playwright.chromium.launch(executable_path=CHROMIUM, args=[*flags, "--disable-gpu"])
-        yield found
-        found.close()
 
 
 @dataclass

@@ -12,18 +12,15 @@ from dataclasses import dataclass
 
 import pytest
 from dashboard_kit import Served
-from test_dashboard import CHROMIUM, DESKTOP, PHONE, Seen, browser, opened
+from test_dashboard import DESKTOP, PHONE, Seen, opened
 
 from wsap_nexus.hub.nexus import Nexus, Settings
 from wsap_nexus.store.entities import EntryRequest, Policy
 
 roles = pytest.importorskip("wsap_tossim.engine.roles", reason="needs the town: pip install wsap-tossim")
-pytestmark = [
-    pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium: apt-get install chromium"),
-    pytest.mark.slow,
-]
+pytestmark = pytest.mark.slow
 
-__all__ = ["browser", "opened"]
+__all__ = ["opened"]
 
 
 @dataclass

@@ -5,8 +5,6 @@ Needs Chromium (`apt-get install chromium`) and Playwright (`pip install playwri
 
 from __future__ import annotations
 
-import os
-import shutil
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -19,22 +17,7 @@ from story_kit import EVIL, told
 from wsap_sandbox.story.chapters import read_chapters
 from wsap_sandbox.story.html import html
 
-api = pytest.importorskip("playwright.sync_api", reason="needs Playwright: pip install playwright")
-CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-pytestmark = [
-    pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium: apt-get install chromium"),
-    pytest.mark.slow,
-]
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    # Chromium's own sandbox needs a user other than root.
-    flags = ["--no-sandbox"] if hasattr(os, "geteuid") and os.geteuid() == 0 else []
-    with api.sync_playwright() as playwright:
-        found = playwright.chromium.launch(executable_path=CHROMIUM, args=[*flags, "--disable-gpu"])
-        yield found
-        found.close()
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")

@@ -7,9 +7,7 @@ browser of its own here; `nox -s dashboard` runs it.
 from __future__ import annotations
 
 import json
-import os
 import random
-import shutil
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
@@ -22,12 +20,7 @@ from wsap_tossim.knowledge import Knowledge, seen_by
 from wsap_tossim.replay.page import page_of
 from wsap_tossim.replay.story import Story, View, page_data
 
-api = pytest.importorskip("playwright.sync_api", reason="needs Playwright: pip install playwright")
-CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-pytestmark = [
-    pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium: apt-get install chromium"),
-    pytest.mark.slow,
-]
+pytestmark = pytest.mark.slow
 
 DESKTOP, PHONE = (1280, 800), (390, 844)
 PATIENCE = 120_000
@@ -58,16 +51,6 @@ def pages(play: Callable[..., Any], tmp_path_factory: pytest.TempPathFactory) ->
         (folder / f"{name}.html").write_text(page_of(story, view), encoding="utf-8")
         found[name] = (folder / f"{name}.html").as_uri()
     return found
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    # Chromium's own sandbox needs a user other than root.
-    flags = ["--no-sandbox"] if hasattr(os, "geteuid") and os.geteuid() == 0 else []
-    with api.sync_playwright() as playwright:
-        found = playwright.chromium.launch(executable_path=CHROMIUM, args=[*flags, "--disable-gpu"])
-        yield found
-        found.close()
 
 
 @dataclass

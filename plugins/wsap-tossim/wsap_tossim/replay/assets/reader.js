@@ -153,6 +153,7 @@ const reader = {
 
 let moving = false;
 let remembering = 0;
+let known = location.hash;
 
 function tell(text) {
   byId('status').textContent = text;
@@ -166,7 +167,8 @@ function remember() {
   clearTimeout(remembering);
   remembering = setTimeout(() => {
     const hash = hashOf(reader.items[reader.at].key, reader.view);
-    if (location.hash !== hash) history.replaceState(null, '', hash);
+    // A hash that was set meanwhile is not overwritten: `hashchange` is still to come.
+    if (location.hash === known && known !== hash) history.replaceState(null, '', known = hash);
   }, 200);
 }
 

@@ -68,6 +68,7 @@ document.addEventListener('scroll', () => {
   reader.select(reader.find(row.dataset.key, 0), { scroll: false });
 }, { passive: true });
 addEventListener('hashchange', () => {
+  known = location.hash;
   const wanted = fromHash();
   if (!wanted) return;
   if (wanted.view === reader.view) reader.select(reader.find(wanted.key, 0));
