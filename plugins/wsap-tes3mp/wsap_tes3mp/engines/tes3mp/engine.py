@@ -1,0 +1,317 @@
+"""`Tes3mpEngine`: a TES3MP server as an engine. It reconnects by itself, and sends each command at most once."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Literal, cast
+
+from pydantic import JsonValue, ValidationError
+from typing_extensions import override
+
+from wsap_core.seams.clock import Clock, SystemClock
+from wsap_tes3mp.engines.engine import Done, Engine, EngineAbility, EngineView, Joinable, Respawning
+from wsap_tes3mp.engines.tes3mp.connection import Connection, Facts, RefusedError, ScriptError, within
+from wsap_tes3mp.engines.tes3mp.facts import Names, body_of, text, whole
+from wsap_tes3mp.engines.tes3mp.link import Link, open_link
+from wsap_tes3mp.protocol.bridge import AgentInfo, JoinRequest
+from wsap_tes3mp.protocol.errors import (
+    BridgeError,
+    BridgeInternalError,
+    BridgeUnavailableError,
+    NotOfferedError,
+    PayloadError,
+)
+from wsap_tes3mp.protocol.perception import Payload
+
+ADDRESS = "127.0.0.1:8766"
+"""Where the script listens unless its configuration says otherwise."""
+GREETING_SECONDS = 5.0
+PING_SECONDS = 5.0
+ANSWER_SECONDS = 10.0
+"""How long a ping, or a question about a command, may go without an answer until the connection counts as broken."""
+COMMAND_SECONDS = 60.0
+"""How long a command may take, besides what it asks for itself, until nobody waits for it any more."""
+FIRST_PAUSE, LONGEST_PAUSE = 0.2, 10.0
+_REFUSALS = {
+    "token": "the script refuses the token; give both sides the same one",
+    "version": "script and connector are of different versions; install the script again with wsap tes3mp install",
+    "busy": "another bridge is connected to the script; stop it first",
+}
+_ERRORS: dict[str, type[BridgeError]] = {
+    "NOT_CONNECTED": BridgeUnavailableError,
+    "NO_AGENT": BridgeUnavailableError,
+    "BAD_REQUEST": PayloadError,
+    "VALIDATION_ERROR": PayloadError,
+    "NOT_OFFERED": NotOfferedError,
+}
+
+
+@dataclass
+class _Pending:
+    """A command that was written, with what will become of it."""
+
+    connection: Connection
+    end: asyncio.Future[Done]
+
+
+class Tes3mpEngine(Engine, Joinable, Respawning):
+    """The game world of a TES3MP server, through the script in it.
+
+    Args:
+        token: the secret that the script was installed with.
+        address: `HOST:PORT` of the script.
+        names: what the owner's data files know.
+        clock: for pauses and deadlines.
+        now: the time of day, for views.
+        command_seconds: how long a command may take besides what it asks for itself.
+    """
+
+    def __init__(
+        self,
+        token: str,
+        address: str = ADDRESS,
+        *,
+        names: Names | None = None,
+        clock: Clock | None = None,
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+        command_seconds: float = COMMAND_SECONDS,
+    ) -> None:
+        self._token, self._address, self._names = token, address, names
+        self._clock: Clock = clock or SystemClock()
+        self._now = now
+        self._command_seconds = command_seconds
+        self._connection: Connection | None = None
+        self._agents: dict[str, AgentInfo] = {}
+        self._pending: dict[str, _Pending] = {}
+        self._supervisor: asyncio.Task[None] | None = None
+        self._problem = "it was not started"
+
+    @property
+    @override
+    def name(self) -> str:
+        return "tes3mp"
+
+    @property
+    @override
+    def abilities(self) -> frozenset[EngineAbility]:
+        return frozenset({"join", "respawn"})
+
+    @property
+    @override
+    def boot_id(self) -> str | None:
+        return self._connection.welcome.boot if self._connection and self._connection.welcome else None
+
+    @override
+    async def start(self) -> None:
+        if self._supervisor is None:
+            self._problem = "no connection was made yet"
+            self._supervisor = asyncio.create_task(self._run())
+
+    @override
+    async def stop(self) -> None:
+        supervisor, self._supervisor = self._supervisor, None
+        if supervisor is not None:
+            supervisor.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await supervisor
+        self._problem = "the bridge is stopping"
+        for command_id in list(self._pending):
+            self._end(command_id, Done("unknown", "The bridge stopped before the end of the command was known."))
+
+    @override
+    def agents(self) -> Sequence[AgentInfo]:
+        return [self._agents[agent] for agent in sorted(self._agents)] if self._connection else []
+
+    @override
+    async def perceive(self, agent_id: str) -> EngineView:
+        facts = await self._ask("perceive", {"agent": agent_id})
+        agent = self._agents.get(agent_id)
+        body = body_of(facts, embodiment=agent.embodiment if agent else "avatar", names=self._names)
+        return EngineView(self._now(), whole(facts.get("sequence")) or 0, body)
+
+    @override
+    async def execute(self, agent_id: str, command_id: str, command: str, params: Payload) -> Done:
+        connection = self._live()
+        fields = cast(dict[str, JsonValue], params.model_dump(mode="json", exclude_none=True))
+        reply = connection.request(
+            "command", {"agent": agent_id, "command_id": command_id, "command": command, "params": fields}
+        )
+        pending = self._pending[command_id] = _Pending(connection, asyncio.get_running_loop().create_future())
+        reply.add_done_callback(lambda done: self._replied(command_id, done))
+        asked = fields.get("duration_seconds")
+        seconds = self._command_seconds + (asked if isinstance(asked, int | float) else 0.0)
+        try:
+            return await within(self._clock, seconds, pending.end)
+        except TimeoutError:
+            return Done("unknown", f"The TES3MP server did not tell the end of the command within {seconds:g} s.")
+        finally:
+            self._pending.pop(command_id, None)
+
+    @override
+    async def join(self, request: JoinRequest) -> AgentInfo:
+        name = request.name or request.agent_id
+        fields: Facts = {"agent": request.agent_id, "name": name, "embodiment": request.embodiment}
+        return self._agent(await self._ask("join", fields))
+
+    @override
+    async def leave(self, agent_id: str, mode: str) -> None:
+        await self._ask("leave", {"agent": agent_id, "mode": mode})
+        self._learn_agents(await self._ask("agents", {}))
+
+    @override
+    async def respawn(self, agent_id: str) -> AgentInfo:
+        return self._agent(await self._ask("respawn", {"agent": agent_id}))
+
+    def _live(self) -> Connection:
+        if self._connection is None:
+            raise BridgeUnavailableError(f"No connection to the TES3MP script at {self._address}: {self._problem}.")
+        return self._connection
+
+    async def _ask(self, op: str, fields: Facts) -> Facts:
+        try:
+            return await self._live().request(op, fields)
+        except ScriptError as error:
+            kind = _ERRORS.get(error.code, BridgeInternalError)
+            raise kind(text(str(error), 300) or "The TES3MP script refuses.", {"code": error.code}) from error
+
+    # ------------------------------------------------------------------ commands
+
+    def _replied(self, command_id: str, reply: asyncio.Future[Facts]) -> None:
+        """Take the reply to a command; one that the link lost is asked for after the next welcome."""
+        if reply.cancelled() or isinstance(error := reply.exception(), BridgeUnavailableError):
+            return
+        if isinstance(error, ScriptError):
+            state: Literal["failed", "unknown"] = "unknown" if error.code == "MALFORMED" else "failed"
+            self._end(command_id, Done(state, text(str(error), 300) or "", error.code))
+        elif error is None:
+            self._hear(command_id, reply.result())
+
+    def _hear(self, command_id: str, said: Facts) -> None:
+        """Take what the script says of a command; `dispatched` is not its end."""
+        state = said.get("state")
+        if state == "never":
+            self._end(command_id, Done("failed", "The command never reached the server.", "NOT_SENT"))
+        elif state in ("confirmed", "failed", "unknown"):
+            message, code = text(said.get("message"), 300) or "", text(said.get("code"), 60)
+            final = cast(Literal["confirmed", "failed", "unknown"], state)
+            self._end(command_id, Done(final, message, code, whole(said.get("sequence"))))
+
+    def _end(self, command_id: str, done: Done) -> None:
+        pending = self._pending.get(command_id)
+        if pending is not None and not pending.end.done():
+            pending.end.set_result(done)
+
+    # ------------------------------------------------------------------ the connection
+
+    async def _run(self) -> None:
+        """Connect, and connect again, with pauses that grow while no welcome comes."""
+        pause = FIRST_PAUSE
+        while True:
+            try:
+                await self._session()
+                self._problem = "the connection broke"
+                pause = FIRST_PAUSE
+            except RefusedError as error:
+                self._problem = _REFUSALS.get(str(error), "the script refuses the connection")
+            except (OSError, TimeoutError) as error:
+                self._problem = text(str(error), 200) or type(error).__name__
+            await self._clock.sleep(pause)
+            pause = min(pause * 2, LONGEST_PAUSE)
+
+    async def _session(self) -> None:
+        """Live through one connection; returns when it breaks after the welcome.
+
+        Raises:
+            RefusedError, OSError, TimeoutError: there was no welcome.
+        """
+        link: Link = await within(self._clock, GREETING_SECONDS, open_link(self._address))
+        connection = Connection(link, self._on_event)
+        tasks: list[asyncio.Task[None]] = []
+        try:
+            await within(self._clock, GREETING_SECONDS, connection.greet(self._token))
+            tasks = [asyncio.create_task(connection.read()), asyncio.create_task(self._keep(connection))]
+            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            self._connection = None
+            connection.close()
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            await asyncio.sleep(0)  # the socket is closed in the loop's next turn
+
+    async def _keep(self, connection: Connection) -> None:
+        """Clear up what the last connection left open, then see that this one is alive."""
+        await self._settle(connection)
+        self._learn_agents(await within(self._clock, ANSWER_SECONDS, connection.request("agents")))
+        self._connection = connection
+        while True:
+            await self._clock.sleep(PING_SECONDS)
+            await within(self._clock, ANSWER_SECONDS, connection.request("ping"))
+
+    async def _settle(self, connection: Connection) -> None:
+        """Ask what became of the commands whose reply was lost; another boot of the server can't know."""
+        boot = connection.welcome.boot if connection.welcome else None
+        for command_id, pending in list(self._pending.items()):
+            if pending.connection.welcome is None or pending.connection.welcome.boot != boot:
+                self._end(command_id, Done("unknown", "The TES3MP server was restarted during the command."))
+                continue
+            asked = connection.request("outcome", {"command_id": command_id})
+            try:
+                self._hear(command_id, await within(self._clock, ANSWER_SECONDS, asked))
+            except ScriptError as error:
+                self._end(command_id, Done("unknown", text(str(error), 300) or "", error.code))
+            pending.connection = connection
+
+    def _on_event(self, event: Facts) -> None:
+        kind, command_id = event.get("event"), event.get("command_id")
+        if kind == "outcome" and isinstance(command_id, str):
+            self._hear(command_id, event)
+        elif kind == "agents":
+            if isinstance(event.get("agents"), list):
+                self._learn_agents(event)
+            elif self._connection is not None:
+                with contextlib.suppress(BridgeUnavailableError):
+                    self._connection.request("agents").add_done_callback(self._learn_later)
+
+    def _learn_later(self, reply: asyncio.Future[Facts]) -> None:
+        if not reply.cancelled() and reply.exception() is None:
+            self._learn_agents(reply.result())
+
+    def _learn_agents(self, said: Facts) -> None:
+        rows = said.get("agents")
+        found = [_agent_of(row) for row in rows] if isinstance(rows, list) else []
+        self._agents = {agent.agent_id: agent for agent in found if agent is not None}
+
+    def _agent(self, said: Facts) -> AgentInfo:
+        """Return the agent in a reply, and keep it.
+
+        Raises:
+            BridgeInternalError: there is none in it.
+        """
+        row = said.get("agent")
+        agent = _agent_of(row if isinstance(row, dict) else said)
+        if agent is None:
+            raise BridgeInternalError("The TES3MP script answered without saying which agent it is.")
+        self._agents[agent.agent_id] = agent
+        return agent
+
+
+def _agent_of(row: JsonValue | Facts) -> AgentInfo | None:
+    """Return the agent of a row of the script; None for one that is none."""
+    if not isinstance(row, dict):
+        return None
+    agent_id = text(row.get("agent"))
+    try:
+        return AgentInfo(
+            agent_id=agent_id or "",
+            name=text(row.get("name")) or agent_id or "",
+            connected=row.get("connected") is True,
+            dead=row.get("dead") is True,
+            embodiment=text(row.get("embodiment"), 40) or "avatar",
+        )
+    except ValidationError:
+        return None

@@ -1,0 +1,291 @@
+"""From what the script tells of the world to the body of a perception, with a label of how each thing is known."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Mapping
+from typing import Protocol, TypedDict
+
+from pydantic import JsonValue
+
+from wsap_tes3mp.protocol.errors import SchemaMismatchError
+
+Facts = Mapping[str, JsonValue]
+COMBAT_SECONDS = 10.0
+"""How long after a blow an agent counts as fighting."""
+DIALOGUE_SECONDS = 30.0
+"""How long after words an agent counts as talking."""
+CELL_SIZE = 8192
+"""Side of an exterior cell, in the game's units."""
+GRID = re.compile(r"(-?\d{1,6}), (-?\d{1,6})")
+"""The name of an exterior cell."""
+WEATHERS = ("clear", "cloudy", "foggy", "overcast", "rain", "thunder", "ash", "blight", "snow", "blizzard")
+"""The engine's weathers, by number."""
+_HOURS = ((5, "night"), (8, "dawn"), (12, "morning"), (17, "afternoon"), (20, "evening"), (25, "night"))
+_OBJECT_KINDS = (("door", "door"), ("chest", "container"), ("barrel", "container"), ("crate", "container"),
+                 ("sack", "container"), ("urn", "container"))  # fmt: skip
+_UNAVAILABLE = ("nearby_entities.disposition", "dialogue.text", "dialogue.topics")
+_DERIVED = ("environment.is_combat", "environment.is_dialogue")
+_COMMANDS: Mapping[str, Mapping[str, str]] = {
+    "avatar": {"interact": "derived", "use_item": "derived", "combat_action": "derived", "dialogue": "derived"},
+    "companion": {
+        "move_to": "derived",
+        "interact": "derived",
+        "use_item": "derived",
+        "combat_action": "derived",
+        "dialogue": "unavailable",
+    },
+}
+"""Embodiment -> command -> how its effect is known; what is not listed is observed."""
+
+
+class Item(TypedDict):
+    """One kind of item that an agent carries."""
+
+    item_id: str
+    name: str
+    count: int
+    equipped: bool
+
+
+class Quest(TypedDict):
+    """A quest, and how far it is."""
+
+    quest_id: str
+    name: str
+    stage: int
+
+
+class Names(Protocol):
+    """What the owner's data files know; `engines.tes3mp.esm.GameData` is one."""
+
+    def name(self, ref_id: str) -> str | None:
+        """Return the display name of an object."""
+
+    def kind(self, ref_id: str) -> str | None:
+        """Return the entity type of an object: npc, creature, item, door or container."""
+
+    def weight(self, ref_id: str) -> float | None:
+        """Return what an item weighs."""
+
+    def cell(self, description: str) -> str | None:
+        """Return the name of a cell, given as the server names it."""
+
+    def quest(self, quest: str) -> str | None:
+        """Return the name of a quest."""
+
+    def finished(self, quest: str, index: int) -> bool | None:
+        """Return whether a journal index ends its quest; None where the quest is not known."""
+
+
+def text(value: JsonValue, longest: int = 200) -> str | None:
+    """Return a text without control characters and halves of characters; None if there is none."""
+    if not isinstance(value, str):
+        return None
+    clean = "".join(c if c.isprintable() else " " for c in value[: longest * 2]).strip()
+    return clean[:longest] or None
+
+
+def number(value: JsonValue) -> float | None:
+    """Return a finite number; None for everything else."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    try:
+        found = float(value)
+    except OverflowError:
+        return None
+    return found if math.isfinite(found) and abs(found) < 1e12 else None
+
+
+def whole(value: JsonValue, least: int = 0) -> int | None:
+    """Return a whole number that is not below `least`; None for everything else."""
+    found = number(value)
+    return None if found is None or found < least else int(found)
+
+
+def _rows(value: JsonValue, most: int = 2000) -> Iterable[Facts]:
+    """Return the objects of a list; an empty table of Lua may come as `{}`."""
+    return [row for row in value[:most] if isinstance(row, dict)] if isinstance(value, list) else []
+
+
+def body_of(facts: Facts, *, embodiment: str = "avatar", names: Names | None = None) -> dict[str, object]:
+    """Return the body of a perception.
+
+    Raises:
+        SchemaMismatchError: cell, position or health are missing or no numbers.
+    """
+    unavailable, derived = set(_UNAVAILABLE), set(_DERIVED)
+    cell = text(facts.get("cell"))
+    place = _place(facts)
+    if cell is None or place is None:
+        raise SchemaMismatchError("The TES3MP script gave no usable position (cell, x, y, z).")
+    interior = facts.get("interior")
+    if not isinstance(interior, bool):
+        interior = GRID.fullmatch(cell) is None
+    inventory = _inventory(facts, names)
+    load = _load(facts, inventory, names)
+    (derived if load is not None else unavailable).add("inventory_summary.encumbrance_pct")
+    hour, weather = number(facts.get("hour")), _weather(facts.get("weather"))
+    if hour is None:
+        unavailable.add("environment.time_of_day")
+    if weather is None:
+        unavailable.add("environment.weather")
+    active, completed = _quests(facts, names)
+    if completed is None:
+        unavailable.add("completed_quests")
+    if names is None:
+        derived.add("nearby_entities.entity_type")
+    commands = _COMMANDS.get(embodiment, _COMMANDS["avatar"])
+    return {
+        "location": {
+            "cell": (names.cell(cell) if names is not None else None) or cell,
+            **dict(zip("xyz", place, strict=True)),
+            "interior": interior,
+        },
+        "health": _health(facts),
+        "nearby_entities": _entities(facts, cell, place, interior, names),
+        "inventory_summary": {
+            "gold": sum(row["count"] for row in inventory if _is_gold(row)),
+            "item_count": sum(row["count"] for row in inventory if not _is_gold(row)),
+            "encumbrance_pct": load or 0.0,
+        },
+        "inventory": inventory,
+        "active_quests": active,
+        "completed_quests": completed,
+        "environment": {
+            "time_of_day": "unknown" if hour is None else next(name for end, name in _HOURS if hour % 24 < end),
+            "weather": weather or "unknown",
+            "is_combat": _recent(facts.get("combat_age"), COMBAT_SECONDS),
+            "is_dialogue": _recent(facts.get("dialogue_age"), DIALOGUE_SECONDS),
+        },
+        "dialogue": _dialogue(facts),
+        "raw_engine_data": {
+            "cell": cell,
+            "region": text(facts.get("region")),
+            "level": whole(facts.get("level")),
+            "day": whole(facts.get("day")),
+            "hour": hour,
+        },
+        "fidelity": {
+            **dict.fromkeys(sorted(derived), "derived"),
+            **dict.fromkeys(sorted(unavailable), "unavailable"),
+            **{f"command.{command}": label for command, label in commands.items()},
+        },
+    }
+
+
+def _place(facts: Facts) -> tuple[float, float, float] | None:
+    x, y, z = (number(facts.get(axis)) for axis in "xyz")
+    return None if x is None or y is None or z is None else (x, y, z)
+
+
+def _health(facts: Facts) -> dict[str, int]:
+    health = facts.get("health")
+    current, most = (
+        (number(health.get(key)) for key in ("current", "max")) if isinstance(health, dict) else (None, None)
+    )
+    if current is None or most is None:
+        raise SchemaMismatchError("The TES3MP script gave no usable health (current, max).")
+    ceiling = max(1, math.ceil(most))
+    return {"current": min(ceiling, max(0, math.ceil(current))), "max": ceiling}
+
+
+def _weather(value: JsonValue) -> str | None:
+    index = whole(value)
+    if index is not None:
+        return WEATHERS[index] if index < len(WEATHERS) else None
+    return text(value, 40)
+
+
+def _recent(age: JsonValue, seconds: float) -> bool:
+    found = number(age)
+    return found is not None and 0 <= found < seconds
+
+
+def _inventory(facts: Facts, names: Names | None) -> list[Item]:
+    found: dict[tuple[str, bool], int] = {}
+    for row in _rows(facts.get("inventory")):
+        item, count = text(row.get("ref_id")), whole(row.get("count"), 1)
+        if item is not None and count is not None:
+            key = (item, row.get("equipped") is True)
+            found[key] = found.get(key, 0) + count
+    return [
+        {"item_id": item, "name": (names and names.name(item)) or item, "count": count, "equipped": equipped}
+        for (item, equipped), count in sorted(found.items())
+    ]
+
+
+def _is_gold(item: Item) -> bool:
+    return item["item_id"].lower() == "gold_001"
+
+
+def _load(facts: Facts, inventory: list[Item], names: Names | None) -> float | None:
+    """Return the load by capacity, which is five times the strength; None where a weight or the strength is unknown."""
+    strength = number(facts.get("strength"))
+    if names is None or strength is None or strength <= 0:
+        return None
+    total = 0.0
+    for item in inventory:
+        weight = names.weight(item["item_id"])
+        if weight is None:
+            return None
+        total += weight * item["count"]
+    return total / (5 * strength)
+
+
+def _quests(facts: Facts, names: Names | None) -> tuple[list[Quest], list[Quest] | None]:
+    """Return the quests that go on, and those that ended; None for these where no data files tell."""
+    stages: dict[str, int] = {}
+    ended: set[str] = set()
+    for row in _rows(facts.get("journal"), 20_000):
+        quest, index = text(row.get("quest")), whole(row.get("index"))
+        if quest is None or index is None:
+            continue
+        quest = quest.lower()
+        stages[quest] = max(stages.get(quest, 0), index)
+        if names is not None and names.finished(quest, index):
+            ended.add(quest)
+    quests: list[Quest] = [
+        {"quest_id": quest, "name": (names and names.quest(quest)) or quest, "stage": stage}
+        for quest, stage in sorted(stages.items())
+    ]
+    active = [quest for quest in quests if quest["quest_id"] not in ended]
+    return active, None if names is None else [quest for quest in quests if quest["quest_id"] in ended]
+
+
+def _entities(
+    facts: Facts, cell: str, place: tuple[float, float, float], interior: bool, names: Names | None
+) -> list[dict[str, object]]:
+    found: dict[str, dict[str, object]] = {}
+    for row in _rows(facts.get("entities")):
+        entity, at, where = text(row.get("id")), _place(row), text(row.get("cell")) or cell
+        if entity is None or at is None:
+            continue
+        if where.lower() != cell.lower() and (interior or GRID.fullmatch(where) is None):
+            continue  # coordinates of two interiors have nothing to do with each other
+        ref = text(row.get("ref_id")) or ""
+        found[entity] = {
+            "entity_id": entity,
+            "name": text(row.get("name")) or (names and names.name(ref)) or ref or entity,
+            "entity_type": _entity_type(text(row.get("kind")), ref, names),
+            "distance": round(math.dist(place, at), 2),
+        }
+    return sorted(found.values(), key=lambda entity: (entity["distance"], entity["entity_id"]))
+
+
+def _entity_type(kind: str | None, ref: str, names: Names | None) -> str:
+    if kind == "player":
+        return "player"
+    if names is not None and (known := names.kind(ref)) is not None:
+        return known
+    if kind == "actor":
+        return "npc"
+    return next((found for word, found in _OBJECT_KINDS if word in ref.lower()), "object")
+
+
+def _dialogue(facts: Facts) -> dict[str, object] | None:
+    dialogue = facts.get("dialogue")
+    entity = text(dialogue.get("entity")) if isinstance(dialogue, dict) else None
+    recent = _recent(facts.get("dialogue_age"), DIALOGUE_SECONDS)
+    return {"entity_id": entity} if entity is not None and recent else None
