@@ -15,7 +15,8 @@ from typing_extensions import override
 from wsap_core.seams.clock import Clock, SystemClock
 from wsap_tes3mp.engines.engine import Done, Engine, EngineAbility, EngineView, Joinable, Respawning
 from wsap_tes3mp.engines.tes3mp.connection import Connection, Facts, RefusedError, ScriptError, within
-from wsap_tes3mp.engines.tes3mp.facts import Names, body_of, text, whole
+from wsap_tes3mp.engines.tes3mp.esm import GameData
+from wsap_tes3mp.engines.tes3mp.facts import body_of, number, text, whole
 from wsap_tes3mp.engines.tes3mp.link import Link, open_link
 from wsap_tes3mp.protocol.bridge import AgentInfo, JoinRequest
 from wsap_tes3mp.protocol.errors import (
@@ -75,7 +76,7 @@ class Tes3mpEngine(Engine, Joinable, Respawning):
         token: str,
         address: str = ADDRESS,
         *,
-        names: Names | None = None,
+        names: GameData | None = None,
         clock: Clock | None = None,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
         command_seconds: float = COMMAND_SECONDS,
@@ -137,6 +138,12 @@ class Tes3mpEngine(Engine, Joinable, Respawning):
     async def execute(self, agent_id: str, command_id: str, command: str, params: Payload) -> Done:
         connection = self._live()
         fields = cast(dict[str, JsonValue], params.model_dump(mode="json", exclude_none=True))
+        if self._names is not None and isinstance(cell := fields.get("target_cell"), str):
+            fields["target_cell"] = self._names.description(
+                cell, number(fields.get("target_x")), number(fields.get("target_y"))
+            )
+            if fields["target_cell"] is None:
+                return Done("failed", f"The game's data files know no cell {cell!r}.", "UNKNOWN_CELL")
         reply = connection.request(
             "command", {"agent": agent_id, "command_id": command_id, "command": command, "params": fields}
         )

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterable, Mapping
-from typing import Protocol, TypedDict
+from typing import TypedDict
 
 from pydantic import JsonValue
 
+from wsap_tes3mp.engines.tes3mp.esm import GRID, GameData
 from wsap_tes3mp.protocol.errors import SchemaMismatchError
 
 Facts = Mapping[str, JsonValue]
@@ -16,10 +16,6 @@ COMBAT_SECONDS = 10.0
 """How long after a blow an agent counts as fighting."""
 DIALOGUE_SECONDS = 30.0
 """How long after words an agent counts as talking."""
-CELL_SIZE = 8192
-"""Side of an exterior cell, in the game's units."""
-GRID = re.compile(r"(-?\d{1,6}), (-?\d{1,6})")
-"""The name of an exterior cell."""
 WEATHERS = ("clear", "cloudy", "foggy", "overcast", "rain", "thunder", "ash", "blight", "snow", "blizzard")
 """The engine's weathers, by number."""
 _HOURS = ((5, "night"), (8, "dawn"), (12, "morning"), (17, "afternoon"), (20, "evening"), (25, "night"))
@@ -57,28 +53,6 @@ class Quest(TypedDict):
     stage: int
 
 
-class Names(Protocol):
-    """What the owner's data files know; `engines.tes3mp.esm.GameData` is one."""
-
-    def name(self, ref_id: str) -> str | None:
-        """Return the display name of an object."""
-
-    def kind(self, ref_id: str) -> str | None:
-        """Return the entity type of an object: npc, creature, item, door or container."""
-
-    def weight(self, ref_id: str) -> float | None:
-        """Return what an item weighs."""
-
-    def cell(self, description: str) -> str | None:
-        """Return the name of a cell, given as the server names it."""
-
-    def quest(self, quest: str) -> str | None:
-        """Return the name of a quest."""
-
-    def finished(self, quest: str, index: int) -> bool | None:
-        """Return whether a journal index ends its quest; None where the quest is not known."""
-
-
 def text(value: JsonValue, longest: int = 200) -> str | None:
     """Return a text without control characters and halves of characters; None if there is none."""
     if not isinstance(value, str):
@@ -109,7 +83,7 @@ def _rows(value: JsonValue, most: int = 2000) -> Iterable[Facts]:
     return [row for row in value[:most] if isinstance(row, dict)] if isinstance(value, list) else []
 
 
-def body_of(facts: Facts, *, embodiment: str = "avatar", names: Names | None = None) -> dict[str, object]:
+def body_of(facts: Facts, *, embodiment: str = "avatar", names: GameData | None = None) -> dict[str, object]:
     """Return the body of a perception.
 
     Raises:
@@ -203,7 +177,7 @@ def _recent(age: JsonValue, seconds: float) -> bool:
     return found is not None and 0 <= found < seconds
 
 
-def _inventory(facts: Facts, names: Names | None) -> list[Item]:
+def _inventory(facts: Facts, names: GameData | None) -> list[Item]:
     found: dict[tuple[str, bool], int] = {}
     for row in _rows(facts.get("inventory")):
         item, count = text(row.get("ref_id")), whole(row.get("count"), 1)
@@ -220,7 +194,7 @@ def _is_gold(item: Item) -> bool:
     return item["item_id"].lower() == "gold_001"
 
 
-def _load(facts: Facts, inventory: list[Item], names: Names | None) -> float | None:
+def _load(facts: Facts, inventory: list[Item], names: GameData | None) -> float | None:
     """Return the load by capacity, which is five times the strength; None where a weight or the strength is unknown."""
     strength = number(facts.get("strength"))
     if names is None or strength is None or strength <= 0:
@@ -234,7 +208,7 @@ def _load(facts: Facts, inventory: list[Item], names: Names | None) -> float | N
     return total / (5 * strength)
 
 
-def _quests(facts: Facts, names: Names | None) -> tuple[list[Quest], list[Quest] | None]:
+def _quests(facts: Facts, names: GameData | None) -> tuple[list[Quest], list[Quest] | None]:
     """Return the quests that go on, and those that ended; None for these where no data files tell."""
     stages: dict[str, int] = {}
     ended: set[str] = set()
@@ -255,7 +229,7 @@ def _quests(facts: Facts, names: Names | None) -> tuple[list[Quest], list[Quest]
 
 
 def _entities(
-    facts: Facts, cell: str, place: tuple[float, float, float], interior: bool, names: Names | None
+    facts: Facts, cell: str, place: tuple[float, float, float], interior: bool, names: GameData | None
 ) -> list[dict[str, object]]:
     found: dict[str, dict[str, object]] = {}
     for row in _rows(facts.get("entities")):
@@ -274,7 +248,7 @@ def _entities(
     return sorted(found.values(), key=lambda entity: (entity["distance"], entity["entity_id"]))
 
 
-def _entity_type(kind: str | None, ref: str, names: Names | None) -> str:
+def _entity_type(kind: str | None, ref: str, names: GameData | None) -> str:
     if kind == "player":
         return "player"
     if names is not None and (known := names.kind(ref)) is not None:

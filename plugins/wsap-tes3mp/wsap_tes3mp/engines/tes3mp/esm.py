@@ -1,0 +1,249 @@
+"""Reads names, weights, cells and quests out of the owner's data files (TES3 ESM and ESP).
+
+The format is described at https://en.uesp.net/wiki/Morrowind_Mod:Mod_File_Format: records with a header of 16 bytes
+(type, size, two numbers), in them subrecords with one of 8 (type, size), all little-endian, text in a Windows code page.
+Of each record no more than its beginning is read, and no size is believed before it was compared with what there is.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import struct
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import BinaryIO, Literal
+
+from wsap_core.errors import ConfigError
+
+CELL_SIZE = 8192
+"""Side of an exterior cell, in the game's units."""
+GRID = re.compile(r"(-?\d{1,6}), (-?\d{1,6})")
+"""The server's name of an exterior cell."""
+Encoding = Literal["cp1252", "cp1251", "cp1250"]
+_HEADER = struct.Struct("<4sI8x")
+_PART = struct.Struct("<4sI")
+_MOST = 64 * 1024
+"""Bytes of a record that are read at most: what is looked for is in the beginning."""
+_LONGEST_NAME = 200
+_MOST_FILES = 255
+_JOURNAL = 4
+_CARRIED = 0x2
+"""Flag of a light that can be taken."""
+
+_KINDS = {b"NPC_": "npc", b"CREA": "creature", b"DOOR": "door", b"CONT": "container"}
+_WEIGHTS = {
+    b"MISC": (b"MCDT", 0), b"WEAP": (b"WPDT", 0), b"ARMO": (b"AODT", 4), b"CLOT": (b"CTDT", 4), b"BOOK": (b"BKDT", 0),
+    b"ALCH": (b"ALDT", 0), b"INGR": (b"IRDT", 0), b"LOCK": (b"LKDT", 0), b"PROB": (b"PBDT", 0), b"REPA": (b"RIDT", 0),
+    b"APPA": (b"AADT", 8), b"LIGH": (b"LHDT", 0),
+}  # fmt: skip
+"""Type of an item's record -> the subrecord that holds its weight, and where."""
+
+
+@dataclass(frozen=True)
+class GameObject:
+    """What may stand in a cell or be carried."""
+
+    name: str | None
+    kind: str
+    """npc, creature, item, door or container."""
+    weight: float | None = None
+
+
+@dataclass
+class _Quest:
+    name: str | None = None
+    finished: set[int] = field(default_factory=set)
+
+
+class GameData:
+    """What the data files of a game tell; keys are in lower case, as the game compares them."""
+
+    def __init__(self) -> None:
+        self.objects: dict[str, GameObject] = {}
+        self.interiors: dict[str, str] = {}
+        self.exteriors: dict[tuple[int, int], str] = {}
+        """Grid -> name; most exteriors have none."""
+        self.quests: dict[str, _Quest] = {}
+
+    def name(self, ref_id: str) -> str | None:
+        """Return the display name of an object."""
+        found = self.objects.get(ref_id.lower())
+        return found.name if found else None
+
+    def kind(self, ref_id: str) -> str | None:
+        """Return the entity type of an object."""
+        found = self.objects.get(ref_id.lower())
+        return found.kind if found else None
+
+    def weight(self, ref_id: str) -> float | None:
+        """Return what an item weighs."""
+        found = self.objects.get(ref_id.lower())
+        return found.weight if found else None
+
+    def cell(self, description: str) -> str | None:
+        """Return the name of a cell, given as the server names it."""
+        grid = GRID.fullmatch(description)
+        return self.exteriors.get((int(grid[1]), int(grid[2]))) if grid else self.interiors.get(description.lower())
+
+    def description(self, cell: str, x: float | None = None, y: float | None = None) -> str | None:
+        """Return what the server calls a cell that an agent names; None if there is none.
+
+        A town has several exterior cells of one name: the coordinates tell which is meant, else it is the first.
+        """
+        if GRID.fullmatch(cell):
+            return cell
+        if (interior := self.interiors.get(cell.lower())) is not None:
+            return interior
+        grids = sorted(grid for grid, name in self.exteriors.items() if name.lower() == cell.lower())
+        if not grids:
+            return None
+        east, north = grids[0] if x is None or y is None else (int(x // CELL_SIZE), int(y // CELL_SIZE))
+        return f"{east}, {north}"
+
+    def quest(self, quest: str) -> str | None:
+        """Return the name of a quest."""
+        found = self.quests.get(quest.lower())
+        return found.name if found else None
+
+    def finished(self, quest: str, index: int) -> bool | None:
+        """Return whether a journal index ends its quest; None where the quest is not known."""
+        found = self.quests.get(quest.lower())
+        return None if found is None else index in found.finished
+
+
+def read_data(paths: Sequence[Path], *, encoding: Encoding = "cp1252") -> GameData:
+    """Return what data files tell; a folder stands for those in it, in the game's order: masters first, then by age.
+
+    Raises:
+        ConfigError: there is no such file, or one is no data file or is damaged.
+    """
+    data = GameData()
+    for path in paths:
+        files = _in_folder(path) if path.is_dir() else [path]
+        if not files:
+            raise ConfigError(f"The folder {path} holds no .esm or .esp file; name the folder Data Files of the game.")
+        for file in files[:_MOST_FILES]:
+            try:
+                with file.open("rb") as stream:
+                    _Reader(data, encoding).read(stream, str(file))
+            except OSError as error:
+                raise ConfigError(f"The data file {file} can't be read: {error.strerror or error}.") from error
+    return data
+
+
+def _in_folder(folder: Path) -> list[Path]:
+    files = [path for path in folder.iterdir() if path.suffix.lower() in (".esm", ".esp") and path.is_file()]
+    return sorted(files, key=lambda path: (path.suffix.lower() == ".esp", path.stat().st_mtime, path.name.lower()))
+
+
+def _parts(record: bytes) -> Iterator[tuple[bytes, bytes]]:
+    """Yield the subrecords, up to the first that goes beyond what there is."""
+    at = 0
+    while at + _PART.size <= len(record):
+        kind, size = _PART.unpack_from(record, at)
+        at += _PART.size
+        if size > len(record) - at:
+            return
+        yield kind, record[at : at + size]
+        at += size
+
+
+class _Reader:
+    """Reads one file after another into the same data."""
+
+    def __init__(self, data: GameData, encoding: str) -> None:
+        self._data, self._encoding = data, encoding
+        self._journal: str | None = None
+        """The quest that the INFO records belong to that come now."""
+
+    def read(self, stream: BinaryIO, name: str) -> None:
+        end = stream.seek(0, os.SEEK_END)
+        stream.seek(0)
+        at = 0
+        while at < end:
+            header = stream.read(_HEADER.size)
+            kind, size = _HEADER.unpack(header) if len(header) == _HEADER.size else (b"", 0)
+            if at == 0 and kind != b"TES3":
+                raise ConfigError(f"The file {name} is no data file of the game: it does not begin with TES3.")
+            at += _HEADER.size
+            if size > end - at or len(header) < _HEADER.size:
+                start = at - _HEADER.size
+                raise ConfigError(f"The data file {name} is damaged: the record at byte {start} goes beyond its end.")
+            if kind in _KINDS or kind in _WEIGHTS:
+                self._object(kind, stream.read(min(size, _MOST)))
+            elif kind == b"CELL":
+                self._cell(stream.read(min(size, _MOST)))
+            elif kind == b"DIAL":
+                self._dialogue(stream.read(min(size, _MOST)))
+            elif kind == b"INFO" and self._journal is not None:
+                self._info(self._journal, stream.read(min(size, _MOST)))
+            at += size
+            stream.seek(at)
+
+    def _text(self, raw: bytes) -> str:
+        text = raw.split(b"\0", 1)[0][:_LONGEST_NAME].decode(self._encoding, "replace")
+        return "".join(c if c.isprintable() else " " for c in text).strip()
+
+    def _object(self, kind: bytes, record: bytes) -> None:
+        parts = _first(_parts(record))
+        ref_id = self._text(parts.get(b"NAME", b"")).lower()
+        if not ref_id:
+            return
+        if b"DELE" in parts:
+            self._data.objects.pop(ref_id, None)
+            return
+        name = self._text(parts.get(b"FNAM", b"")) or None
+        if kind in _KINDS:
+            self._data.objects[ref_id] = GameObject(name, _KINDS[kind])
+            return
+        part, offset = _WEIGHTS[kind]
+        values = parts.get(part, b"")
+        if kind == b"LIGH" and not int(_number(values, 20, "<I") or 0) & _CARRIED:
+            return
+        weight = _number(values, offset, "<f")
+        if weight is not None:  # a comparison with NaN is false
+            weight = float(f"{weight:.4g}") if 0 <= weight < 1e6 else None
+        self._data.objects[ref_id] = GameObject(name, "item", weight)
+
+    def _cell(self, record: bytes) -> None:
+        parts = _first(_parts(record), until=b"FRMR")  # what follows are the things in the cell
+        flags, east, north = (_number(parts.get(b"DATA", b""), at, "<i") for at in (0, 4, 8))
+        name = self._text(parts.get(b"NAME", b""))
+        if flags is None or east is None or north is None or not name:
+            return
+        if int(flags) & 1:
+            self._data.interiors[name.lower()] = name
+        else:
+            self._data.exteriors[int(east), int(north)] = name
+
+    def _dialogue(self, record: bytes) -> None:
+        parts = _first(_parts(record))
+        quest = self._text(parts.get(b"NAME", b"")).lower()
+        self._journal = quest if quest and parts.get(b"DATA", b"")[:1] == bytes([_JOURNAL]) else None
+        if self._journal is not None:
+            self._data.quests.setdefault(self._journal, _Quest())
+
+    def _info(self, journal: str, record: bytes) -> None:
+        parts = _first(_parts(record))
+        quest = self._data.quests[journal]
+        if b"QSTN" in parts:
+            quest.name = self._text(parts.get(b"NAME", b"")) or None
+        index = _number(parts.get(b"DATA", b""), 4, "<i")
+        if b"QSTF" in parts and index is not None:
+            quest.finished.add(int(index))
+
+
+def _first(parts: Iterable[tuple[bytes, bytes]], until: bytes | None = None) -> dict[bytes, bytes]:
+    """Return the first subrecord of each type."""
+    found: dict[bytes, bytes] = {}
+    for kind, value in parts:
+        if kind == until:
+            break
+        found.setdefault(kind, value)
+    return found
+
+
+def _number(raw: bytes, at: int, form: str) -> float | None:
+    return struct.unpack_from(form, raw, at)[0] if len(raw) >= at + 4 else None
