@@ -1,0 +1,61 @@
+-- The functions of the server that these scripts call. A wrongly typed argument to one of them ends the server, even
+-- within `pcall`, since the error leaves a C++ function that must not throw. So each call is checked here first; what
+-- does not fit is an ordinary Lua error, raised before the server sees the call.
+--
+-- p unsigned short, u unsigned int, i int, c unsigned char, n double, s const char*, b bool, f name of a global function
+local api = {}
+
+local SIGNATURES = {
+    LogMessage = "ps", GetServerVersion = "", GetMillisecondsSinceServerStart = "", SetCurrentMpNum = "i",
+    CreateTimer = "fi", StartTimer = "i", RestartTimer = "ii",
+    GetCell = "p", GetRegion = "p", GetPosX = "p", GetPosY = "p", GetPosZ = "p", IsInExterior = "p",
+    GetHealthBase = "p", GetHealthCurrent = "p", GetLevel = "p",
+    SetCell = "ps", SendCell = "p", SetPos = "pnnn", SendPos = "p", Resurrect = "pu",
+    EquipItem = "ppsuin", SendEquipment = "p", MessageBox = "pis",
+    ClearObjectList = "", SetObjectListPid = "p", SetObjectListCell = "s", SetObjectListConsoleCommand = "s",
+    SetObjectRefId = "s", SetObjectRefNum = "i", SetObjectMpNum = "i", SetObjectPosition = "nnn",
+    SetObjectRotation = "nnn", SetObjectActivatingPid = "p", SetPlayerAsObject = "p", AddObject = "",
+    SetObjectDialogueChoiceType = "u", SetObjectDialogueChoiceTopic = "s",
+    SendObjectActivate = "bb", SendObjectDialogueChoice = "bb", SendObjectSpawn = "bb", SendObjectDelete = "bb",
+    SendConsoleCommand = "bb",
+    ReadCellActorList = "s", GetActorListSize = "", GetActorRefNum = "u", GetActorMpNum = "u", GetActorPosX = "u",
+    GetActorPosY = "u", GetActorPosZ = "u", GetActorHealthBase = "u", GetActorHealthCurrent = "u",
+    DoesActorHavePosition = "u", DoesActorHaveStatsDynamic = "u",
+    ClearActorList = "", SetActorListPid = "p", SetActorListCell = "s", SetActorRefNum = "i", SetActorMpNum = "i",
+    SetActorAIAction = "u", SetActorAITargetToPlayer = "p", SetActorAITargetToObject = "ii",
+    SetActorAICoordinates = "nnn", SetActorAIRepetition = "b", AddActor = "", SendActorAI = "bb",
+}
+
+local function whole(low, high)
+    return function(value)
+        return type(value) == "number" and value == math.floor(value) and value >= low and value <= high
+    end
+end
+
+local FITS = {
+    p = whole(0, 65535), u = whole(0, 4294967295), i = whole(-2147483648, 2147483647), c = whole(0, 255),
+    n = function(value) return type(value) == "number" and value == value and math.abs(value) < 3e38 end,
+    s = function(value) return type(value) == "string" and not value:find("%z") end,
+    b = function(value) return type(value) == "boolean" end,
+    f = function(value) return type(value) == "string" and type(_G[value]) == "function" end,
+}
+
+for name, kinds in pairs(SIGNATURES) do
+    api[name] = function(...)
+        local count = select("#", ...)
+        if count ~= #kinds then error(("%s takes %d arguments, not %d"):format(name, #kinds, count), 2) end
+        for index = 1, count do
+            local value = select(index, ...)
+            if not FITS[kinds:sub(index, index)](value) then
+                error(("argument %d of %s can't be %s %s"):format(index, name, type(value), tostring(value)), 2)
+            end
+        end
+        local call = tes3mp[name]
+        if type(call) ~= "function" then error("this server has no tes3mp." .. name, 2) end
+        return call(...)
+    end
+end
+
+api.SIGNATURES = SIGNATURES
+
+return api
