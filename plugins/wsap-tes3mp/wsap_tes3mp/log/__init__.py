@@ -1,1 +1,1 @@
-"""The command log: every command with what led to it and what came of it."""
+"""The command log: every command with the perception that led to it and what came of it, in SQLite."""

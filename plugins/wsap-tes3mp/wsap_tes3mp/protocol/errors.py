@@ -55,6 +55,10 @@ class NotOfferedError(BridgeError, code="NOT_OFFERED", http_status=501):
     """1.1.0: this bridge or its engine does not have that."""
 
 
+class KeyReusedError(BridgeError, code="IDEMPOTENCY_KEY_REUSED", http_status=422):
+    """1.1.0: the idempotency key was used for another command."""
+
+
 class UnknownOutcomeError(BridgeError, code="OUTCOME_UNKNOWN", http_status=502):
     """1.1.0: nobody knows whether a command was taken; it is not sent again."""
 

@@ -1,0 +1,131 @@
+"""The SQLite file of a command log: where it lies, how it is opened, and its errors."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from sqlalchemy import Connection, Engine, create_engine, event
+from sqlalchemy.exc import DBAPIError, SQLAlchemyError
+from sqlalchemy.pool import StaticPool
+
+from wsap_core.errors import (
+    NotADatabaseError,
+    StorageError,
+    StorageFullError,
+    StorageLockedError,
+    StorageReadOnlyError,
+    StorageVersionError,
+)
+from wsap_core.paths import HOME_VARIABLE
+from wsap_tes3mp.log.tables import Base
+
+APPLICATION = 0x57544C31
+"""Marks the file as a command log (SQLite's application_id)."""
+VERSION = 1
+"""Of the schema."""
+BUSY_SECONDS = 5.0
+"""How long a commit waits for another process that writes, such as `wsap tes3mp log prune`."""
+
+
+def default_path(environ: Mapping[str, str] | None = None) -> Path:
+    """Return the path of the command log: `tes3mp/commands.sqlite` in `WSAP_HOME` or the platform's data folder."""
+    chosen = (os.environ if environ is None else environ).get(HOME_VARIABLE, "").strip()
+    if chosen:
+        return Path(chosen).expanduser().absolute() / "tes3mp" / "commands.sqlite"
+    from platformdirs import user_data_path  # deferred: `WSAP_HOME` does not need it
+
+    return user_data_path("wsap", appauthor=False) / "tes3mp" / "commands.sqlite"
+
+
+def open_database(path: Path | None, *, read_only: bool = False) -> Engine:
+    """Return an engine with one connection to a log; a file that is missing is made.
+
+    Args:
+        path: None for a log in memory.
+        read_only: don't make or change the file.
+
+    Raises:
+        StorageError: or a subclass: it can't be opened, is something else, or a newer version wrote it.
+    """
+    where = "in memory" if path is None else str(path)
+    with said_clearly(where):
+        if path is None:
+            connection = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
+        elif read_only:
+            if not path.is_file():
+                raise StorageError(f"There is no command log {path}; name another one with --log.")
+            connection = sqlite3.connect(
+                f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=BUSY_SECONDS, isolation_level=None
+            )
+        else:
+            if path == default_path():
+                path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+            connection = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
+        try:
+            _prepare(connection, where, fresh_allowed=not read_only)
+        except BaseException:
+            connection.close()
+            raise
+    engine = create_engine("sqlite://", creator=lambda: connection, poolclass=StaticPool)
+    event.listen(engine, "begin", _begin)
+    if not read_only:
+        with said_clearly(where), engine.begin() as setup:
+            Base.metadata.create_all(setup)
+            setup.exec_driver_sql(f"PRAGMA application_id = {APPLICATION}")
+            setup.exec_driver_sql(f"PRAGMA user_version = {VERSION}")
+    return engine
+
+
+def _prepare(connection: sqlite3.Connection, where: str, *, fresh_allowed: bool) -> None:
+    run = connection.execute
+    known = run("PRAGMA application_id").fetchone()[0]
+    tables = run("SELECT count(*) FROM sqlite_master").fetchone()[0]
+    if known != APPLICATION and (tables or not fresh_allowed):
+        raise NotADatabaseError(f"{where} is not a command log; name another file with --log.")
+    if run("PRAGMA user_version").fetchone()[0] > VERSION:
+        raise StorageVersionError(
+            f"A newer version wrote the command log {where}; update with: pip install -U wsap-tes3mp"
+        )
+    run("PRAGMA trusted_schema = OFF")
+    run("PRAGMA foreign_keys = ON")
+    if fresh_allowed:
+        run("PRAGMA journal_mode = WAL")
+        # A commit survives the end of the process; a power cut may cost the last ones, but never consistency.
+        run("PRAGMA synchronous = NORMAL")
+        run("PRAGMA journal_size_limit = 67108864")
+
+
+def _begin(connection: Connection) -> None:
+    connection.exec_driver_sql(str(connection.get_execution_options().get("wsap_begin", "BEGIN")))
+
+
+_KINDS: tuple[tuple[int, type[StorageError], str], ...] = (
+    (sqlite3.SQLITE_BUSY, StorageLockedError, "Another process holds the command log {where}; try again."),
+    (sqlite3.SQLITE_LOCKED, StorageLockedError, "Another process holds the command log {where}; try again."),
+    (sqlite3.SQLITE_READONLY, StorageReadOnlyError, "The command log {where} can't be written."),
+    (sqlite3.SQLITE_CANTOPEN, StorageReadOnlyError, "The command log {where} can't be opened or made."),
+    (sqlite3.SQLITE_NOTADB, NotADatabaseError, "{where} is not a command log; name another file with --log."),
+    (sqlite3.SQLITE_FULL, StorageFullError, "There is no room left for the command log {where}."),
+)
+
+
+@contextmanager
+def said_clearly(where: str) -> Iterator[None]:
+    """Raise errors of SQLAlchemy, sqlite3 and the system as a `StorageError` that names the log."""
+    try:
+        yield
+    except (SQLAlchemyError, sqlite3.Error, OSError) as error:
+        cause = error.orig if isinstance(error, DBAPIError) and error.orig is not None else error
+        code = getattr(cause, "sqlite_errorcode", None)
+        for known, kind, sentence in _KINDS:
+            if isinstance(code, int) and code & 0xFF == known:
+                raise kind(sentence.format(where=where)) from error
+        if isinstance(cause, PermissionError):
+            raise StorageReadOnlyError(f"The command log {where} can't be opened or made.") from error
+        reason = str(cause).strip().partition("\n")[0] or type(cause).__name__
+        raise StorageError(f"The command log {where} can't be used: {reason}.") from error
