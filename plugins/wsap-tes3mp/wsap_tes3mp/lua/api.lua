@@ -1,23 +1,21 @@
 -- The functions of the server that these scripts call. A wrongly typed argument to one of them ends the server, even
--- within `pcall`, since the error leaves a C++ function that must not throw. So each call is checked here first; what
--- does not fit is an ordinary Lua error, raised before the server sees the call.
+-- within `pcall`: the error would have to leave a C++ function that must not throw. So each call is checked here first;
+-- what does not fit is an ordinary Lua error, raised before the server sees the call.
 --
--- p unsigned short, u unsigned int, i int, c unsigned char, n double, s const char*, b bool, f name of a global function
-local api = {}
+-- p unsigned short, u unsigned int, i int, n double, s const char*, b bool, f name of a global function
+local api = { sent = 0 }  -- how often something was sent to clients
 
-local SIGNATURES = {
+api.SIGNATURES = {
     LogMessage = "ps", GetServerVersion = "", GetMillisecondsSinceServerStart = "", SetCurrentMpNum = "i",
     CreateTimer = "fi", StartTimer = "i", RestartTimer = "ii",
-    GetCell = "p", GetRegion = "p", GetPosX = "p", GetPosY = "p", GetPosZ = "p", IsInExterior = "p",
+    GetCell = "p", GetRegion = "p", GetPosX = "p", GetPosY = "p", GetPosZ = "p",
     GetHealthBase = "p", GetHealthCurrent = "p", GetLevel = "p",
-    SetCell = "ps", SendCell = "p", SetPos = "pnnn", SendPos = "p", Resurrect = "pu",
-    EquipItem = "ppsuin", SendEquipment = "p", MessageBox = "pis",
+    SetCell = "ps", SendCell = "p", SetPos = "pnnn", SendPos = "p", Resurrect = "pu", EquipItem = "ppsuin", SendEquipment = "p",
     ClearObjectList = "", SetObjectListPid = "p", SetObjectListCell = "s", SetObjectListConsoleCommand = "s",
-    SetObjectRefId = "s", SetObjectRefNum = "i", SetObjectMpNum = "i", SetObjectPosition = "nnn",
-    SetObjectRotation = "nnn", SetObjectActivatingPid = "p", SetPlayerAsObject = "p", AddObject = "",
-    SetObjectDialogueChoiceType = "u", SetObjectDialogueChoiceTopic = "s",
-    SendObjectActivate = "bb", SendObjectDialogueChoice = "bb", SendObjectSpawn = "bb", SendObjectDelete = "bb",
-    SendConsoleCommand = "bb",
+    SetObjectRefId = "s", SetObjectRefNum = "i", SetObjectMpNum = "i", SetObjectPosition = "nnn", SetObjectRotation = "nnn",
+    SetObjectActivatingPid = "p", SetPlayerAsObject = "p", AddObject = "",
+    SetObjectDialogueChoiceType = "u", SetObjectDialogueChoiceTopic = "s", SendObjectActivate = "bb",
+    SendObjectDialogueChoice = "bb", SendObjectSpawn = "bb", SendObjectDelete = "bb", SendConsoleCommand = "bb",
     ReadCellActorList = "s", GetActorListSize = "", GetActorRefNum = "u", GetActorMpNum = "u", GetActorPosX = "u",
     GetActorPosY = "u", GetActorPosZ = "u", GetActorHealthBase = "u", GetActorHealthCurrent = "u",
     DoesActorHavePosition = "u", DoesActorHaveStatsDynamic = "u",
@@ -33,14 +31,14 @@ local function whole(low, high)
 end
 
 local FITS = {
-    p = whole(0, 65535), u = whole(0, 4294967295), i = whole(-2147483648, 2147483647), c = whole(0, 255),
+    p = whole(0, 65535), u = whole(0, 4294967295), i = whole(-2147483648, 2147483647),
     n = function(value) return type(value) == "number" and value == value and math.abs(value) < 3e38 end,
     s = function(value) return type(value) == "string" and not value:find("%z") end,
     b = function(value) return type(value) == "boolean" end,
     f = function(value) return type(value) == "string" and type(_G[value]) == "function" end,
 }
 
-for name, kinds in pairs(SIGNATURES) do
+for name, kinds in pairs(api.SIGNATURES) do
     api[name] = function(...)
         local count = select("#", ...)
         if count ~= #kinds then error(("%s takes %d arguments, not %d"):format(name, #kinds, count), 2) end
@@ -50,12 +48,21 @@ for name, kinds in pairs(SIGNATURES) do
                 error(("argument %d of %s can't be %s %s"):format(index, name, type(value), tostring(value)), 2)
             end
         end
-        local call = tes3mp[name]
-        if type(call) ~= "function" then error("this server has no tes3mp." .. name, 2) end
-        return call(...)
+        if type(tes3mp[name]) ~= "function" then error("this server has no tes3mp." .. name, 2) end
+        if name:find("^Send") or name == "Resurrect" then api.sent = api.sent + 1 end
+        return tes3mp[name](...)
     end
 end
 
-api.SIGNATURES = SIGNATURES
+-- Ends the operation at hand with an error that its caller is told.
+function api.refuse(code, message) error({ code = code, message = message }, 0) end
+
+-- Calls `action`; then true and its result, or false and what it refused with, or false and a text for the log.
+function api.try(action, ...)
+    local arguments, count = { ... }, select("#", ...)
+    return xpcall(function() return action(unpack(arguments, 1, count)) end, function(problem)
+        return type(problem) == "table" and problem or debug.traceback(tostring(problem))
+    end)
+end
 
 return api

@@ -1,87 +1,73 @@
--- What agents can do, by embodiment, and what came of it: each command id is carried out at most once in a boot.
+-- What agents can do, by embodiment, and what came of it. A command id is carried out at most once in a boot.
 local commands = {}
 
 local MEMORY = 20000  -- command ids in each of two generations
-local LIFT = 24  -- a body is placed so much above the spot: it falls, so its client has to report a position
+local LIFT = 24  -- a body is put so much above the spot: it falls, so that its client has to report a position
 local NEAR, TALL = 256, 512
-local AI = { CANCEL = 0, ACTIVATE = 1, COMBAT = 2, FOLLOW = 4, TRAVEL = 5 }
-local TOPIC = 0
+local AI = { ACTIVATE = 1, COMBAT = 2, FOLLOW = 4, TRAVEL = 5 }
+local UNSEEN = "sent to the game, which has reported no effect of it"
 
--- The only console commands there are. What goes into the quotes is refused unless it is a plain id.
+-- The only console commands there are; what goes between the quotes is an id without anything that could end it.
 local CONSOLE = { equip = 'equip "%s"', cast = 'cast "%s" "%s"' }
 
 local function plain(id)
     return type(id) == "string" and #id > 0 and #id <= 64 and not id:find('[%c"\\;]') and not id:find("^%s*/")
 end
 
+local function far(a, b) return math.sqrt((a.x - b.x) ^ 2 + (a.y - b.y) ^ 2) end
+
 function commands.new(parts)
-    local api, json, world, lib, clock, emit, log =
-        parts.api, parts.json, parts.world, parts.lib, parts.clock, parts.emit, parts.log
-    local self = { boot = parts.boot }
-    local running = {}  -- agent -> command
+    local api, world, lib, clock, emit, log = parts.api, parts.world, parts.lib, parts.clock, parts.emit, parts.log
+    local refuse = api.refuse
+    local self, running = {}, {}  -- agent -> its command
     local young, old, count, forgotten = {}, {}, 0, false
 
-    local function recall(id) return young[id] or old[id] end
-
     local function remember(id, result)
-        if not recall(id) then count = count + 1 end
-        if count > MEMORY then
+        if count >= MEMORY and not young[id] then
             forgotten = forgotten or next(old) ~= nil
-            young, old, count = {}, young, 1
+            young, old, count = {}, young, 0
         end
-        young[id] = result
+        count, young[id] = count + (young[id] and 0 or 1), result
         return result
     end
 
     local function finish(command, state, code, message)
-        if running[command.agent] == command then running[command.agent] = nil end
-        local body = world.find(command.agent)
-        local seen, facts = pcall(function() return body and world.facts(body) end)
-        local result = remember(command.id, { state = state, code = code, message = message,
-            sequence = seen and facts and facts.sequence or nil })
+        running[command.agent] = nil
+        local seen, facts = pcall(function() return world.facts(world.find(command.agent)) end)
+        local result = { state = state, code = code, message = message, sequence = seen and facts.sequence or nil }
         emit({ event = "outcome", command_id = command.id, state = state, code = code, message = message,
             sequence = result.sequence })
-        return result
+        return remember(command.id, result)
     end
 
-    -- Sends the console command of a template to a client: on its player, or on an object. Servers kick a player whose
-    -- client reports a command that is not in its queue.
-    local function console(body, name, object, ...)
+    local function put(cell, pid, entry)
+        api.ClearObjectList()
+        api.SetObjectListPid(pid)
+        api.SetObjectListCell(cell)
+        if entry.pid then return api.SetPlayerAsObject(entry.pid) end
+        local ref, mp = lib.split(entry.id)
+        api.SetObjectRefNum(ref)
+        api.SetObjectMpNum(mp)
+    end
+
+    -- Lets a client run a console command on its player or on an object. A server kicks a player whose client reports
+    -- a console command that is not in this queue.
+    local function console(body, entry, name, ...)
         for _, id in ipairs({ ... }) do
-            if not plain(id) then return nil, "BAD_REQUEST", "an id has characters that no console command may have" end
+            if not plain(id) then refuse("BAD_REQUEST", "an id has characters that no console command may have") end
         end
         local text = CONSOLE[name]:format(...)
-        local queue = Players[body.pid].consoleCommandsQueued
-        if queue then table.insert(queue, text) end
-        api.ClearObjectList()
-        api.SetObjectListPid(body.pid)
-        api.SetObjectListCell(body.cell)
+        put(body.cell, body.pid, entry)
         api.SetObjectListConsoleCommand(text)
-        if object then
-            local ref, mp = lib.split(object)
-            api.SetObjectRefNum(ref)
-            api.SetObjectMpNum(mp)
-        else api.SetPlayerAsObject(body.pid) end
         api.AddObject()
+        table.insert(Players[body.pid].consoleCommandsQueued or {}, text)
         api.SendConsoleCommand(false, false)
         return { seconds = 5, watch = function(kind, pid, data)
             return kind == "console" and pid == body.pid and data == text and "the game has run it"
         end }
     end
 
-    local function object(body, entry)
-        api.ClearObjectList()
-        api.SetObjectListPid(body.pid)
-        api.SetObjectListCell(entry.cell)
-        if entry.pid then api.SetPlayerAsObject(entry.pid)
-        else
-            local ref, mp = lib.split(entry.id)
-            api.SetObjectRefNum(ref)
-            api.SetObjectMpNum(mp)
-        end
-    end
-
-    -- Gives a companion an AI package; its cell's authority carries it out.
+    -- Gives a companion an AI package; the client with the authority over its cell carries it out.
     local function ai(body, action, target)
         local ref, mp = lib.split(body.index)
         api.ClearActorList()
@@ -91,9 +77,7 @@ function commands.new(parts)
         api.SetActorMpNum(mp)
         api.SetActorAIAction(action)
         if target.pid then api.SetActorAITargetToPlayer(target.pid)
-        elseif target.id then
-            local target_ref, target_mp = lib.split(target.id)
-            api.SetActorAITargetToObject(target_ref, target_mp)
+        elseif target.id then api.SetActorAITargetToObject(lib.split(target.id))
         else api.SetActorAICoordinates(target.x, target.y, target.z) end
         api.SetActorAIRepetition(false)
         api.AddActor()
@@ -101,46 +85,40 @@ function commands.new(parts)
     end
 
     local function entity(body, id)
-        local entry = type(id) == "string" and world.entities(body.cell)[id]
-        if not entry then return nil, "NO_ENTITY", "nothing with that id is near" end
-        return entry
+        return type(id) == "string" and world.entities(body.cell)[id] or refuse("NO_ENTITY", "nothing with that id is near")
     end
 
-    local function far(x, y, place)
-        return math.sqrt((x - place.x) ^ 2 + (y - place.y) ^ 2)
+    local function place_of(body, id)
+        local entry = world.entities(body.cell)[id]
+        return entry and entry.x and entry or nil
     end
 
     -- Where `move_to` leads: an entity's place, or coordinates with what is missing filled in.
     local function destination(body, params)
         if params.target_entity_id ~= nil then
-            local entry, code, message = entity(body, params.target_entity_id)
-            if not entry then return nil, code, message end
-            if not entry.x then return nil, "NO_PLACE", "the server does not know where that is" end
-            return { cell = entry.cell, x = entry.x, y = entry.y, z = entry.z }
+            entity(body, params.target_entity_id)
+            return place_of(body, params.target_entity_id) or refuse("NO_PLACE", "the server does not know where that is")
         end
         local place = { cell = params.target_cell, x = params.target_x, y = params.target_y, z = params.target_z }
-        for _, key in ipairs({ "x", "y", "z" }) do
-            if place[key] ~= nil and (type(place[key]) ~= "number" or math.abs(place[key]) > 1e7) then
-                return nil, "BAD_REQUEST", "target_" .. key .. " is no coordinate"
+        for axis in ("xyz"):gmatch(".") do
+            local value = place[axis]
+            if value ~= nil and (type(value) ~= "number" or math.abs(value) > 1e7) or (axis ~= "z" and not value ~= not place.x) then
+                refuse("BAD_REQUEST", "target_" .. axis .. " is no coordinate")
             end
         end
-        if place.cell ~= nil and (type(place.cell) ~= "string" or #place.cell > 100 or place.cell:find("%c")) then
-            return nil, "BAD_REQUEST", "target_cell is no name of a cell"
+        if place.cell ~= nil and not plain(place.cell) then refuse("BAD_REQUEST", "target_cell is no name of a cell") end
+        if not place.x then return place.cell and place or refuse("BAD_REQUEST", "there is no target") end
+        local there = lib.grid(place.cell or body.cell) and lib.cell_at(place.x, place.y)
+        if there and place.cell and place.cell ~= there then
+            refuse("BAD_REQUEST", "these coordinates are in cell " .. there)
         end
-        if not place.x then return place.cell and place or nil, "BAD_REQUEST", "no target" end
-        local outside = lib.grid(place.cell or body.cell)
-        local there = lib.cell_at(place.x, place.y)
-        if place.cell and outside and place.cell ~= there then
-            return nil, "BAD_REQUEST", "these coordinates are in cell " .. there
-        end
-        place.cell = outside and there or place.cell or body.cell
+        place.cell = there or place.cell or body.cell
         if not place.z then
-            local best = place.cell == body.cell and world.facts(body) or nil
+            local best
             for _, entry in pairs(world.entities(place.cell)) do
-                if entry.z and (not best or far(place.x, place.y, entry) < far(place.x, place.y, best)) then best = entry end
+                if entry.z and (not best or far(place, entry) < far(place, best)) then best = entry end
             end
-            if not best then return nil, "NO_HEIGHT", "give target_z: nothing there tells how high the ground is" end
-            place.z = best.z
+            place.z = best and best.z or refuse("NO_HEIGHT", "give target_z: nothing there tells how high the ground is")
         end
         return place
     end
@@ -148,222 +126,189 @@ function commands.new(parts)
     local avatar, companion = {}, {}
 
     function avatar.move_to(body, params)
-        local place, code, message = destination(body, params)
-        if not place then return nil, code, message end
-        local pid, arrived = body.pid, place.cell == body.cell
+        local place, pid = destination(body, params), body.pid
+        local arrived, asked = place.cell == body.cell, nil
+        local function now() return { x = api.GetPosX(pid), y = api.GetPosY(pid), z = api.GetPosZ(pid) } end
         if not arrived then
             api.SetCell(pid, place.cell)
             api.SendCell(pid)
         end
-        local x, y, z
         if place.x then
             api.SetPos(pid, place.x, place.y, place.z + LIFT)
             api.SendPos(pid)
-            x, y, z = api.GetPosX(pid), api.GetPosY(pid), api.GetPosZ(pid)
+            asked = now()  -- the server tells this back until the client reports something else
         end
-        return { seconds = 10, unknown = "the player's client has not reported where it is", check = function()
-            if not arrived then return nil end
-            if not x then return "confirmed", "arrived in " .. place.cell end
-            local now = { x = api.GetPosX(pid), y = api.GetPosY(pid), z = api.GetPosZ(pid) }
-            if now.x == x and now.y == y and now.z == z then return nil end
-            if far(place.x, place.y, now) <= NEAR and math.abs(now.z - place.z) <= TALL then
-                return "confirmed", "arrived"
+        return { seconds = 10, code = "NO_UPDATE", message = "the player's client has not reported where it is", check = function()
+            if not asked then return arrived and "confirmed", "arrived in " .. place.cell end
+            local at = now()
+            if at.x == asked.x and at.y == asked.y and at.z == asked.z then return nil end
+            if far(at, place) > NEAR or math.abs(at.z - place.z) > TALL then
+                return "failed", "the game has put the body elsewhere", "ELSEWHERE"
             end
-            return "failed", "the game has put the body elsewhere", "ELSEWHERE"
+            return arrived and "confirmed", "arrived"
         end, watch = function(kind, who)
-            if kind == "cell" and who == pid then arrived = arrived or api.GetCell(pid) == place.cell end
+            arrived = arrived or (kind == "cell" and who == pid and api.GetCell(pid) == place.cell)
         end }
     end
 
     function avatar.interact(body, params)
-        local entry, code, message = entity(body, params.entity_id)
-        if not entry then return nil, code, message end
-        object(body, entry)
+        local entry = entity(body, params.entity_id)
+        put(entry.cell, body.pid, entry)
         api.SetObjectActivatingPid(body.pid)
         api.AddObject()
         api.SendObjectActivate(false, false)
         if entry.kind == "actor" then world.talked[body.agent] = { entity = entry.id, at = clock() } end
-        return { seconds = 3, unknown = "sent to the game, which reports no effect of it", watch = function(kind, pid, data)
-            if kind == "touched" and data == entry.id then return "it has changed" end
-            return pid == body.pid and (kind == "cell" and "went through it" or kind == "inventory" and "the inventory has changed"
-                or kind == "told" and "it has told something")
+        local effects = { cell = "it led elsewhere", inventory = "the inventory has changed", told = "there is news" }
+        return { seconds = 3, watch = function(kind, pid, data)
+            return kind == "touched" and data == entry.id and "it has changed" or pid == body.pid and effects[kind]
         end }
     end
 
-    function avatar.use_item(body, params)
-        if params.target_entity_id ~= nil then return nil, "UNSUPPORTED", "an avatar can't use an item on something" end
-        local item
-        for _, candidate in pairs(body.player.data.inventory or {}) do
-            if type(candidate) == "table" and candidate.refId == params.item_id then item = candidate end
+    local function carried(list, id)
+        for _, item in pairs(list or {}) do
+            if item.refId == id and type(id) == "string" then return item end
         end
-        if not item then return nil, "NO_ITEM", "that is not in the inventory" end
-        local plan, code, message
-        if params.slot ~= nil then
-            if type(params.slot) ~= "number" or params.slot > 18 then return nil, "BAD_REQUEST", "slot is 0 to 18" end
+        return refuse("NO_ITEM", "the server knows of no such item in the inventory")
+    end
+
+    function avatar.use_item(body, params)
+        if params.target_entity_id then refuse("UNSUPPORTED", "an avatar can't use an item on something") end
+        local item, plan = carried(body.player.data.inventory, params.item_id), { seconds = 5 }
+        if params.slot then
             api.EquipItem(body.pid, params.slot, item.refId, item.count, item.charge or -1, item.enchantmentCharge or -1)
             api.SendEquipment(body.pid)
-            plan = { seconds = 5, watch = function() end }
-        else
-            plan, code, message = console(body, "equip", nil, item.refId)
-            if not plan then return nil, code, message end
-        end
-        local ran = plan.watch
+        else plan = console(body, { pid = body.pid }, "equip", item.refId) end
+        local ran, effects = plan.watch, { equipment = "equipped", inventory = "used up", used = "used" }
         plan.watch = function(kind, pid, data)
-            if pid == body.pid and (kind == "equipment" or kind == "inventory" or kind == "used") then return "used" end
-            return ran(kind, pid, data)
+            return pid == body.pid and effects[kind] or ran and ran(kind, pid, data)
         end
         return plan
     end
 
     function avatar.combat_action(body, params)
-        local spell = type(params.action_type) == "string" and params.action_type:match("^cast:(.+)$")
-        if params.action_type == "cast" then spell = (body.player.data.miscellaneous or {}).selectedSpell end
-        if not spell or spell == "" then
-            return nil, "UNSUPPORTED", "an avatar can only cast (cast or cast:SPELL); the server can't make it swing a weapon"
-        end
+        local data, spell = body.player.data, tostring(params.action_type):match("^cast:(.+)$")
+        if params.action_type == "cast" then spell = (data.miscellaneous or {}).selectedSpell end
+        if not spell then refuse("UNSUPPORTED", "an avatar can only cast or cast:SPELL; the server can't make it swing") end
         local known = false
-        for _, id in pairs(body.player.data.spellbook or {}) do known = known or id == spell end
-        if not known then return nil, "NO_SPELL", "the character does not know that spell" end
-        local entry, code, message = entity(body, params.target_entity_id)
-        if not entry then return nil, code, message end
+        for _, id in pairs(data.spellbook or {}) do known = known or id == spell end
+        if not known then refuse("NO_SPELL", "the character does not know that spell") end
+        local entry = entity(body, params.target_entity_id)
         world.fought[body.agent] = clock()
-        return console(body, "cast", nil, spell, entry.ref_id)
+        return console(body, { pid = body.pid }, "cast", spell, entry.ref_id)
     end
 
     function avatar.dialogue(body, params)
-        local entry, code, message = entity(body, params.entity_id)
-        if not entry then return nil, code, message end
-        if type(params.topic) ~= "string" or not plain(params.topic) then
-            return nil, "UNSUPPORTED", "dialogue goes by topic only, and a topic is plain text"
-        end
-        object(body, entry)
-        api.SetObjectDialogueChoiceType(TOPIC)
+        local entry = entity(body, params.entity_id)
+        if not plain(params.topic) then refuse("UNSUPPORTED", "dialogue goes by topic only, and a topic is plain text") end
+        put(entry.cell, body.pid, entry)
+        api.SetObjectDialogueChoiceType(0)
         api.SetObjectDialogueChoiceTopic(params.topic)
         api.AddObject()
         api.SendObjectDialogueChoice(false, false)
         world.talked[body.agent] = { entity = entry.id, topic = params.topic, at = clock() }
-        return { seconds = 3, unknown = "sent to the game, which reports no effect of it", watch = function(kind, pid)
-            return kind == "told" and pid == body.pid and "it has told something"
-        end }
+        return { seconds = 3, watch = function(kind, pid) return kind == "told" and pid == body.pid and "there is news" end }
     end
 
     function companion.move_to(body, params)
-        local place, code, message = destination(body, params)
-        if not place then return nil, code, message end
+        local place = destination(body, params)
         if not place.x or (place.cell ~= body.cell and not lib.grid(place.cell)) then
-            return nil, "UNSUPPORTED", "a companion walks to coordinates or an entity, not through doors"
+            refuse("UNSUPPORTED", "a companion walks to coordinates or an entity, not through doors")
         end
-        local distance = far(place.x, place.y, world.facts(body))
+        local start = place_of(body, body.index)
         ai(body, AI.TRAVEL, { x = place.x, y = place.y, z = place.z })
-        return { seconds = math.min(10 + distance / 80, 180), failed = "it has not got there in time", check = function()
-            local now = world.entities(body.cell)[body.index]
-            return now and now.x and far(place.x, place.y, now) <= NEAR / 2 and "confirmed" or nil, "arrived"
-        end }
+        return { seconds = math.min(10 + (start and far(start, place) or 8192) / 80, 180), failed = "TIMEOUT",
+            message = "it has not got there in time", check = function()
+                local at = place_of(body, body.index)
+                return at and far(at, place) <= NEAR / 2 and "confirmed", "arrived"
+            end }
     end
 
     function companion.interact(body, params)
-        local entry, code, message = entity(body, params.entity_id)
-        if not entry then return nil, code, message end
-        local follow = params.interaction_type == "follow"
+        local entry, follow = entity(body, params.entity_id), params.interaction_type == "follow"
         ai(body, follow and AI.FOLLOW or AI.ACTIVATE, entry)
-        return { seconds = 10, unknown = "sent to the game, which reports no effect of it", watch = function(kind, _, data, by)
+        return { seconds = 10, watch = function(kind, _, data, by)
             return not follow and kind == "activated" and data == entry.id and by == body.index and "activated"
-        end, check = function()
-            local all = follow and world.entities(body.cell) or {}
-            local me, other = all[body.index], all[entry.id]
-            return me and other and me.x and other.x and far(me.x, me.y, other) <= NEAR and "confirmed" or nil, "following"
-        end }
+        end, check = follow and function()
+            local me, other = place_of(body, body.index), place_of(body, entry.id)
+            return me and other and far(me, other) <= NEAR and "confirmed", "following"
+        end or nil }
     end
 
     function companion.use_item(body, params)
-        local has = false
-        for _, item in pairs(LoadedCells[body.cell].data.objectData[body.index].inventory or {}) do
-            has = has or item.refId == params.item_id
-        end
-        if not has then return nil, "NO_ITEM", "the server does not know of such an item in its inventory" end
-        return console(body, "equip", body.index, params.item_id)
+        local item = carried(LoadedCells[body.cell].data.objectData[body.index].inventory, params.item_id)
+        return console(body, { id = body.index }, "equip", item.refId)
     end
 
     function companion.combat_action(body, params)
-        local entry, code, message = entity(body, params.target_entity_id)
-        if not entry then return nil, code, message end
-        if params.action_type ~= "attack" then return nil, "UNSUPPORTED", "a companion can only attack" end
+        local entry = entity(body, params.target_entity_id)
+        if params.action_type ~= "attack" then refuse("UNSUPPORTED", "a companion can only attack") end
         ai(body, AI.COMBAT, entry)
         world.fought[body.agent] = clock()
-        return { seconds = 15, unknown = "sent to the game; no hit was reported", watch = function(kind, _, data, by)
+        return { seconds = 15, watch = function(kind, _, data, by)
             return kind == "hit" and data == entry.id and by == body.index and "it has hit"
         end }
     end
 
-    function companion.dialogue() return nil, "UNSUPPORTED", "a companion can't talk" end
+    function companion.dialogue() refuse("UNSUPPORTED", "a companion can't talk") end
 
     local function wait(_, params)
-        local seconds = params.duration_seconds
-        if type(seconds) ~= "number" or seconds < 0 or seconds > 86400 then return nil, "BAD_REQUEST", "duration_seconds" end
-        return { seconds = seconds, confirmed = "waited" }
+        local seconds = params.duration_seconds or 0
+        if type(seconds) ~= "number" or seconds < 0 or seconds > 86400 then refuse("BAD_REQUEST", "duration_seconds") end
+        return { seconds = seconds, confirmed = true, message = "done" }
     end
 
-    local function nothing() return { seconds = 0, confirmed = "done" } end
-
     for _, verbs in ipairs({ avatar, companion }) do
-        verbs.wait, verbs.noop, verbs.journal_note = wait, nothing, nothing
+        verbs.wait, verbs.noop, verbs.journal_note = wait, wait, wait
     end
 
     function self.execute(request)
-        local agent, id = request.agent, request.command_id
-        if type(agent) ~= "string" or type(id) ~= "string" or #id == 0 or #id > 200 or type(request.command) ~= "string"
-            or type(request.params or {}) ~= "table" then
-            return nil, "BAD_REQUEST", "command takes agent, command_id, command and params"
+        local agent, id, name, params = request.agent, request.command_id, request.command, request.params or {}
+        if type(agent) ~= "string" or type(id) ~= "string" or id == "" or #id > 200 or type(params) ~= "table" then
+            refuse("BAD_REQUEST", "command takes agent, command_id, command and params")
         end
-        if recall(id) then return recall(id) end
-        local body, code, message = world.find(agent)
-        if not body then return nil, code, message end
-        if running[agent] then return nil, "BUSY", "the agent is busy with another command" end
-        local verb = (body.embodiment == "avatar" and avatar or companion)[request.command]
-        if not verb then return nil, "UNKNOWN_COMMAND", "there is no command " .. request.command end
+        if young[id] or old[id] then return young[id] or old[id] end
+        local body = world.find(agent)
+        local verb = (body.player and avatar or companion)[name] or refuse("BAD_REQUEST", "there is no such command")
+        if running[agent] then refuse("BUSY", "the agent is busy with another command") end
         local command = { id = id, agent = agent, pid = body.pid, player = Players[body.pid], since = clock() }
         remember(id, { state = "dispatched" })
-        local done, plan, why, text = xpcall(function()
-            if world.dead(body) and verb ~= wait then return nil, "DEAD", "the body is dead" end
-            return verb(body, request.params or {})
-        end, debug.traceback)
+        local sent = api.sent
+        local done, plan = api.try(function()
+            if verb ~= wait and world.dead(body) then refuse("DEAD", "the body is dead") end
+            return verb(body, params)
+        end)
         if not done then
-            log("command " .. request.command .. " failed: " .. tostring(plan))
-            return finish(command, "unknown", "SCRIPT_ERROR", "the script failed while it carried the command out")
+            if type(plan) == "table" then return finish(command, "failed", plan.code, plan.message) end
+            log("command " .. tostring(name) .. " failed: " .. plan)
+            return finish(command, api.sent > sent and "unknown" or "failed", "SCRIPT_ERROR", "the script failed")
         end
-        if not plan then return finish(command, "failed", why, text) end
+        if plan.seconds == 0 then return finish(command, "confirmed", nil, plan.message) end
         command.plan, running[agent] = plan, command
-        if plan.seconds == 0 then return finish(command, "confirmed", nil, plan.confirmed) end
-        return recall(id)
+        return young[id]
     end
 
-    function self.outcome(id)
-        return recall(id) or { state = forgotten and "unknown" or "never" }
-    end
+    -- What became of a command. One that this boot has not seen was never carried out; that is certain as long as no
+    -- id was forgotten.
+    function self.outcome(id) return young[id] or old[id] or { state = forgotten and "unknown" or "never" } end
 
-    -- Something has happened in the game; a command that waits for it is confirmed.
+    -- Something has happened in the game, which a command may be waiting for.
     function self.note(kind, pid, data, by)
         for _, command in pairs(running) do
-            local message = command.plan.watch and command.plan.watch(kind, pid, data, by)
-            if message then command.happened = message end
+            command.happened = command.happened or command.plan.watch and command.plan.watch(kind, pid, data, by)
         end
     end
 
     function self.tick()
-        for agent, command in pairs(running) do
-            local plan, state, message, code = command.plan, nil, nil, nil
-            if command.player and Players[command.pid] ~= command.player then
+        for _, command in pairs(running) do
+            local plan, passed, done, state, message, code = command.plan, (clock() - command.since) % 2 ^ 32, true, nil, nil, nil
+            if Players[command.pid] ~= command.player then
                 state, message, code = "unknown", "the player has left before the end", "GONE"
-            elseif command.happened then state, message = "confirmed", command.happened
-            elseif plan.check then
-                local done
-                done, state, message, code = pcall(plan.check)
-                if not done then state, message, code = "unknown", "the body is out of sight", "GONE" end
-            end
-            if not state and (clock() - command.since) % 2 ^ 32 >= plan.seconds * 1000 then
-                if plan.confirmed then state, message = "confirmed", plan.confirmed
-                elseif plan.failed then state, message, code = "failed", plan.failed, "TIMEOUT"
-                else state, message, code = "unknown", plan.unknown or "the game has not answered", "NO_UPDATE" end
+            elseif type(command.happened) == "string" then state, message = "confirmed", command.happened
+            elseif plan.check then done, state, message, code = pcall(plan.check) end
+            if not done then state, message, code = "unknown", "the body is out of sight", "GONE" end
+            if not state and passed >= plan.seconds * 1000 then
+                state = plan.confirmed and "confirmed" or plan.failed and "failed" or "unknown"
+                message, code = plan.message or UNSEEN, not plan.confirmed and (plan.failed or plan.code or "NO_UPDATE") or nil
             end
             if state then finish(command, state, code, message) end
         end

@@ -1,39 +1,28 @@
 -- A small strict JSON codec. Lua has one kind of table, JSON has two: what may be an empty list is made with
--- `json.list`, every other empty table is an object. Nothing that `encode` returns breaks a JSON reader: NaN and
--- infinity become null, bytes that are not UTF-8 become "?", and no line break is ever within a value.
-local json = { null = setmetatable({}, { __tostring = function() return "null" end }) }
+-- `json.list`, every other empty table is an object. Nothing that `encode` returns breaks a reader of JSON lines: NaN
+-- and infinity become null, bytes that are not UTF-8 become "?", and no line break is ever within a value.
+local json = { null = {} }
 
-local LIST = {}
-local MAX_DEPTH = 32
+local LIST, MAX_DEPTH = {}, 32
 
-function json.list(items)
-    return setmetatable(items or {}, LIST)
-end
+function json.list(items) return setmetatable(items or {}, LIST) end
 
-function json.is_list(value)
-    return type(value) == "table" and (getmetatable(value) == LIST or (#value > 0 and value ~= json.null))
-end
-
--- The length of the UTF-8 sequence that begins at `at`, nil where none does (overlong forms and surrogates included).
-local function sequence(text, at)
-    local a, b, c, d = text:byte(at, at + 3)
-    local function tail(byte, low, high) return byte and byte >= (low or 128) and byte <= (high or 191) end
-    if a < 128 then return 1 end
-    if a >= 194 and a <= 223 and tail(b) then return 2 end
-    if a >= 224 and a <= 239 and tail(b, a == 224 and 160, a == 237 and 159) and tail(c) then return 3 end
-    if a >= 240 and a <= 244 and tail(b, a == 240 and 144, a == 244 and 143) and tail(c) and tail(d) then return 4 end
-    return nil
-end
+-- The forms of one character in UTF-8 (overlong ones and surrogates are not among them).
+local CHARACTERS = {
+    "^[%z\1-\127]+", "^[\194-\223][\128-\191]", "^\224[\160-\191][\128-\191]", "^[\225-\236\238\239][\128-\191][\128-\191]",
+    "^\237[\128-\159][\128-\191]", "^\240[\144-\191][\128-\191][\128-\191]", "^\244[\128-\143][\128-\191][\128-\191]",
+    "^[\241-\243][\128-\191][\128-\191][\128-\191]",
+}
 
 -- Text as valid UTF-8, each wrong byte replaced; the second result tells whether it was valid.
 function json.utf8(text)
     if not text:find("[\128-\255]") then return text, true end
     local parts, at, valid = {}, 1, true
     while at <= #text do
-        local length = sequence(text, at)
-        parts[#parts + 1] = length and text:sub(at, at + length - 1) or "?"
-        valid = valid and length ~= nil
-        at = at + (length or 1)
+        local stop
+        for _, form in ipairs(CHARACTERS) do stop = stop or select(2, text:find(form, at)) end
+        parts[#parts + 1] = stop and text:sub(at, stop) or "?"
+        valid, at = valid and stop ~= nil, (stop or at) + 1
     end
     return table.concat(parts), valid
 end
@@ -41,7 +30,7 @@ end
 local ESCAPES = { ['"'] = '\\"', ["\\"] = "\\\\", ["\n"] = "\\n", ["\r"] = "\\r", ["\t"] = "\\t" }
 
 local function quoted(text)
-    local escaped = json.utf8(text):gsub('[%c"\\\127]', function(char)
+    local escaped = json.utf8(text):gsub('[%c"\\]', function(char)
         return ESCAPES[char] or ("\\u%04x"):format(char:byte())
     end)
     return '"' .. escaped .. '"'
@@ -61,21 +50,20 @@ local function write(value, out, depth)
     elseif kind == "boolean" then out[#out + 1] = tostring(value)
     elseif value == nil or value == json.null then out[#out + 1] = "null"
     elseif kind ~= "table" then error("json: can't write a " .. kind, 0)
-    elseif json.is_list(value) then
+    elseif getmetatable(value) == LIST then
         out[#out + 1] = "["
         for index = 1, #value do
-            if index > 1 then out[#out + 1] = "," end
+            out[#out + 1] = index > 1 and "," or nil
             write(value[index], out, depth + 1)
         end
         out[#out + 1] = "]"
     else
         local keys = {}
-        for key in pairs(value) do keys[#keys + 1] = tostring(key) end
+        for key in pairs(value) do keys[#keys + 1] = key end
         table.sort(keys)
         out[#out + 1] = "{"
         for index, key in ipairs(keys) do
-            if index > 1 then out[#out + 1] = "," end
-            out[#out + 1] = quoted(key) .. ":"
+            out[#out + 1] = (index > 1 and "," or "") .. quoted(key) .. ":"
             write(value[key], out, depth + 1)
         end
         out[#out + 1] = "}"
@@ -99,24 +87,18 @@ local function utf8_char(code)
     return string.char(240 + math.floor(code / 2 ^ 18), low(12), low(6), low(0))
 end
 
-local function fail(what, at)
-    error(("json: %s at byte %d"):format(what, at), 0)
-end
+local function fail(what, at) error(("json: %s at byte %d"):format(what, at), 0) end
 
 local function read_string(text, at)
     local parts, start = {}, at + 1
     while true do
-        local stop = text:find('["\\%c]', start)
-        if not stop then fail("a string without end", at) end
+        local stop = text:find('["\\%z\1-\31]', start) or fail("a string without end", at)
         parts[#parts + 1] = text:sub(start, stop - 1)
         local char, escape = text:sub(stop, stop), text:sub(stop + 1, stop + 1)
         if char == '"' then return table.concat(parts), stop + 1 end
-        if char == "\127" then
-            parts[#parts + 1], start = char, stop + 1
-        elseif char ~= "\\" then fail("a control character", stop)
-        elseif escape == "u" then
-            local hex = text:match("^%x%x%x%x", stop + 2) or fail("a bad escape", stop)
-            local code = tonumber(hex, 16)
+        if char ~= "\\" then fail("a control character", stop) end
+        if escape == "u" then
+            local code = tonumber(text:match("^%x%x%x%x", stop + 2) or fail("a bad escape", stop), 16)
             start = stop + 6
             if code >= 0xD800 and code <= 0xDBFF then
                 local second = tonumber(text:match("^\\u([dD][c-fC-F]%x%x)", start) or fail("half a pair", stop), 16)
@@ -130,14 +112,12 @@ local function read_string(text, at)
     end
 end
 
-local function skip(text, at)
-    return text:find("[^ \t\r\n]", at) or #text + 1
-end
+local function skip(text, at) return text:find("[^ \t\r\n]", at) or #text + 1 end
 
 local LITERALS = { t = { "true", true }, f = { "false", false }, n = { "null", json.null } }
 local read
 
--- The members of a list or an object, from behind its opening bracket; `member` reads one.
+-- Reads the members of a list or an object, from behind its opening bracket; `member` reads one.
 local function members(text, at, close, member)
     at = skip(text, at)
     if text:sub(at, at) == close then return at + 1 end
@@ -177,16 +157,13 @@ function read(text, at, depth)
         if text:sub(at, at + #word - 1) ~= word then fail("an unknown word", at) end
         return value, at + #word
     end
-    local digits = text:match("^-?%d+%.?%d*[eE]?[+-]?%d*", at)
-    local value = digits and tonumber(digits)
-    if not value or digits:match("^-?0%d") or digits:match("%.[eE]") or digits:match("%.$") then
-        fail("an unknown value", at)
-    end
-    if value == math.huge or value == -math.huge then fail("a number out of range", at) end
-    return value, at + #digits
+    local whole, rest = text:match("^(%-?%d+)(%.?%d*[eE]?[+-]?%d*)", at)
+    local value = whole and not whole:find("^%-?0%d") and not rest:find("^%.%D") and rest ~= "." and tonumber(whole .. rest)
+    if not value or math.abs(value) == math.huge then fail("an unknown value", at) end
+    return value, at + #whole + #rest
 end
 
--- The value of a text, or nil and why not. A null member of an object is left out of it; `json.null` elsewhere.
+-- The value of a text, or nil and why not. A null member of an object is left out of it; elsewhere it is `json.null`.
 function json.decode(text)
     local _, valid = json.utf8(text)
     if not valid then return nil, "json: not UTF-8" end

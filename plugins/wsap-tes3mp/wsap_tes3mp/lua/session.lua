@@ -1,28 +1,19 @@
--- The script protocol on top of a transport: lines of JSON, a token first, one connector at a time. What the
--- operations do is not known here: `serve` is given them.
+-- The script protocol on top of a transport: lines of JSON, a token first, one connector at a time.
 local session = {}
 
 local LINE = 256 * 1024
-local BACKLOG = 4 * 1024 * 1024  -- of answers that nobody reads, then the connection is closed
-local WAITING = 4  -- connections that have not said hello
+local BACKLOG = 4 * 1024 * 1024  -- of answers that nobody reads; then the connection is closed
+local WAITING = 4  -- connections that have not said hello yet
 local HELLO_MS, IDLE_MS = 5000, 30000
 local LINES_A_POLL, CHUNKS_A_POLL = 64, 16
 
-local function same(given, wanted)
-    if type(given) ~= "string" or #given ~= #wanted then return false end
-    local different = 0
-    for index = 1, #wanted do
-        if given:byte(index) ~= wanted:byte(index) then different = different + 1 end
-    end
-    return different == 0
-end
-
 -- A session: `poll()` moves bytes and answers requests, `emit(event)` tells the connector something, `close()` ends it.
--- `serve(request)` returns an operation's answer, or nil, a code and a message.
+-- `serve(request)` returns what an operation answers, or refuses.
 function session.new(parts)
     local json, listener, clock, log = parts.json, parts.listener, parts.clock, parts.log
-    local peers, current, connections = {}, nil, 0
-    local self = {}
+    local peers, current, connections, self = {}, nil, 0, {}
+
+    local function since(moment) return (clock() - moment) % 2 ^ 32 end
 
     local function drop(peer)
         peer.closed = true
@@ -40,13 +31,13 @@ function session.new(parts)
             peer.out = peer.out:sub(count + 1)
             if count == 0 then break end
         end
-        if #peer.out > BACKLOG then drop(peer) end
+        if #peer.out > BACKLOG and not peer.closed then drop(peer) end
     end
 
     local function send(peer, message)
         local done, text = pcall(json.encode, message)
-        if not done or #text > LINE - 1 then
-            text = json.encode({ re = message.re, error = { code = "INTERNAL", message = "the answer is too large" } })
+        if not done or #text >= LINE then
+            text = json.encode({ re = message.re, error = { code = "INTERNAL", message = "the answer can't be sent" } })
         end
         peer.out = peer.out .. text .. "\n"
     end
@@ -59,9 +50,9 @@ function session.new(parts)
 
     local function greet(peer, message)
         local hello = type(message) == "table" and message.hello
-        if type(hello) ~= "table" or not same(hello.token, parts.token) then return refuse(peer, "token") end
+        if type(hello) ~= "table" or hello.token ~= parts.token then return refuse(peer, "token") end
         if hello.version ~= 1 then return refuse(peer, "version") end
-        if current and (clock() - current.heard) % 2 ^ 32 < IDLE_MS then return refuse(peer, "busy") end
+        if current and since(current.heard) < IDLE_MS then return refuse(peer, "busy") end
         if current then drop(current) end
         current, connections, peer.greeted = peer, connections + 1, true
         log("a connector is here, connection " .. connections)
@@ -76,13 +67,14 @@ function session.new(parts)
         if type(message) ~= "table" or type(message.op) ~= "string" then
             return send(peer, { re = json.null, error = { code = "MALFORMED", message = why or "no request with an op" } })
         end
-        local done, result, code, text = xpcall(function() return parts.serve(message) end, debug.traceback)
         local reply = { re = message.id == nil and json.null or message.id }
-        if not done then
-            log("operation " .. message.op .. " failed: " .. tostring(result))
-            reply.error = { code = "INTERNAL", message = "the script failed; its log says why" }
-        elseif result == nil then reply.error = { code = code, message = text or code }
-        else reply.ok = result end
+        local done, result = parts.try(parts.serve, message)
+        if done then reply.ok = result
+        elseif type(result) == "table" then reply.error = { code = result.code, message = result.message }
+        else
+            log("operation " .. message.op:sub(1, 40) .. " failed: " .. result)
+            reply.error = { code = "INTERNAL", message = "the script failed; the server's log says why" }
+        end
         send(peer, reply)
     end
 
@@ -95,27 +87,24 @@ function session.new(parts)
             if #line >= LINE then return refuse(peer, "line too long") end
             answer(peer, line)
         end
-        if #peer.into >= LINE and not peer.into:find("\n", 1, true) then refuse(peer, "line too long") end
+        return peer.into:find("\n", 1, true) ~= nil
     end
 
     local function read(peer)
         for _ = 1, CHUNKS_A_POLL do
-            if #peer.into >= 2 * LINE then break end
+            if #peer.into >= 2 * LINE or peer.ended then break end
             local done, bytes, closed = pcall(peer.wire.receive)
-            if not done or (not bytes and closed) then
-                peer.ended = true
-                break
-            end
-            if not bytes then break end
+            peer.ended = not done or (not bytes and closed)
+            if not done or not bytes then break end
             peer.into, peer.heard = peer.into .. bytes, clock()
         end
-        lines(peer)
-        if peer.ended and not peer.closed and not peer.into:find("\n", 1, true) then return drop(peer) end
-        if not peer.greeted and (clock() - peer.since) % 2 ^ 32 > HELLO_MS then drop(peer) end
+        if lines(peer) or peer.closed then return end
+        if #peer.into >= LINE then return refuse(peer, "line too long") end
+        if peer.ended or (not peer.greeted and since(peer.since) > HELLO_MS) then drop(peer) end
     end
 
     function self.poll()
-        while #peers < WAITING + 1 do
+        while #peers <= WAITING do
             local done, wire = pcall(listener.accept)
             if not done or not wire then break end
             peers[#peers + 1] = { wire = wire, into = "", out = "", since = clock(), heard = clock() }
@@ -124,16 +113,12 @@ function session.new(parts)
             if not peer.closed then read(peer) end
             flush(peer)
         end
-        for index = #peers, 1, -1 do
-            if peers[index].closed then table.remove(peers, index) end
-        end
+        for index = #peers, 1, -1 do if peers[index].closed then table.remove(peers, index) end end
     end
 
     function self.connected() return current ~= nil end
 
-    function self.emit(event)
-        if current then send(current, event) end
-    end
+    function self.emit(event) if current then send(current, event) end end
 
     function self.close()
         for _, peer in ipairs(peers) do drop(peer) end

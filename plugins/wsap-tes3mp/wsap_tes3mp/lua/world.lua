@@ -1,73 +1,60 @@
 -- Bodies of agents, and what the server knows about the world around them.
 --
--- An avatar is a connected player's character, found by the name of its account: player ids are reused. A companion is
--- an NPC that this script has spawned; it stands still unless some client holds the authority over its cell.
+-- An avatar is a connected player's character, found by the name of its account, since player ids are reused. A
+-- companion is an NPC that this script has spawned; it stands still unless a client holds the authority over its cell.
 local world = {}
 
 local WEATHERS = { [0] = "clear", "cloudy", "foggy", "overcast", "rain", "thunder", "ash", "blight", "snow", "blizzard" }
-local EXTERIOR = "^(%-?%d+), (%-?%d+)$"
-local CELL_SIZE = 8192
-local MOST_ITEMS = 500
+local CELL_SIZE, MOST_ROWS = 8192, 500
 
 function world.grid(cell)
-    local x, y = cell:match(EXTERIOR)
+    local x, y = cell:match("^(%-?%d+), (%-?%d+)$")
     return tonumber(x), tonumber(y)
 end
 
-function world.cell_at(x, y)
-    return ("%d, %d"):format(math.floor(x / CELL_SIZE), math.floor(y / CELL_SIZE))
-end
+function world.cell_at(x, y) return ("%d, %d"):format(math.floor(x / CELL_SIZE), math.floor(y / CELL_SIZE)) end
 
 function world.split(index)
     local ref, mp = index:match("^(%d+)%-(%d+)$")
     return tonumber(ref), tonumber(mp)
 end
 
-local function contains(list, wanted)
-    for _, value in pairs(type(list) == "table" and list or {}) do
-        if value == wanted then return true end
-    end
-    return false
+local function set(list)
+    local found = {}
+    for _, value in pairs(type(list) == "table" and list or {}) do found[value] = true end
+    return found
+end
+
+local function finite(value, default)
+    if type(value) ~= "number" or value ~= value or math.abs(value) > 1e15 then return default or 0 end
+    return value
 end
 
 function world.new(parts)
     local api, json, settings, clock = parts.api, parts.json, parts.settings, parts.clock
-    local self = { bodies = {}, fought = {}, talked = {} }
-    local seen = {}  -- agent -> { number, text } of its last facts
-    local loaded = false
+    local self = { fought = {}, talked = {} }  -- agent -> when it fought last; with whom it talked, about what, when
+    local bodies, loaded, seen = {}, false, {}  -- seen: agent -> number and text of its last facts
 
-    local function account(player)
-        return (json.utf8(tostring(player.accountName or player.name)):lower())
-    end
+    local function account(player) return (json.utf8(tostring(player.accountName or player.name)):lower()) end
 
     local function here(pid)
         local player = Players[pid]
         return player and player:IsLoggedIn() and player or nil
     end
-    self.here = here
 
-    local function finite(value, default)
-        if type(value) ~= "number" or value ~= value or math.abs(value) > 1e15 then return default or 0 end
-        return value
-    end
-
-    -- Cells of the scripts may be loaded for a moment without the server itself having them: reading such a cell's
-    -- actors ends the server. A visitor means that it has it.
-    local function visited(cell)
-        local found = cell and LoadedCells[cell]
-        for _, pid in pairs(found and found.visitors or {}) do
-            if here(pid) then return found end
-        end
+    -- The scripts may have a cell without the server itself having it; reading the actors of such a one ends the
+    -- server. A visitor means that it has it.
+    local function visited(description)
+        local cell = description and LoadedCells[description]
+        for _, pid in pairs(cell and cell.visitors or {}) do if here(pid) then return cell, pid end end
         return nil
     end
-    self.visited = visited
 
-    function self.authority(cell)
-        return cell and cell.authority and contains(cell.visitors, cell.authority) and here(cell.authority)
-            and cell.authority or nil
+    local function authority(cell)
+        return cell.authority and set(cell.visitors)[cell.authority] and here(cell.authority) and cell.authority or nil
     end
 
-    -- Companions outlive a restart of the server with the world's data.
+    -- Companions outlive a restart of the server in the world's data.
     local function saved()
         local data = WorldInstance.data
         data.customVariables = data.customVariables or {}
@@ -75,74 +62,72 @@ function world.new(parts)
         return data.customVariables.wsap_companions
     end
 
-    local function save(body)
+    local function keep(body)
+        bodies[body.agent] = not body.gone and body or nil
         saved()[body.agent] = body.embodiment == "companion" and not body.gone
             and { index = body.index, ref_id = body.ref_id, name = body.name, asleep = body.asleep } or nil
         if WorldInstance.QuicksaveToDrive then WorldInstance:QuicksaveToDrive() end
     end
 
+    -- All bodies, by agent; a player is one by the name of its account, unless another agent has joined with it.
     local function all()
-        if not loaded and WorldInstance then
-            loaded = true
-            for agent, old in pairs(saved()) do
-                if not self.bodies[agent] and type(old) == "table" then
-                    self.bodies[agent] = { agent = agent, name = old.name, embodiment = "companion",
-                        index = old.index, ref_id = old.ref_id, asleep = old.asleep }
-                end
-            end
+        for agent, old in pairs(loaded and {} or saved()) do
+            bodies[agent] = { agent = agent, name = old.name, embodiment = "companion", index = old.index,
+                ref_id = old.ref_id, asleep = old.asleep }
         end
-        local list, taken = {}, {}
-        for _, body in pairs(self.bodies) do
-            list[#list + 1] = body
+        loaded = true
+        local found, taken, allowed = {}, {}, set(settings.avatars)
+        for agent, body in pairs(bodies) do
+            found[agent] = body
             if body.account then taken[body.account] = true end
         end
         for pid, player in pairs(Players) do
             local name = here(pid) and account(player)
-            if name and not taken[name] and not self.bodies[name]
-                and (settings.avatars == "*" or contains(settings.avatars, name)) then
-                list[#list + 1] = { agent = name, name = name, embodiment = "avatar", account = name }
+            if name and not taken[name] and not found[name] and (settings.avatars == "*" or allowed[name]) then
+                found[name] = { agent = name, name = name, embodiment = "avatar", account = name }
             end
         end
-        return list
+        return found
     end
 
-    -- Where a body is now: `pid` and `player` of an avatar, `cell` and `index` of a companion.
+    -- Finds out where a body is now: `cell`, and `pid`, the player or the client that moves the companion.
     local function locate(body)
+        body.pid, body.player, body.cell = nil, nil, nil
         if body.embodiment == "avatar" then
             for pid, player in pairs(Players) do
                 if here(pid) and account(player) == body.account then
-                    body.pid, body.player, body.cell = pid, player, api.GetCell(pid)
-                    return true
+                    body.pid, body.player, body.cell = pid, player, api.GetCell(pid) or ""
                 end
             end
-            body.pid, body.player = nil, nil
-            return false
+            return body.pid ~= nil
         end
         for description, cell in pairs(LoadedCells) do
             local data = body.index and cell.data.objectData[body.index]
-            if data and data.refId and visited(description) then
-                body.cell, body.pid = description, self.authority(cell)
-                return body.pid ~= nil
-            end
+            if data and data.refId and visited(description) then body.cell, body.pid = description, authority(cell) end
         end
-        body.cell, body.pid = nil, nil
-        return false
+        return body.pid ~= nil
     end
 
+    -- The body of an agent, as it is now.
     function self.find(agent)
-        for _, body in ipairs(all()) do
-            if body.agent == agent then
-                if body.asleep then return nil, "NOT_CONNECTED", "the agent's body is asleep; join first" end
-                if locate(body) then return body end
-                return nil, "NOT_CONNECTED", body.embodiment == "avatar" and "the player is not connected"
-                    or "no player is near the companion, so nothing moves it"
-            end
+        local body = all()[agent] or api.refuse("NO_AGENT", "no player and no companion has that name")
+        if body.asleep then api.refuse("NOT_CONNECTED", "the agent's body is asleep; join first") end
+        if not locate(body) then
+            api.refuse("NOT_CONNECTED", body.embodiment == "avatar" and "the player is not connected"
+                or "no player is near the companion, so nothing moves it")
         end
-        return nil, "NO_AGENT", "no player and no companion has that name"
+        return body
     end
 
-    -- Actors that clients have reported for a cell; their ref ids come back empty and are in the cell's own records.
-    local function actors(description, add)
+    function self.agent_of(pid)
+        local player = here(pid)
+        for agent, body in pairs(player and all() or {}) do
+            if body.account == account(player) and not body.asleep then return agent end
+        end
+    end
+
+    -- Adds what clients have reported of the actors of a cell. Their ref ids come back empty.
+    local function actors(description, found)
         api.ReadCellActorList(description)
         for at = 0, api.GetActorListSize() - 1 do
             local entry = { id = api.GetActorRefNum(at) .. "-" .. api.GetActorMpNum(at), kind = "actor", cell = description }
@@ -152,160 +137,132 @@ function world.new(parts)
             if api.DoesActorHaveStatsDynamic(at) then
                 entry.health = { current = finite(api.GetActorHealthCurrent(at)), max = finite(api.GetActorHealthBase(at)) }
             end
-            add(entry)
+            found[entry.id] = entry
         end
     end
 
-    local function near(cell)
+    -- Adds what the scripts have stored of a cell's objects; that is what somebody has touched, and the ref ids of actors.
+    local function objects(description, cell, found)
+        local packets = cell.data.packets or {}
+        local deleted, acting = set(packets.delete), set(packets.actorList)
+        for id, data in pairs(cell.data.objectData) do
+            local place = type(data.location) == "table" and data.location or {}
+            if data.refId and data.state ~= false and not deleted[id] and world.split(id) then
+                local entry = found[id] or { id = id, cell = description, kind = acting[id] and "actor" or "object" }
+                entry.ref_id = tostring(data.refId)
+                if not entry.x then entry.x, entry.y, entry.z = place.posX, place.posY, place.posZ end
+                if data.deathState then entry.health = { current = 0, max = entry.health and entry.health.max or 0 } end
+                found[id] = entry
+            end
+        end
+    end
+
+    -- Everybody and everything in a cell by id, and, outside and unless `alone`, in the cells around it.
+    function self.entities(cell, alone)
+        local found, cells = {}, { [cell] = true }
         local x, y = world.grid(cell)
-        if not x then return { cell } end
-        local cells = {}
-        for dx = -1, 1 do
-            for dy = -1, 1 do cells[#cells + 1] = ("%d, %d"):format(x + dx, y + dy) end
+        for step = 0, x and not alone and 8 or -1 do
+            cells[("%d, %d"):format(x + step % 3 - 1, y + math.floor(step / 3) - 1)] = true
         end
-        return cells
-    end
-
-    -- Everybody and everything in a cell and, outside, the cells around it, by id.
-    function self.entities(cell, without)
-        local found, cells = {}, {}
-        for _, description in ipairs(near(cell)) do
-            cells[description] = true
+        for description in pairs(cells) do
             local records = visited(description)
             if records then
-                actors(description, function(entry) found[entry.id] = entry end)
-                local packets = records.data.packets or {}
-                for id, data in pairs(records.data.objectData) do
-                    local entry, place = found[id], data.location
-                    if data.refId and data.state ~= false and not contains(packets.delete, id) and world.split(id) then
-                        entry = entry or { id = id, cell = description,
-                            kind = contains(packets.actorList, id) and "actor" or "object" }
-                        entry.ref_id = tostring(data.refId)
-                        if not entry.x and type(place) == "table" then
-                            entry.x, entry.y, entry.z = place.posX, place.posY, place.posZ
-                        end
-                        if data.deathState and entry.kind == "actor" then
-                            entry.health = { current = 0, max = entry.health and entry.health.max or 0 }
-                        end
-                        found[id] = entry
-                    end
-                end
+                actors(description, found)
+                objects(description, records, found)
             end
         end
         for pid, player in pairs(Players) do
-            if here(pid) and cells[api.GetCell(pid) or ""] then
+            local there = here(pid) and api.GetCell(pid)
+            if there and cells[there] then
                 local id = "player:" .. account(player)
                 found[id] = { id = id, ref_id = "player", kind = "player", name = tostring(player.name), pid = pid,
-                    cell = api.GetCell(pid), x = api.GetPosX(pid), y = api.GetPosY(pid), z = api.GetPosZ(pid),
+                    cell = there, x = api.GetPosX(pid), y = api.GetPosY(pid), z = api.GetPosZ(pid),
                     health = { current = finite(api.GetHealthCurrent(pid)), max = finite(api.GetHealthBase(pid)) } }
             end
         end
-        if without then found[without] = nil end
         return found
     end
 
-    local function inventory(data, list)
-        local worn = {}
-        for _, item in pairs(data.equipment or {}) do
-            if type(item) == "table" and item.refId then worn[item.refId] = true end
-        end
-        for _, item in pairs(data.inventory or {}) do
-            if #list >= MOST_ITEMS then break end
-            if type(item) == "table" and type(item.refId) == "string" and finite(item.count) >= 1 then
-                list[#list + 1] = { ref_id = item.refId, count = item.count, equipped = worn[item.refId] or false }
-            end
-        end
-        table.sort(list, function(a, b) return a.ref_id .. a.count < b.ref_id .. b.count end)
+    -- A list of rows in the order of their keys, no longer than it may be.
+    local function listed(rows, most)
+        local keys, list = {}, json.list()
+        for key in pairs(rows) do keys[#keys + 1] = key end
+        table.sort(keys)
+        for index = 1, math.min(#keys, most) do list[index] = rows[keys[index]] end
         return list
     end
 
-    local function journal(entries, list)
-        local stages = {}
+    local function inventory(data)
+        local worn, rows = {}, {}
+        for _, item in pairs(data.equipment or {}) do worn[item.refId or ""] = true end
+        for at, item in pairs(data.inventory or {}) do
+            if type(item.refId) == "string" and finite(item.count) >= 1 then
+                rows[("%s %s"):format(item.refId, at)] = { ref_id = item.refId, count = item.count,
+                    equipped = worn[item.refId] or false }
+            end
+        end
+        return listed(rows, MOST_ROWS)
+    end
+
+    local function journal(entries)
+        local rows = {}
         for _, entry in pairs(entries or {}) do
-            if type(entry) == "table" and type(entry.quest) == "string" and type(entry.index) == "number" then
-                stages[entry.quest] = math.max(stages[entry.quest] or 0, entry.index)
+            if type(entry.quest) == "string" and type(entry.index) == "number" then
+                local last = rows[entry.quest]
+                rows[entry.quest] = { quest = entry.quest, index = math.max(last and last.index or 0, entry.index) }
             end
         end
-        for quest, index in pairs(stages) do list[#list + 1] = { quest = quest, index = index } end
-        table.sort(list, function(a, b) return a.quest < b.quest end)
-        while #list > MOST_ITEMS do list[#list] = nil end
-        return list
+        return listed(rows, MOST_ROWS)
     end
 
-    local function sorted(entities, x, y)
-        local list = json.list()
-        for _, entry in pairs(entities) do
+    local function nearest(entities, x, y)
+        local rows = {}
+        for id, entry in pairs(entities) do
             entry.pid = nil
-            if entry.x then
-                entry.x, entry.y, entry.z = finite(entry.x), finite(entry.y), finite(entry.z)
-            end
-            list[#list + 1] = entry
+            if entry.x then entry.x, entry.y, entry.z = finite(entry.x), finite(entry.y), finite(entry.z) end
+            local far = entry.x and (entry.x - x) ^ 2 + (entry.y - y) ^ 2 or 1e30
+            rows[("%031.0f %s"):format(far, id)] = entry
         end
-        local function far(entry)
-            return entry.x and (entry.x - x) ^ 2 + (entry.y - y) ^ 2 or math.huge
-        end
-        table.sort(list, function(a, b)
-            local left, right = far(a), far(b)
-            if left ~= right then return left < right end
-            return a.id < b.id
-        end)
-        while #list > settings.entities do list[#list] = nil end
-        return list
+        return listed(rows, settings.entities)
     end
 
-    local function age(moment)
-        return moment and (clock() - moment) % 2 ^ 32 / 1000 or nil
-    end
+    local function age(moment) return moment and (clock() - moment) % 2 ^ 32 / 1000 or nil end
 
     -- What a body perceives. `sequence` grows whenever something of it has changed but the clocks.
     function self.facts(body)
+        local own = body.index or "player:" .. body.account
+        local entities = self.entities(body.cell)
+        local me = entities[own] or {}
+        entities[own] = nil
         local facts = { cell = body.cell, interior = world.grid(body.cell) == nil, embodiment = body.embodiment,
-            inventory = json.list(), journal = json.list() }
-        local own
-        if body.embodiment == "avatar" then
-            local pid, data = body.pid, body.player.data
-            own = "player:" .. body.account
-            facts.x, facts.y, facts.z = api.GetPosX(pid), api.GetPosY(pid), api.GetPosZ(pid)
-            facts.region, facts.level = api.GetRegion(pid) or "", finite(api.GetLevel(pid), 1)
+            x = finite(me.x), y = finite(me.y), z = finite(me.z), health = me.health or { current = 0, max = 0 },
+            region = "", level = 1 }
+        facts.entities = nearest(entities, facts.x, facts.y)
+        if body.player then
+            local data = body.player.data
             local strength = (data.attributes or {}).Strength
-            facts.strength = strength and strength.base
-            facts.health = { current = finite(api.GetHealthCurrent(pid)), max = finite(api.GetHealthBase(pid)) }
-            inventory(data, facts.inventory)
-            journal(config and config.shareJournal and WorldInstance.data.journal or data.journal, facts.journal)
+            facts.region, facts.level = api.GetRegion(body.pid) or "", finite(api.GetLevel(body.pid), 1)
+            facts.inventory, facts.strength = inventory(data), strength and strength.base
+            facts.journal = journal(config and config.shareJournal and WorldInstance.data.journal or data.journal)
         else
-            own = body.index
-            local me = self.entities(body.cell)[own] or {}
-            facts.x, facts.y, facts.z, facts.region, facts.level = me.x, me.y, me.z, "", 1
-            facts.health = me.health or { current = 0, max = 0 }
-            inventory(LoadedCells[body.cell].data.objectData[own], facts.inventory)
+            facts.inventory, facts.journal = inventory(LoadedCells[body.cell].data.objectData[own]), json.list()
         end
-        facts.x, facts.y, facts.z = finite(facts.x), finite(facts.y), finite(facts.z)
-        facts.entities = sorted(self.entities(body.cell, own), facts.x, facts.y)
         local time, regions = WorldInstance.data.time or {}, WorldInstance.storedRegions or {}
-        local region = regions[facts.region:lower()]
+        local region, talk = regions[facts.region:lower()], self.talked[body.agent]
+        local hour = finite(hourCounter or time.hour)
         facts.weather = WEATHERS[region and region.currentWeather or -1]
-        facts.day, facts.hour = finite(time.daysPassed), math.floor(finite(hourCounter or time.hour))
-        local talk = self.talked[body.agent]
+        facts.day, facts.hour = finite(time.daysPassed), math.floor(hour)
         facts.dialogue = talk and { entity = talk.entity, topic = talk.topic } or nil
         local text, last = json.encode(facts), seen[body.agent] or { 0 }
         if text ~= last[2] then seen[body.agent] = { last[1] + 1, text } end
-        facts.sequence, facts.hour = seen[body.agent][1], finite(hourCounter or time.hour)
+        facts.sequence, facts.hour = seen[body.agent][1], hour
         facts.combat_age, facts.dialogue_age = age(self.fought[body.agent]), age(talk and talk.at)
         return facts
     end
 
-    -- Whether something that `facts` tells has changed since it was asked last.
-    function self.changed(body)
-        local before = seen[body.agent]
-        if not before then return nil end
-        local sequence = self.facts(body).sequence
-        return sequence ~= before[1] and sequence or nil
-    end
-
     function self.dead(body)
-        if body.embodiment == "avatar" then return api.GetHealthCurrent(body.pid) <= 0 end
-        local data = LoadedCells[body.cell].data.objectData[body.index]
-        return data.deathState ~= nil
+        if body.player then return api.GetHealthCurrent(body.pid) <= 0 end
+        return LoadedCells[body.cell].data.objectData[body.index].deathState ~= nil
     end
 
     local function row(body)
@@ -315,20 +272,19 @@ function world.new(parts)
     end
 
     function self.agents()
-        local list = json.list()
-        for _, body in ipairs(all()) do list[#list + 1] = row(body) end
-        table.sort(list, function(a, b) return a.agent < b.agent end)
-        return list
+        local rows = {}
+        for agent, body in pairs(all()) do rows[agent] = row(body) end
+        return listed(rows, math.huge)
     end
 
     -- Takes a companion's object out of the world.
     local function remove(body)
         locate(body)
-        local cell = visited(body.cell)
-        if not cell then return nil, "NOT_CONNECTED", "no player is near the companion, so it can't be removed" end
+        local cell, pid = visited(body.cell)
+        if not cell then api.refuse("NOT_CONNECTED", "no player is near the companion, so it can't be removed") end
         local ref, mp = world.split(body.index)
         api.ClearObjectList()
-        api.SetObjectListPid(cell.authority or select(2, next(cell.visitors)))
+        api.SetObjectListPid(pid)
         api.SetObjectListCell(body.cell)
         api.SetObjectRefNum(ref)
         api.SetObjectMpNum(mp)
@@ -336,14 +292,12 @@ function world.new(parts)
         api.SendObjectDelete(true, false)
         cell:DeleteObjectData(body.index)
         body.index = nil
-        return true
     end
 
-    -- Puts a companion beside a player. The number is taken from the world's own counter, as all spawned objects do.
+    -- Puts a companion beside a player. Its number is taken from the world's counter, as those of all spawned objects are.
     local function spawn(body, host)
         local description = api.GetCell(host)
-        local cell = visited(description)
-        if not cell then return nil, "NOT_CONNECTED", "the host has not loaded a cell yet" end
+        local cell = visited(description) or api.refuse("NOT_CONNECTED", "the host has not loaded a cell yet")
         local number = WorldInstance:GetCurrentMpNum() + 1
         local place = { posX = api.GetPosX(host) + 64, posY = api.GetPosY(host), posZ = api.GetPosZ(host),
             rotX = 0, rotY = 0, rotZ = 0 }
@@ -364,69 +318,51 @@ function world.new(parts)
         api.SetObjectRotation(0, 0, 0)
         api.AddObject()
         api.SendObjectSpawn(true, false)
-        save(body)
-        return true
-    end
-
-    local function host_of(name)
-        for pid, player in pairs(Players) do
-            if here(pid) and (not name or account(player) == tostring(name):lower()) then return pid end
-        end
-        return nil
     end
 
     function self.join(agent, name, embodiment, host)
-        local body = self.bodies[agent]
-        if body and body.embodiment ~= embodiment then
-            return nil, "BAD_REQUEST", "the agent has a body of the other kind; despawn it first"
+        local body = all()[agent]
+        if embodiment ~= "avatar" and embodiment ~= "companion" or (body and body.embodiment ~= embodiment) then
+            api.refuse("BAD_REQUEST", "embodiment is avatar or companion, the one that the agent has")
         end
         if embodiment == "avatar" then
-            body = body or { agent = agent, embodiment = "avatar", name = name, account = json.utf8(name):lower() }
-            if not locate(body) then return nil, "NOT_CONNECTED", "no player is connected with the account " .. body.account end
-        elseif embodiment == "companion" then
-            body = body or { agent = agent, embodiment = "companion", name = name, ref_id = settings.companion }
-            if type(body.ref_id) ~= "string" or body.ref_id == "" then
-                return nil, "NOT_OFFERED", "set companion in settings.lua to the id of an NPC of your data files"
+            body = body or { agent = agent, name = name, embodiment = embodiment, account = json.utf8(name):lower() }
+            if not locate(body) then api.refuse("NOT_CONNECTED", "no player is connected with the account " .. body.account) end
+        else
+            body = body or { agent = agent, name = name, embodiment = embodiment, ref_id = settings.companion }
+            if body.ref_id == "" then
+                api.refuse("NOT_OFFERED", "set companion in settings.lua to the id of an NPC of the data files")
             end
-            if not body.index then
-                local pid = host_of(host)
-                if not pid then return nil, "NOT_CONNECTED", "no player is connected whom a companion could accompany" end
-                local done, code, message = spawn(body, pid)
-                if not done then return nil, code, message end
+            for pid, player in pairs(Players) do
+                local wanted = here(pid) and (not host or account(player) == tostring(host):lower())
+                if wanted and not body.index then spawn(body, pid) end
             end
-        else return nil, "BAD_REQUEST", "embodiment is avatar or companion" end
+            if not body.index then api.refuse("NOT_CONNECTED", "no player is connected whom it could accompany") end
+        end
         body.asleep = nil
-        self.bodies[agent] = body
-        save(body)
+        keep(body)
         return row(body)
     end
 
     function self.leave(agent, mode)
-        local body
-        for _, candidate in ipairs(all()) do body = candidate.agent == agent and candidate or body end
-        if not body then return nil, "NO_AGENT", "no player and no companion has that name" end
+        local body = all()[agent] or api.refuse("NO_AGENT", "no player and no companion has that name")
         if mode ~= "dormant" and mode ~= "suspend" and mode ~= "despawn" then
-            return nil, "BAD_REQUEST", "mode is dormant, suspend or despawn"
+            api.refuse("BAD_REQUEST", "mode is dormant, suspend or despawn")
         end
-        if body.index and mode ~= "dormant" then
-            local done, code, message = remove(body)
-            if not done then return nil, code, message end
-        end
-        self.bodies[agent], body.asleep, body.gone = body, true, mode == "despawn"
-        if body.gone and body.embodiment == "companion" then self.bodies[agent] = nil end
-        save(body)
-        return { agent = agent, mode = mode }
+        if body.index and mode ~= "dormant" then remove(body) end
+        body.asleep, body.gone = true, mode == "despawn" and body.embodiment == "companion"
+        keep(body)
+        return row(body)
     end
 
     function self.respawn(agent)
-        local body, code, message = self.find(agent)
-        if not body then return nil, code, message end
-        if self.dead(body) and body.embodiment == "avatar" then api.Resurrect(body.pid, 0)
+        local body = self.find(agent)
+        if self.dead(body) and body.player then api.Resurrect(body.pid, 0)
         elseif self.dead(body) then
             local host = body.pid
-            local done, why, text = remove(body)
-            if done then done, why, text = spawn(body, host) end
-            if not done then return nil, why, text end
+            remove(body)
+            spawn(body, host)
+            keep(body)
         end
         return row(body)
     end
