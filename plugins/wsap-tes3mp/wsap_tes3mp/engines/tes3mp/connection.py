@@ -169,7 +169,7 @@ class Connection:
             reply.set_exception(ScriptError(code, message))
         else:
             self._drop("a reply without content")
-            reply.set_exception(ScriptError("MALFORMED", "The script's reply holds neither a result nor an error."))
+            reply.set_exception(ScriptError("BAD_REPLY", "The script's reply holds neither a result nor an error."))
 
     def _drop(self, what: str) -> None:
         self.malformed += 1

@@ -50,6 +50,9 @@ _ERRORS: dict[str, type[BridgeError]] = {
     "NOT_OFFERED": NotOfferedError,
 }
 
+_UNSURE = frozenset({"INTERNAL", "BAD_REPLY"})
+"""Errors in reply to a command with which it may have been carried out."""
+
 
 @dataclass
 class _Pending:
@@ -64,7 +67,7 @@ class Tes3mpEngine(Engine, Joinable, Respawning):
 
     Args:
         token: the secret that the script was installed with.
-        address: `HOST:PORT` of the script.
+        address: `HOST:PORT` of the script, or the folder of its mailbox.
         names: what the owner's data files know.
         clock: for pauses and deadlines.
         now: the time of day, for views.
@@ -192,7 +195,7 @@ class Tes3mpEngine(Engine, Joinable, Respawning):
         if reply.cancelled() or isinstance(error := reply.exception(), BridgeUnavailableError):
             return
         if isinstance(error, ScriptError):
-            state: Literal["failed", "unknown"] = "unknown" if error.code == "MALFORMED" else "failed"
+            state: Literal["failed", "unknown"] = "unknown" if error.code in _UNSURE else "failed"
             self._end(command_id, Done(state, text(str(error), 300) or "", error.code))
         elif error is None:
             self._hear(command_id, reply.result())
@@ -235,7 +238,7 @@ class Tes3mpEngine(Engine, Joinable, Respawning):
         Raises:
             RefusedError, OSError, TimeoutError: there was no welcome.
         """
-        link: Link = await within(self._clock, GREETING_SECONDS, open_link(self._address))
+        link: Link = await within(self._clock, GREETING_SECONDS, open_link(self._address, self._clock))
         connection = Connection(link, self._on_event)
         tasks: list[asyncio.Task[None]] = []
         try:

@@ -1,7 +1,7 @@
 """Reads names, weights, cells and quests out of the owner's data files (TES3 ESM and ESP).
 
 The format is described at https://en.uesp.net/wiki/Morrowind_Mod:Mod_File_Format: records with a header of 16 bytes
-(type, size, two numbers), in them subrecords with one of 8 (type, size), all little-endian, text in a Windows code page.
+(type, size, two numbers), in them subrecords with one of 8 (type, size), little-endian, text in a Windows code page.
 Of each record no more than its beginning is read, and no size is believed before it was compared with what there is.
 """
 

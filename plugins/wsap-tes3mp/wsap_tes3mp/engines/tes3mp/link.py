@@ -6,16 +6,25 @@ import asyncio
 import contextlib
 import json
 import math
+import re
+import secrets
+import time
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Protocol
 
 from pydantic import JsonValue
 from typing_extensions import override
 
+from wsap_core.seams.clock import Clock
+
 LONGEST = 256 * 1024
 """Most bytes of a line; a longer one is dropped."""
 UNREAD = 1024 * 1024
 """Most bytes that may wait for a server that does not read."""
+_UNREAD_FILES = 64
+_BEAT = 0.05
+_STALE = 3600.0
 
 
 class LineReader:
@@ -109,16 +118,66 @@ class TcpLink(Link):
             self._writer.transport.abort()
 
 
+class MailboxLink(Link):
+    """A folder that the script reads, too: a new one is named in `hello`, its bytes are `NAME.in.1`, `NAME.in.2`, ...,
+    the script's `NAME.out.1`, ...; an empty file is the end. Files appear by renaming; who reads them removes them.
+    """
+
+    def __init__(self, folder: Path, clock: Clock) -> None:
+        self._folder, self._clock = folder, clock
+        self._name = secrets.token_hex(8)
+        self._sent, self._read = 0, 0
+        self._closed = False
+        for path in folder.glob("*.*.*"):
+            old = re.fullmatch(r"[0-9a-f]{16}\.(in|out|new)\.\d+", path.name)
+            if old and time.time() - path.stat().st_mtime > _STALE:
+                path.unlink(missing_ok=True)  # of a connection that met no script, or was cut short
+        self._put("hello", self._name.encode())
+
+    def _put(self, name: str, data: bytes) -> None:
+        new = self._folder / f"{self._name}.new.0"
+        new.write_bytes(data)
+        new.replace(self._folder / name)
+
+    @override
+    def send(self, line: Mapping[str, JsonValue]) -> None:
+        if self._closed:
+            raise ConnectionError("the connection is closed")
+        if (self._folder / f"{self._name}.in.{self._sent - _UNREAD_FILES}").exists():
+            raise ConnectionError("the server does not read what it is sent")
+        self._put(f"{self._name}.in.{self._sent + 1}", _encode(line))
+        self._sent += 1
+
+    @override
+    async def receive(self) -> bytes:
+        path = self._folder / f"{self._name}.out.{self._read + 1}"
+        while not path.exists():
+            await self._clock.sleep(_BEAT)
+        data = path.read_bytes()
+        path.unlink()
+        self._read += 1
+        return data
+
+    @override
+    def close(self) -> None:
+        if not self._closed:
+            self._closed = True
+            with contextlib.suppress(OSError):
+                self._put(f"{self._name}.in.{self._sent + 1}", b"")
+
+
 def _encode(line: Mapping[str, JsonValue]) -> bytes:
     return json.dumps(line, separators=(",", ":"), allow_nan=False).encode() + b"\n"
 
 
-async def open_link(address: str) -> Link:
-    """Return a link to `HOST:PORT`.
+async def open_link(address: str, clock: Clock) -> Link:
+    """Return a link to `HOST:PORT`, or through a folder: an address with a slash or a backslash is one.
 
     Raises:
-        OSError: nobody listens there.
+        OSError: nobody listens there, or there is no such folder.
     """
+    if "/" in address or "\\" in address:
+        return MailboxLink(Path(address), clock)
     host, _, port = address.rpartition(":")
     reader, writer = await asyncio.open_connection(host.strip("[]"), int(port))
     return TcpLink(reader, writer)
