@@ -20,11 +20,11 @@ from wsap_nexus.client.parts import (
     NoAnswerError,
     RefusedError,
     Registration,
-    Retries,
     Seen,
     StillPendingError,
     Whole,
 )
+from wsap_nexus.http.retries import Retries
 
 __all__ = [
     "Answered",

@@ -20,11 +20,11 @@ from wsap_nexus.client.parts import (
     Exchange,
     Left,
     Registration,
-    Retries,
     Seen,
     Whole,
 )
 from wsap_nexus.client.transport import PENDING, Answer, Attempt, options, put, read_event, refusal
+from wsap_nexus.http.retries import Retries
 from wsap_nexus.store.entities import AgentIdentity, SessionRecord
 from wsap_nexus.worlds.game_info import GameInfo
 

@@ -54,31 +54,6 @@ class StillPendingError(WsapError):
 
 
 @dataclass(frozen=True)
-class Retries:
-    """How a request is tried again: the policy of seed 001, section 7.3."""
-
-    most: int = 5
-    """Tries after the first."""
-    first: float = 0.1
-    """Seconds before the second try; each later one waits twice as long."""
-    longest: float = 5.0
-    """Seconds between two tries at most, unless the nexus says that it takes longer."""
-    jitter: float = 0.05
-    """Seconds that a wait is made longer or shorter by, at random, so that clients don't come in step."""
-
-    def pause(self, tries: int, chance: float, after: float = 0.0) -> float:
-        """Return how many seconds to wait.
-
-        Args:
-            tries: how often it was tried.
-            chance: from 0 to 1.
-            after: what the nexus said in `Retry-After`.
-        """
-        wait = min(self.longest, self.first * 2.0 ** (tries - 1)) + self.jitter * (2 * chance - 1)
-        return max(0.0, wait, min(after, 60.0))
-
-
-@dataclass(frozen=True)
 class Registration:
     """An agent, and the token that is good for it alone if it is new."""
 

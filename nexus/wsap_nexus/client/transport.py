@@ -12,7 +12,8 @@ import httpx2
 
 from wsap_core.errors import WireError
 from wsap_core.protocol.wire import dumps
-from wsap_nexus.client.parts import Ask, Event, NoAnswerError, RefusedError, Retries, StillPendingError
+from wsap_nexus.client.parts import Ask, Event, NoAnswerError, RefusedError, StillPendingError
+from wsap_nexus.http.retries import Retries, Tries
 
 # Any, in this module: JSON, and what httpx2 takes.
 
@@ -63,11 +64,9 @@ class Attempt:
         chance: Callable[[], float] = random.random,
     ) -> None:
         self._ask = ask
-        self._retries = retries
+        self._tries = Tries(retries, repeatable=ask.repeatable, chance=chance)
         self._clock = clock
-        self._chance = chance
         self._until = None if within is None else clock() + within
-        self._tries = 0
 
     def failed(self, error: httpx2.TransportError) -> float:
         """Return how long to wait after no answer came.
@@ -75,11 +74,10 @@ class Attempt:
         Raises:
             NoAnswerError: it was tried often enough, or may have been done and must not be sent again.
         """
-        self._tries += 1
-        never_sent = isinstance(error, httpx2.ConnectError | httpx2.ConnectTimeout)
-        if self._tries > self._retries.most or not (never_sent or self._ask.repeatable):
+        wait = self._tries.unanswered(error)
+        if wait is None:
             raise NoAnswerError(f"The nexus does not answer: {str(error) or type(error).__name__}") from error
-        return self._retries.pause(self._tries, self._chance())
+        return wait
 
     def answered(self, response: httpx2.Response) -> Any:
         """Return what an answer says, `PENDING`, or the seconds (a float) to wait before the next try.
@@ -100,11 +98,10 @@ class Attempt:
             except (KeyError, TypeError, AttributeError, WireError) as error:
                 raise NoAnswerError(f"The nexus answered {self._ask.path} with what can't be read: {error}") from error
         refused = refusal(response.status_code, data)
-        self._tries += 1
-        if not refused.retry or self._tries > self._retries.most:
+        wait = self._tries.refused(retryable=refused.retry, after=response.headers.get("retry-after", ""))
+        if wait is None:
             raise refused
-        after = response.headers.get("retry-after", "")
-        return self._retries.pause(self._tries, self._chance(), float(after) if after.isdigit() else 0.0)
+        return wait
 
     def _json(self, response: httpx2.Response) -> dict[str, Any]:
         try:

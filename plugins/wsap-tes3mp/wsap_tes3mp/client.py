@@ -1,0 +1,347 @@
+"""A bridge behind HTTP: any that has the seed's three endpoints, and ours with what 1.1.0 adds."""
+
+from __future__ import annotations
+
+import random
+import secrets
+from collections.abc import Callable, Mapping
+from types import TracebackType
+from typing import Any, ClassVar, Self, TypeVar
+from urllib.parse import quote, urlsplit
+
+import httpx2
+from pydantic import BaseModel, JsonValue, ValidationError
+from typing_extensions import override
+
+from wsap_core.errors import UsageError
+from wsap_core.protocol.wire import dumps
+from wsap_core.seams.clock import Clock, SystemClock
+from wsap_core.untrusted import single_line
+from wsap_nexus.http.refusals import NotJsonError
+from wsap_nexus.http.retries import Retries, Tries
+from wsap_nexus.http.strict import read_json
+from wsap_tes3mp.bridge.port import BridgePort
+from wsap_tes3mp.protocol.bridge import (
+    AgentInfo,
+    BridgeStatus,
+    ItemsReceipt,
+    ItemsRequest,
+    JoinRequest,
+)
+from wsap_tes3mp.protocol.commands import FINAL, CommandAccepted, CommandInput, Outcome
+from wsap_tes3mp.protocol.errors import (
+    SEED_CODES,
+    BridgeError,
+    BridgeInternalError,
+    BridgeUnavailableError,
+    KeyReusedError,
+    NotOfferedError,
+    SchemaMismatchError,
+    UnknownOutcomeError,
+)
+from wsap_tes3mp.protocol.perception import PerceptionOutput
+from wsap_tes3mp.protocol.versions import SEED_VERSION, check_version
+
+P = TypeVar("P", bound=BaseModel)
+LARGEST = 8 * 2**20
+"""Most bytes of an answer that are read."""
+LONGEST_WAIT = 20.0
+"""Seconds that the bridge is asked to wait for an outcome in one request."""
+_KNOWN: tuple[type[BridgeError], ...] = (*SEED_CODES, NotOfferedError, KeyReusedError, UnknownOutcomeError)
+_ERRORS = {error.code: error for error in _KNOWN}
+
+
+class BridgeRefusedError(BridgeError, code="BRIDGE_REFUSED", http_status=502):
+    """The bridge refuses with a code of its own, or what answers is no bridge.
+
+    Args:
+        message: the bridge's words.
+        told: its code; "" for none.
+        status: of HTTP.
+        retry: whether it says that the same request can succeed later.
+    """
+
+    exit_code: ClassVar[int] = 4
+
+    def __init__(self, message: str, *, told: str = "", status: int = 0, retry: bool = False) -> None:
+        super().__init__(message, {"code": told, "status": status})
+        self.told = told
+        self.status = status
+        self.retry = retry
+
+
+class BridgeClient(BridgePort):
+    """A bridge over HTTP; use it as an asynchronous context manager, or `aclose` it.
+
+    What the bridge refuses with a code that is marked retryable is tried again by the seed's policy. A command to a
+    bridge with the seed's endpoints alone is sent once: if no answer comes, or one of status 500,
+    `UnknownOutcomeError` is raised. To ours it is sent with an idempotency key and repeated until an answer comes.
+
+    Args:
+        url: where it is, such as `http://127.0.0.1:8765`.
+        token: the bridge's token; needed to change something.
+        retries: how often it is tried.
+        clock: for waits.
+        chance: numbers from 0 to 1, for the jitter.
+        keys: gives idempotency keys.
+        timeout: seconds until an answer counts as lost.
+        transport: in place of the network.
+
+    Raises:
+        UsageError: the address is none.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        token: str | None = None,
+        *,
+        retries: Retries | None = None,
+        clock: Clock | None = None,
+        chance: Callable[[], float] = random.random,
+        keys: Callable[[], str] = secrets.token_hex,
+        timeout: float = 10.0,
+        transport: httpx2.AsyncBaseTransport | None = None,
+    ) -> None:
+        self.url = _checked(url)
+        headers = {"Accept": "application/json"}
+        if token is not None:
+            headers["Authorization"] = f"Bearer {token}"
+        self._http = httpx2.AsyncClient(
+            base_url=self.url, headers=headers, timeout=httpx2.Timeout(timeout, connect=5), transport=transport
+        )
+        self._timeout = timeout
+        self._retries = retries or Retries()
+        self._clock = clock or SystemClock()
+        self._chance = chance
+        self._keys = keys
+        self._offers: bool | None = None
+
+    async def aclose(self) -> None:
+        """Let go of the connections."""
+        await self._http.aclose()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.aclose()
+
+    @override
+    async def perception(self, agent_id: str | None = None) -> PerceptionOutput:
+        params = {} if agent_id is None else {"agent_id": agent_id}
+        seen = _read(PerceptionOutput, await self._ask("GET", "/perception", params=params), "perception")
+        if agent_id not in (None, seen.agent_id):
+            raise SchemaMismatchError(
+                f"The bridge was asked for the perception of {agent_id!r} and gave that of {seen.agent_id!r}."
+            )
+        return seen
+
+    @override
+    async def command(self, command: CommandInput, *, key: str | None = None) -> CommandAccepted:
+        if await self.offers_additions():
+            key = key or self._keys()
+            body = command.model_dump(mode="json", exclude_none=True)
+        else:
+            key = None
+            body = command.model_dump(mode="json", exclude_none=True, exclude={"context": {"perception_sequence"}}) | {
+                "protocol_version": SEED_VERSION
+            }
+        answer = await self._ask("POST", "/command", body=body, key=key, repeatable=key is not None)
+        try:
+            return CommandAccepted.model_validate(answer)
+        except ValidationError as error:
+            raise UnknownOutcomeError(
+                f"The bridge answered the command with what can't be read ({_first(error)}); it may have been taken."
+            ) from None
+
+    @override
+    async def status(self) -> BridgeStatus:
+        status = _read(BridgeStatus, await self._ask("GET", "/morrowind/status"), "status")
+        self._offers = status.abilities is not None
+        return status
+
+    @override
+    async def outcome(self, command_id: str, *, wait: float = 0.0) -> Outcome:
+        await self._need("outcomes of commands")
+        until = self._clock.now() + wait
+        while True:
+            left = min(LONGEST_WAIT, max(0.0, until - self._clock.now()))
+            answer = await self._ask(
+                "GET", f"/command/{quote(command_id, safe='')}", params={"wait": str(left)}, longer=left
+            )
+            outcome = _read(Outcome, answer, "outcome", versioned=False)
+            if outcome.state in FINAL or self._clock.now() >= until or wait <= 0:
+                return outcome
+
+    @override
+    async def agents(self) -> list[AgentInfo]:
+        await self._need("a list of agents")
+        answer = await self._ask("GET", "/agents")
+        rows = answer.get("agents")
+        if not isinstance(rows, list):
+            raise SchemaMismatchError("The bridge gave no list of agents.")
+        return [_read(AgentInfo, row, "agent", versioned=False) for row in rows]
+
+    @override
+    async def join(self, request: JoinRequest) -> AgentInfo:
+        await self._need("agents that join")
+        body = request.model_dump(mode="json", exclude_none=True)
+        return _read(AgentInfo, await self._ask("POST", "/agents", body=body), "agent", versioned=False)
+
+    @override
+    async def leave(self, agent_id: str, mode: str = "dormant") -> None:
+        await self._need("agents that leave")
+        await self._ask("DELETE", f"/agents/{quote(agent_id, safe='')}", params={"mode": mode})
+
+    @override
+    async def respawn(self, agent_id: str) -> AgentInfo:
+        await self._need("life after death")
+        answer = await self._ask("POST", f"/agents/{quote(agent_id, safe='')}/respawn")
+        return _read(AgentInfo, answer, "agent", versioned=False)
+
+    @override
+    async def transfer(self, agent_id: str, request: ItemsRequest) -> ItemsReceipt:
+        await self._need("items that come and go")
+        body = request.model_dump(mode="json", exclude_none=True)
+        answer = await self._ask("POST", f"/agents/{quote(agent_id, safe='')}/items", body=body)
+        return _read(ItemsReceipt, answer, "receipt", versioned=False)
+
+    async def offers_additions(self) -> bool:
+        """Return whether the bridge has the additions of 1.1.0; asked once, and again after a lost connection."""
+        if self._offers is None:
+            await self.status()
+        return self._offers is True
+
+    async def _need(self, what: str) -> None:
+        if not await self.offers_additions():
+            raise NotOfferedError(f"The bridge at {self.url} has the seed's endpoints alone, without {what}.")
+
+    async def _ask(
+        self,
+        method: str,
+        path: str,
+        *,
+        params: Mapping[str, str] | None = None,
+        body: JsonValue = None,
+        key: str | None = None,
+        repeatable: bool = True,
+        longer: float = 0.0,
+    ) -> dict[str, Any]:
+        headers = {} if key is None else {"Idempotency-Key": key}
+        request: dict[str, Any] = {"params": dict(params or {}), "headers": headers}
+        if method == "POST":
+            headers["Content-Type"] = "application/json"
+            request["content"] = dumps({} if body is None else body)
+        if longer:
+            request["timeout"] = httpx2.Timeout(self._timeout + longer, connect=5)
+        tries = Tries(self._retries, repeatable=repeatable, chance=self._chance)
+        while True:
+            try:
+                status, after, content = await self._send(method, path, request)
+            except httpx2.TransportError as error:
+                wait = tries.unanswered(error)
+                if wait is None:
+                    raise self._lost(error, repeatable=repeatable) from error
+                await self._clock.sleep(wait)
+                if key is not None and not await self._still_ours():
+                    raise self._lost(error, repeatable=False) from error
+                continue
+            if status < 400:
+                return self._data(content, status, repeatable=repeatable)
+            refused = _refusal(content, status)
+            own = isinstance(refused, BridgeRefusedError)
+            retryable = refused.retry if isinstance(refused, BridgeRefusedError) else refused.retryable
+            retryable = retryable and not (method == "POST" and status == 500)
+            # The seed's codes have the seed's pauses; a bridge's own code may ask for longer ones.
+            wait = tries.refused(retryable=retryable, after=after if own else "")
+            if wait is None:
+                if not repeatable and status >= 500 and (own or isinstance(refused, BridgeInternalError)):
+                    raise UnknownOutcomeError(
+                        f"The bridge failed ({status}: {refused}); nobody knows whether it took the command."
+                    ) from refused
+                raise refused
+            await self._clock.sleep(wait)
+
+    async def _send(self, method: str, path: str, request: Mapping[str, Any]) -> tuple[int, str, bytes]:
+        async with self._http.stream(method, path, **request) as response:
+            content = bytearray()
+            async for part in response.aiter_bytes():
+                content += part
+                if len(content) > LARGEST:
+                    raise httpx2.ReadError(f"the answer is over {LARGEST} bytes")
+            return response.status_code, response.headers.get("retry-after", ""), bytes(content)
+
+    async def _still_ours(self) -> bool:
+        """Return whether what answers after a lost connection still knows idempotency keys."""
+        self._offers = None
+        return await self.offers_additions()
+
+    def _lost(self, error: httpx2.TransportError, *, repeatable: bool) -> BridgeError:
+        self._offers = None
+        reason = single_line(str(error)) or type(error).__name__
+        if repeatable or isinstance(error, httpx2.ConnectError | httpx2.ConnectTimeout):
+            return BridgeUnavailableError(f"The bridge at {self.url} does not answer: {reason}.")
+        return UnknownOutcomeError(
+            f"The answer of the bridge at {self.url} was lost ({reason}); nobody knows whether it took the command."
+        )
+
+    def _data(self, content: bytes, status: int, *, repeatable: bool) -> dict[str, Any]:
+        try:
+            data = read_json(content) if content else {}
+        except NotJsonError as error:
+            data, reason = None, str(error)
+        else:
+            reason = "It is no JSON object."
+        if isinstance(data, dict) and status < 300:
+            return data
+        if not repeatable:
+            raise UnknownOutcomeError(f"The bridge's answer can't be read: {reason} It may have taken the command.")
+        raise SchemaMismatchError(f"What answers at {self.url} ({status}) is no bridge: {reason}")
+
+
+def _checked(url: str) -> str:
+    try:
+        parts = urlsplit(url)
+        fine = parts.scheme in ("http", "https") and bool(parts.hostname) and "@" not in url and parts.port != 0
+    except ValueError:
+        fine = False
+    fine = fine and url.isprintable() and " " not in url
+    if not fine:
+        raise UsageError(f"Invalid bridge address {url!r}; expected for example http://127.0.0.1:8765")
+    return url.rstrip("/")
+
+
+def _read(model: type[P], data: object, what: str, *, versioned: bool = True) -> P:
+    version = data.get("protocol_version") if isinstance(data, Mapping) else None
+    if versioned:
+        if not isinstance(version, str):
+            raise SchemaMismatchError(f"The bridge's {what} states no protocol_version.")
+        check_version(version, where=what)
+    try:
+        return model.model_validate(data)
+    except ValidationError as error:
+        raise SchemaMismatchError(f"The bridge's {what} does not fit the schema: {_first(error)}") from None
+
+
+def _first(error: ValidationError) -> str:
+    found = error.errors(include_url=False, include_input=False)[0]
+    return f"{'.'.join(map(str, found['loc'])) or 'payload'}: {found['msg']}"
+
+
+def _refusal(content: bytes, status: int) -> BridgeError:
+    """Return the error that a refusal stands for."""
+    try:
+        data = read_json(content)
+    except NotJsonError:
+        data = None
+    error = data.get("error") if isinstance(data, dict) else None
+    if not isinstance(error, dict):
+        return BridgeRefusedError(f"The bridge refuses ({status}).", status=status)
+    code, details = str(error.get("code") or ""), error.get("details")
+    message = single_line(str(error.get("message") or f"The bridge refuses ({status})."))[:2000]
+    if (known := _ERRORS.get(code)) is not None:
+        return known(message, details if isinstance(details, dict) else {})
+    return BridgeRefusedError(message, told=code[:100], status=status, retry=error.get("retry") is True)
