@@ -66,6 +66,8 @@ def of_error(error: WsapError) -> Response:
     """Return the response for an error."""
     details: dict[str, Any] = {}
     headers: dict[str, str] = {}
+    if isinstance(said := getattr(error, "details", None), Mapping):
+        details.update(said)
     after = getattr(error, "after", None)
     if isinstance(after, float):
         headers["Retry-After"] = str(max(1, round(after + 0.5)))

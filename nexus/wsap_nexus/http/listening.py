@@ -99,7 +99,7 @@ def listen(address: Address) -> socket.socket:
     except OSError as error:
         listening.close()
         raise PortInUseError(
-            f"The nexus can't listen on {address.host} port {address.port} ({error.strerror}); "
+            f"The server can't listen on {address.host} port {address.port} ({error.strerror}); "
             "choose another with --port, or stop what listens there."
         ) from None
     listening.listen(512)

@@ -1,17 +1,83 @@
-"""Which event streams are open, and whose: clients without a token can't take them all."""
+"""Streams of server-sent events, and whose are open: clients without a token can't take them all."""
 
 from __future__ import annotations
 
+import asyncio
+import logging
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 
 from fastapi import Response
 from typing_extensions import override
 
 from wsap_nexus.http.auth import Caller
-from wsap_nexus.http.guard import HttpLimits, Receive, Scope, Send
+from wsap_nexus.http.guard import HttpLimits, Message, Receive, Scope, Send
 from wsap_nexus.http.refusals import TooManyStreamsError
+
+_LOG = logging.getLogger("wsap_nexus.server")
+_RETRY = "retry: 1000\n\n"
+"""Milliseconds after which a client connects again."""
+
+
+class EventStream(Response):
+    """A response of server-sent events, with heartbeats.
+
+    It ends if the client reads nothing for too long; the client can continue from its last event.
+
+    Args:
+        later: waits for the next events and returns their text; None at the end. It may be cancelled while it waits,
+            and is then called again.
+        limits: the heartbeat and the send timeout.
+    """
+
+    def __init__(self, later: Callable[[], Awaitable[str | None]], limits: HttpLimits) -> None:
+        super().__init__(
+            media_type="text/event-stream", headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+        )
+        del self.headers["content-length"]
+        self._later = later
+        self._limits = limits
+
+    @override
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send events until the client goes."""
+        sending = asyncio.ensure_future(self._run(send))
+        gone = asyncio.ensure_future(_gone(receive))
+        try:
+            await asyncio.wait({sending, gone}, return_when=asyncio.FIRST_COMPLETED)
+            if sending.done() and not sending.cancelled():
+                sending.result()
+        except (TimeoutError, OSError) as error:
+            _LOG.debug("A stream of events ended: %r", error)  # the client is slow or gone
+        finally:
+            for task in (sending, gone):
+                task.cancel()
+            await asyncio.gather(sending, gone, return_exceptions=True)
+
+    async def _run(self, send: Send) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
+        await self._say(send, ": hello\n" + _RETRY)
+        while True:
+            try:
+                async with asyncio.timeout(self._limits.heartbeat):
+                    text = await self._later()
+            except TimeoutError:
+                text = ": still here\n\n"
+            if text is None:
+                break
+            await self._say(send, text)
+        await send({"type": "http.response.body", "body": b""})
+
+    async def _say(self, send: Send, text: str) -> None:
+        async with asyncio.timeout(self._limits.send_seconds):
+            await send({"type": "http.response.body", "body": text.encode(), "more_body": True})
+
+
+async def _gone(receive: Receive) -> None:
+    message: Message = {}
+    while message.get("type") != "http.disconnect":
+        message = await receive()
 
 
 class Streams:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Annotated
 
 from fastapi import APIRouter, Header, Query, Request, Response
@@ -13,9 +12,8 @@ from sqlalchemy import func, select
 from wsap_core.errors import StorageError
 from wsap_core.version import PROTOCOL_VERSION
 from wsap_nexus.http.callers import Reader
-from wsap_nexus.http.guard import HttpLimits, Message, Receive, Scope, Send
 from wsap_nexus.http.replies import answer
-from wsap_nexus.http.streams import HeldStream, Streams
+from wsap_nexus.http.streams import EventStream, HeldStream, Streams
 from wsap_nexus.hub.nexus import Nexus
 from wsap_nexus.hub.served import Hub
 from wsap_nexus.server import responses
@@ -26,8 +24,6 @@ router = APIRouter(tags=["nexus"])
 _AGENT = METADATA.tables["agent"]
 _SEQ = 2**63 - 1
 _LOG = logging.getLogger("wsap_nexus.server")
-_RETRY = "retry: 1000\n\n"
-"""Milliseconds after which a client connects again."""
 
 
 @router.get("", responses={200: {"model": responses.About}})
@@ -109,79 +105,23 @@ async def events(
         passes = (agent is None or about.agent_id == agent) and (not wanted or about.kind in wanted)
         return line.seen_by(who) if passes else ""
 
-    stream = EventStream(feed, feed.last() if start is None else start, told, state.limits, until)
-    return HeldStream(stream, state.streams, who)
+    later = _told_after(feed, feed.last() if start is None else start, told, until)
+    return HeldStream(EventStream(later, state.limits), state.streams, who)
 
 
-class EventStream(Response):
-    """A response of server-sent events, with heartbeats.
-
-    It ends if the client reads nothing for too long; the client can continue from its last event.
-
-    Args:
-        feed: the source of the events.
-        after: the number of the event to begin after.
-        told: returns the text of an event; empty to leave it out.
-        limits: the heartbeat and the send timeout.
-        until: the number of the last event; None for no end.
-    """
-
-    def __init__(
-        self,
-        feed: Feed,
-        after: int,
-        told: Callable[[Line], str],
-        limits: HttpLimits,
-        until: int | None = None,
-    ) -> None:
-        super().__init__(
-            media_type="text/event-stream", headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
-        )
-        del self.headers["content-length"]
-        self._feed = feed
-        self._after = after
-        self._told = told
-        self._limits = limits
-        self._until = until
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Send events until the client goes."""
-        sending = asyncio.ensure_future(self._run(send))
-        gone = asyncio.ensure_future(_gone(receive))
-        try:
-            await asyncio.wait({sending, gone}, return_when=asyncio.FIRST_COMPLETED)
-            if sending.done() and not sending.cancelled():
-                sending.result()
-        except (TimeoutError, OSError) as error:
-            _LOG.debug("A stream of events ended: %r", error)  # the client is slow or gone
-        finally:
-            for task in (sending, gone):
-                task.cancel()
-            await asyncio.gather(sending, gone, return_exceptions=True)
-
-    async def _run(self, send: Send) -> None:
-        await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
-        await self._say(send, ": hello\n" + _RETRY)
-        while self._until is None or self._after < self._until:
-            fresh = self._feed.fresh()
-            lines, self._after = self._feed.after(self._after)
-            text = "".join(map(self._told, lines))
+def _told_after(
+    feed: Feed, after: int, told: Callable[[Line], str], until: int | None
+) -> Callable[[], Awaitable[str | None]]:
+    async def later() -> str | None:
+        nonlocal after
+        while until is None or after < until:
+            fresh = feed.fresh()
+            lines, after = feed.after(after)
+            text = "".join(map(told, lines))
             if text:
-                await self._say(send, text)
+                return text
             if not lines:
-                try:
-                    async with asyncio.timeout(self._limits.heartbeat):
-                        await fresh.wait()
-                except TimeoutError:
-                    await self._say(send, ": still here\n\n")
-        await send({"type": "http.response.body", "body": b""})
+                await fresh.wait()
+        return None
 
-    async def _say(self, send: Send, text: str) -> None:
-        async with asyncio.timeout(self._limits.send_seconds):
-            await send({"type": "http.response.body", "body": text.encode(), "more_body": True})
-
-
-async def _gone(receive: Receive) -> None:
-    message: Message = {}
-    while message.get("type") != "http.disconnect":
-        message = await receive()
+    return later

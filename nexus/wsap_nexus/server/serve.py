@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
-import uvicorn
 from fastapi import FastAPI
 
 from wsap_core.errors import ConfigError
@@ -16,33 +13,10 @@ from wsap_nexus.dashboard.keys import OneTimeKey
 from wsap_nexus.errors import LockLostError, NexusRunningError
 from wsap_nexus.http.auth import Tokens, own_token
 from wsap_nexus.http.guard import HttpLimits
-from wsap_nexus.http.listening import Address, listen, url_of
-from wsap_nexus.http.timeouts import protocol_with
+from wsap_nexus.http.listening import Address, listen
+from wsap_nexus.http.serving import HttpServer
 from wsap_nexus.hub.nexus import Nexus
 from wsap_nexus.server.app import create_app
-from wsap_nexus.server.shutdown import end_requests
-
-
-class _Server(uvicorn.Server):
-    """Reports when it is ready and when it shuts down."""
-
-    def __init__(self, config: uvicorn.Config, ready: Callable[[], None], over: Callable[[], None]) -> None:
-        super().__init__(config)
-        self._ready = ready
-        self._over = over
-
-    @contextlib.contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        """Leave signals to the caller; uvicorn would raise them again at the end."""
-        yield
-
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        await super().startup(sockets)
-        self._ready()
-
-    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        self._over()
-        await super().shutdown(sockets)
 
 
 async def serve(
@@ -75,25 +49,13 @@ async def serve(
     app = _app(nexus, address, token_file, limits)
     listening = listen(address)
     app.state.one_time_key = key
-    config = uvicorn.Config(
-        app if until is None else end_requests(app, until),
-        http=protocol_with(limits or HttpLimits()),
-        ws="none",
-        log_level="warning",
-        access_log=False,
-        lifespan="off",
-        timeout_graceful_shutdown=2,
-        server_header=False,
-    )
-    url = url_of(*listening.getsockname()[:2])
-    server = _Server(config, lambda: ready(url) if ready is not None else None, app.state.board.close)
-    ending = asyncio.create_task(_end(server, until)) if until is not None else None
+    server = HttpServer(app, listening, limits or HttpLimits(), until=until, ready=ready, over=app.state.board.close)
     losing: asyncio.Task[LockLostError] | None = None
     try:
         try:
             await nexus.start()
             losing = asyncio.create_task(_end_when_lost(server, nexus))
-            await server.serve(sockets=[listening])
+            await server.run()
         except NexusRunningError:
             raise  # another nexus has the database: nothing was started, and nothing may be written
         except BaseException:
@@ -103,9 +65,8 @@ async def serve(
         if losing.done():
             raise losing.result()
     finally:
-        for task in (ending, losing):
-            if task is not None:
-                task.cancel()
+        if losing is not None:
+            losing.cancel()
         listening.close()
 
 
@@ -122,12 +83,7 @@ def _app(nexus: Nexus, address: Address, token_file: Path, limits: HttpLimits | 
         raise ConfigError(f"The token's file {token_file} can't be used ({error.strerror}).") from None
 
 
-async def _end(server: uvicorn.Server, until: asyncio.Event) -> None:
-    await until.wait()
-    server.should_exit = True
-
-
-async def _end_when_lost(server: uvicorn.Server, nexus: Nexus) -> LockLostError:
+async def _end_when_lost(server: HttpServer, nexus: Nexus) -> LockLostError:
     error = await nexus.until_lost()
-    server.should_exit = True
+    server.end()
     return error

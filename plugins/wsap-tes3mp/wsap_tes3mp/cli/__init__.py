@@ -7,7 +7,9 @@ from collections.abc import Mapping
 from wsap_core.cli.lazy import lazy_group
 
 _HERE = "wsap_tes3mp.cli"
-COMMANDS: Mapping[str, tuple[str, str]] = {}
+COMMANDS: Mapping[str, tuple[str, str]] = {
+    "serve": (f"{_HERE}.serve:serve", "Serve a bridge, with the embedded engine or a TES3MP server behind it."),
+}
 """Name -> import path, and its line in the help."""
 
 

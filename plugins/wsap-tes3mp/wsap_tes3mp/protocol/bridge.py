@@ -10,6 +10,9 @@ from pydantic import AwareDatetime, Field
 from wsap_tes3mp.protocol.perception import InventoryItem, Name, Payload
 from wsap_tes3mp.protocol.versions import PROTOCOL_VERSION
 
+LeaveMode = Literal["dormant", "suspend", "despawn"]
+"""How an agent leaves its body: it sleeps in the world, vanishes until it is wanted again, or is gone."""
+
 
 class BridgeStatus(Payload):
     """Whether the bridge and its engine are well."""
@@ -46,12 +49,6 @@ class JoinRequest(Payload):
     agent_id: Name
     name: Name | None = None
     embodiment: Literal["avatar", "companion"] = "avatar"
-
-
-class LeaveRequest(Payload):
-    """1.1.0: an agent leaves its body."""
-
-    mode: Literal["dormant", "suspend", "despawn"] = "dormant"
 
 
 class ItemsRequest(Payload):

@@ -5,20 +5,17 @@ from __future__ import annotations
 import asyncio
 import itertools
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TypeVar
 
 from pydantic import JsonValue
 
-from wsap_core.seams.clock import Clock
 from wsap_tes3mp.engines.tes3mp.link import LineReader, Link, read_object
 from wsap_tes3mp.protocol.errors import BridgeUnavailableError
 
 SCRIPT_PROTOCOL = 1
 """The version of the protocol between connector and script."""
 _LOG = logging.getLogger(__name__)
-_T = TypeVar("_T")
 Facts = Mapping[str, JsonValue]
 
 
@@ -43,24 +40,6 @@ class ScriptError(Exception):
     def __init__(self, code: str, message: str) -> None:
         super().__init__(message)
         self.code = code
-
-
-async def within(clock: Clock, seconds: float, work: Awaitable[_T]) -> _T:
-    """Return what the work gives, or cancel it after so many seconds on that clock.
-
-    Raises:
-        TimeoutError: it took longer.
-    """
-    task = asyncio.ensure_future(work)
-    late = asyncio.ensure_future(clock.sleep(seconds))
-    try:
-        await asyncio.wait({task, late}, return_when=asyncio.FIRST_COMPLETED)
-        if task.done():
-            return task.result()
-        raise TimeoutError(f"no answer within {seconds:g} s")
-    finally:
-        for each in (task, late):
-            each.cancel()
 
 
 class Connection:

@@ -12,9 +12,9 @@ from typing import Literal, cast
 from pydantic import JsonValue, ValidationError
 from typing_extensions import override
 
-from wsap_core.seams.clock import Clock, SystemClock
+from wsap_core.seams.clock import Clock, SystemClock, within
 from wsap_tes3mp.engines.engine import Done, Engine, EngineAbility, EngineView, Joinable, Respawning
-from wsap_tes3mp.engines.tes3mp.connection import Connection, Facts, RefusedError, ScriptError, within
+from wsap_tes3mp.engines.tes3mp.connection import Connection, Facts, RefusedError, ScriptError
 from wsap_tes3mp.engines.tes3mp.esm import GameData
 from wsap_tes3mp.engines.tes3mp.facts import body_of, number, text, whole
 from wsap_tes3mp.engines.tes3mp.link import Link, open_link

@@ -1,0 +1,150 @@
+"""`wsap tes3mp serve`."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from wsap_core.cli.grouped import GroupedCommand
+from wsap_core.cli.params import SEED, json_option
+
+if TYPE_CHECKING:
+    from wsap_tes3mp.engines.engine import Engine
+
+
+@dataclass(frozen=True)
+class _Given:
+    """The options."""
+
+    engine: str
+    agents: tuple[str, ...]
+    seed: int
+    stepped: bool
+    host: str
+    port: int
+    expose: bool
+    deadline: float
+    log: Path | None
+    script: str
+    script_token: Path | None
+    data: tuple[Path, ...]
+    as_json: bool
+
+
+@click.command(
+    cls=GroupedCommand,
+    sections={
+        "Engine": ("engine", "agents", "seed", "stepped", "deadline"),
+        "TES3MP": ("script", "script_token", "data"),
+        "Network": ("host", "port", "expose"),
+        "Recording": ("log",),
+    },
+    examples=(
+        "wsap tes3mp serve",
+        "wsap tes3mp serve --agent ada --agent bob --seed 7",
+        "wsap tes3mp serve --engine tes3mp --data ~/morrowind/Data",
+    ),
+)
+@click.option("--engine", type=click.Choice(["simulated", "tes3mp"]), default="simulated", show_default=True,
+              help="The embedded engine, or a TES3MP server.")  # fmt: skip
+@click.option("--agent", "agents", multiple=True, metavar="ID", show_default="agent",
+              help="An agent that gets a body in the embedded engine; may be repeated.")  # fmt: skip
+@click.option("--seed", type=SEED, default=0, show_default=True, help="Seed of the embedded engine's world.")
+@click.option("--stepped", is_flag=True, help="Let the embedded engine's time go on with commands only.")
+@click.option("--deadline", type=click.FloatRange(0.01, 60), default=2.0, show_default=True,
+              help="Seconds that the engine has for a perception.")  # fmt: skip
+@click.option("--script", metavar="ADDRESS", default="127.0.0.1:8766", show_default=True,
+              help="Where the script in the TES3MP server listens, or its mailbox folder.")  # fmt: skip
+@click.option("--script-token", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE",
+              help="The file with the script's token; wsap tes3mp install says which.")  # fmt: skip
+@click.option("--data", multiple=True, type=click.Path(path_type=Path), metavar="PATH",
+              help="The game's data files, or their folder, for names and weights; may be repeated.")  # fmt: skip
+@click.option("--host", default="127.0.0.1", show_default=True,
+              help="The address to listen on; others than this machine's own need --expose.")  # fmt: skip
+@click.option("--port", type=click.IntRange(0, 65535), default=8765, show_default=True,
+              help="The port; 0 for any free one.")  # fmt: skip
+@click.option("--expose", is_flag=True, help="Accept connections from other machines; every request needs the token.")
+@click.option("--log", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE",
+              help="The command log; tes3mp/commands.sqlite in the folder for WSAP's files if not given.")  # fmt: skip
+@json_option
+def serve(**given: object) -> None:
+    """Serve a bridge until Ctrl-C.
+
+    Agents perceive with GET /perception and act with POST /command; the state is at GET /morrowind/status. With --json
+    one line is printed when it answers: url, pid, token_file, log.
+    """
+    request = _Given(**given)  # type: ignore[arg-type]  # click gives what the options say
+    _check(request)
+    asyncio.run(_serve(request))
+    if not request.as_json:
+        click.echo("The bridge has stopped.")
+
+
+def _check(given: _Given) -> None:
+    from wsap_core.errors import UsageError
+    from wsap_nexus.http.listening import is_loopback
+
+    if not is_loopback(given.host) and not given.expose:
+        raise UsageError(
+            f"--host {given.host} lets other machines reach the bridge; confirm it with --expose, "
+            "or leave --host out to listen on this machine alone."
+        )
+
+
+async def _serve(given: _Given) -> None:
+    # Deferred for weight: `wsap tes3mp --help` needs no server.
+    from wsap_nexus.http.auth import own_token
+    from wsap_nexus.http.listening import Address
+    from wsap_nexus.http.signals import told_to_stop
+    from wsap_tes3mp.bridge.bridge import Bridge
+    from wsap_tes3mp.bridge.serve import serve as serve_bridge
+    from wsap_tes3mp.log.database import default_path
+    from wsap_tes3mp.log.log import open_log
+
+    path = given.log or default_path()
+    token_file = default_path().parent / "token"
+    token_file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    token = own_token(token_file)
+    engine = await _engine(given)
+
+    def ready(url: str) -> None:
+        if given.as_json:
+            from wsap_core.cli.output import print_json
+
+            print_json({"url": url, "pid": os.getpid(), "token_file": str(token_file), "log": str(path)})
+            return
+        click.echo(f"The bridge answers at {url} with the engine {engine.name}; Ctrl-C stops it.")
+        click.echo(f"Commands need the token in {token_file}. They are logged in {path}.")
+        click.echo(f"Try: curl {url}morrowind/status")
+
+    with open_log(path) as log, told_to_stop(lambda: None, lambda: None) as told:
+        bridge = Bridge(engine, log, deadline=given.deadline)
+        address = Address(given.host, given.port)
+        await serve_bridge(bridge, address, token, until=told, ready=ready)
+
+
+async def _engine(given: _Given) -> Engine:
+    from wsap_core.cli.grouped import refuse_given
+
+    if given.engine == "simulated":
+        refuse_given("with --engine simulated", "script", "script_token", "data")
+        from wsap_tes3mp.engines.simulated.engine import SimulatedEngine
+        from wsap_tes3mp.protocol.bridge import JoinRequest
+
+        simulated = SimulatedEngine(seed=given.seed, realtime=not given.stepped)
+        for agent in given.agents or ("agent",):
+            await simulated.join(JoinRequest(agent_id=agent))
+        return simulated
+    refuse_given("with --engine tes3mp", "agents", "seed", "stepped")
+    from wsap_core.textfile import read_text
+    from wsap_tes3mp.engines.tes3mp.engine import Tes3mpEngine
+    from wsap_tes3mp.engines.tes3mp.esm import read_data
+
+    names = read_data(given.data) if given.data else None
+    token = read_text(given.script_token, "The token of the script").strip() if given.script_token else ""
+    return Tes3mpEngine(token, given.script, names=names)
