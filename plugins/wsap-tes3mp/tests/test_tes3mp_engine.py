@@ -206,7 +206,9 @@ def test_a_perception_from_a_hung_server_waits_until_its_caller_gives_up() -> No
             task = asyncio.ensure_future(engine.perceive("mira"))
             await clock.advance(4)
             assert not task.done()
-            await until(task.done, clock, step=1.0)  # the ping gets no answer: the connection counts as broken
+            await until(
+                task.done, clock, step=1.0
+            )  # a look at the agents gets no answer: the connection counts as broken
             assert isinstance(task.exception(), BridgeUnavailableError)
             assert engine.boot_id is None
 
@@ -233,6 +235,7 @@ def test_bodies_come_and_go_through_the_script() -> None:
             info = await engine.join(JoinRequest(agent_id="ole", embodiment="companion"))
             assert (info.agent_id, info.embodiment) == ("ole", "companion")
             assert [agent.agent_id for agent in engine.agents()] == ["mira", "ole"]
+            server.facts["embodiment"] = "companion"
             view = await engine.perceive("ole")
             assert view.body["fidelity"]["command.dialogue"] == "unavailable"
             with pytest.raises(NotOfferedError, match="Not here"):

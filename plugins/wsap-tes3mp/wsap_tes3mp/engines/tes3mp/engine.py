@@ -31,9 +31,10 @@ from wsap_tes3mp.protocol.perception import Payload
 ADDRESS = "127.0.0.1:8766"
 """Where the script listens unless its configuration says otherwise."""
 GREETING_SECONDS = 5.0
-PING_SECONDS = 5.0
+LOOK_SECONDS = 5.0
+"""How often the server is asked for the agents, which shows that it is alive."""
 ANSWER_SECONDS = 10.0
-"""How long a ping, or a question about a command, may go without an answer until the connection counts as broken."""
+"""How long that may go without an answer until the connection counts as broken."""
 COMMAND_SECONDS = 60.0
 """How long a command may take, besides what it asks for itself, until nobody waits for it any more."""
 FIRST_PAUSE, LONGEST_PAUSE = 0.2, 10.0
@@ -133,8 +134,7 @@ class Tes3mpEngine(Engine, Joinable, Respawning):
     @override
     async def perceive(self, agent_id: str) -> EngineView:
         facts = await self._ask("perceive", {"agent": agent_id})
-        agent = self._agents.get(agent_id)
-        body = body_of(facts, embodiment=agent.embodiment if agent else "avatar", names=self._names)
+        body = body_of(facts, names=self._names)
         return EngineView(self._now(), whole(facts.get("sequence")) or 0, body)
 
     @override
@@ -256,11 +256,10 @@ class Tes3mpEngine(Engine, Joinable, Respawning):
     async def _keep(self, connection: Connection) -> None:
         """Clear up what the last connection left open, then see that this one is alive."""
         await self._settle(connection)
-        self._learn_agents(await within(self._clock, ANSWER_SECONDS, connection.request("agents")))
-        self._connection = connection
         while True:
-            await self._clock.sleep(PING_SECONDS)
-            await within(self._clock, ANSWER_SECONDS, connection.request("ping"))
+            self._learn_agents(await within(self._clock, ANSWER_SECONDS, connection.request("agents")))
+            self._connection = connection
+            await self._clock.sleep(LOOK_SECONDS)
 
     async def _settle(self, connection: Connection) -> None:
         """Ask what became of the commands whose reply was lost; another boot of the server can't know."""

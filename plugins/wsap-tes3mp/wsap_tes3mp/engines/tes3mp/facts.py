@@ -83,7 +83,7 @@ def _rows(value: JsonValue, most: int = 2000) -> Iterable[Facts]:
     return [row for row in value[:most] if isinstance(row, dict)] if isinstance(value, list) else []
 
 
-def body_of(facts: Facts, *, embodiment: str = "avatar", names: GameData | None = None) -> dict[str, object]:
+def body_of(facts: Facts, *, names: GameData | None = None) -> dict[str, object]:
     """Return the body of a perception.
 
     Raises:
@@ -110,7 +110,7 @@ def body_of(facts: Facts, *, embodiment: str = "avatar", names: GameData | None 
         unavailable.add("completed_quests")
     if names is None:
         derived.add("nearby_entities.entity_type")
-    commands = _COMMANDS.get(embodiment, _COMMANDS["avatar"])
+    commands = _COMMANDS["companion" if facts.get("embodiment") == "companion" else "avatar"]
     return {
         "location": {
             "cell": (names.cell(cell) if names is not None else None) or cell,
