@@ -12,6 +12,7 @@ import click
 from wsap_core.cli.app import State
 from wsap_core.cli.grouped import GroupedCommand, complete_agents, complete_games
 from wsap_core.cli.output import print_json, print_table
+from wsap_core.cli.params import json_option
 from wsap_core.untrusted import single_line
 
 if TYPE_CHECKING:
@@ -19,12 +20,11 @@ if TYPE_CHECKING:
 
 R = TypeVar("R", "PluginRow", "GameRow", "AgentRow")
 
-_JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON and nothing else.")
 _REFRESH = click.option("--refresh", is_flag=True, help="Ask every plugin again instead of using the cache.")
 
 
 def _listing(command: Callable[..., Any]) -> Callable[..., Any]:
-    return click.pass_obj(_JSON(_REFRESH(command)))
+    return click.pass_obj(json_option(_REFRESH(command)))
 
 
 @click.command(cls=GroupedCommand, examples=("wsap plugins", "wsap plugins crafter --json"))

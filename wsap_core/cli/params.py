@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from wsap_core.untrusted import single_line
 
+F = TypeVar("F", bound=Callable[..., Any])
 SEED_LIMIT = 2**31 - 1
 """The highest seed; the same as `wsap_core.seams.context.SEED_LIMIT`, which a test holds it to."""
 
@@ -50,3 +52,8 @@ SEED = WholeNumber(0, SEED_LIMIT)
 
 STEPS = WholeNumber(1)
 """`--steps` and other counts of at least one."""
+
+
+def json_option(command: F) -> F:
+    """Add `--json`."""
+    return click.option("--json", "as_json", is_flag=True, help="Print JSON and nothing else.")(command)

@@ -28,11 +28,6 @@ def database_option(command: F) -> F:
     )(command)  # fmt: skip
 
 
-def json_option(command: F) -> F:
-    """Add `--json`."""
-    return click.option("--json", "as_json", is_flag=True, help="Print JSON and nothing else.")(command)
-
-
 def pairs(option: str, given: Iterable[str], *, example: str) -> dict[str, str]:
     """Return what was given as KEY=VALUE, repeatedly.
 

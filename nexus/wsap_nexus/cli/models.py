@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from wsap_core.cli.grouped import GroupedCommand
+from wsap_core.cli.params import json_option
 from wsap_core.untrusted import single_line
-from wsap_nexus.cli.common import json_option
 from wsap_nexus.cli.default_model import VARIABLE, default_model
 
 if TYPE_CHECKING:

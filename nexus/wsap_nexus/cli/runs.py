@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from wsap_core.cli.grouped import GroupedCommand, complete_games
-from wsap_core.cli.params import STEPS
+from wsap_core.cli.params import STEPS, json_option
 from wsap_core.untrusted import single_line
-from wsap_nexus.cli.common import database_option, json_option, output_console, plural
+from wsap_nexus.cli.common import database_option, output_console, plural
 
 if TYPE_CHECKING:
     from wsap_nexus.store.database import Database

@@ -12,7 +12,7 @@ import click
 
 from wsap_core.cli.grouped import GroupedCommand
 from wsap_core.cli.output import print_json
-from wsap_core.cli.params import SEED, STEPS
+from wsap_core.cli.params import SEED, STEPS, json_option
 from wsap_core.untrusted import single_line, strip_control
 
 
@@ -22,7 +22,7 @@ from wsap_core.untrusted import single_line, strip_control
 @click.option("--steps", type=STEPS, default=300, show_default=True, help="Approximate number of steps in each check.")
 @click.option("--option", "options", multiple=True, metavar="KEY=VALUE", help="An option of the game; may be repeated.")
 @click.option("--only", multiple=True, metavar="CHECK", help="Run only this check; may be repeated.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON and nothing else.")
+@json_option
 def check(
     game: str, *, seed: int, steps: int, options: Sequence[str], only: Sequence[str], as_json: bool
 ) -> None:  # fmt: skip

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 import click
 
 from wsap_core.cli.grouped import GroupedCommand
+from wsap_core.cli.params import json_option
 from wsap_core.errors import UsageError
 from wsap_core.untrusted import single_line
-from wsap_nexus.cli.common import database_option, json_option
+from wsap_nexus.cli.common import database_option
 from wsap_nexus.cli.nexus.connection import http_to, locked, reading
 from wsap_nexus.cli.nexus.policies import check_id, is_external, issue_token, policies_of, said, text_of
 from wsap_nexus.store.events import AgentPaused, AgentResumed

@@ -10,7 +10,8 @@ from pathlib import Path
 import click
 
 from wsap_core.cli.grouped import GroupedCommand
-from wsap_nexus.cli.common import database_option, json_option
+from wsap_core.cli.params import json_option
+from wsap_nexus.cli.common import database_option
 
 
 @click.command(

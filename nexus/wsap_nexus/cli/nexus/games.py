@@ -9,8 +9,9 @@ import click
 from typing_extensions import override
 
 from wsap_core.cli.grouped import GroupedCommand, complete_games
+from wsap_core.cli.params import json_option
 from wsap_core.untrusted import single_line
-from wsap_nexus.cli.common import database_option, json_option, plural
+from wsap_nexus.cli.common import database_option, plural
 
 
 class _GamesGroup(GroupedCommand, click.Group):

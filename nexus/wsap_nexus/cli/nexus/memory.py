@@ -7,9 +7,9 @@ import json
 import click
 
 from wsap_core.cli.grouped import GroupedCommand
-from wsap_core.cli.params import STEPS
+from wsap_core.cli.params import STEPS, json_option
 from wsap_core.untrusted import single_line
-from wsap_nexus.cli.common import database_option, json_option, plural
+from wsap_nexus.cli.common import database_option, plural
 from wsap_nexus.cli.nexus.connection import http_to, reading, writing
 
 

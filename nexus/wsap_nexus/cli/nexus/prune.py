@@ -8,7 +8,8 @@ from dataclasses import asdict
 import click
 
 from wsap_core.cli.grouped import GroupedCommand, refuse_given
-from wsap_nexus.cli.common import database_option, json_option, plural
+from wsap_core.cli.params import json_option
+from wsap_nexus.cli.common import database_option, plural
 from wsap_nexus.cli.nexus.start import KEEP_DAYS
 
 

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 import click
 
 from wsap_core.cli.grouped import GroupedCommand, refuse_given
-from wsap_core.cli.params import SEED
-from wsap_nexus.cli.common import database_option, json_option, size_of_text
+from wsap_core.cli.params import SEED, json_option
+from wsap_nexus.cli.common import database_option, size_of_text
 from wsap_nexus.cli.model_options import limit_option
 from wsap_nexus.cli.nexus.request import StartRequest, address_of, say_ready
 

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from wsap_core.cli.grouped import GroupedCommand
+from wsap_core.cli.params import json_option
 from wsap_core.untrusted import single_line
-from wsap_nexus.cli.common import database_option, json_option, plural
+from wsap_nexus.cli.common import database_option, plural
 
 if TYPE_CHECKING:
     from wsap_nexus.cli.nexus.report import AgentRow, Status

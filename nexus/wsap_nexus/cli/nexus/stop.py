@@ -8,8 +8,9 @@ import signal
 import click
 
 from wsap_core.cli.grouped import GroupedCommand
+from wsap_core.cli.params import json_option
 from wsap_core.errors import WsapError
-from wsap_nexus.cli.common import database_option, json_option
+from wsap_nexus.cli.common import database_option
 
 
 class StillRunningError(WsapError):

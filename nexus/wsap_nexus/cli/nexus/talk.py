@@ -8,8 +8,9 @@ from typing import Any
 import click
 
 from wsap_core.cli.grouped import GroupedCommand, refuse_given
+from wsap_core.cli.params import json_option
 from wsap_core.untrusted import single_line
-from wsap_nexus.cli.common import database_option, json_option
+from wsap_nexus.cli.common import database_option
 from wsap_nexus.cli.nexus.connection import reading, require_nexus
 
 _LIMIT = click.option(

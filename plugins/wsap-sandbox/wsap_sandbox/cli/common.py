@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 
+from wsap_core.cli.params import json_option
 from wsap_core.errors import UnknownNameError, UsageError
 from wsap_core.untrusted import single_line, strip_control
 
@@ -31,7 +32,7 @@ _NAME = re.compile(r"[a-z][a-z0-9_-]{0,39}")
 
 def story_options(command: F) -> F:
     """Add `--json` and `--database`."""
-    command = click.option("--json", "as_json", is_flag=True, help="Print JSON and nothing else.")(command)
+    command = json_option(command)
     return click.option(
         "--database", metavar="PATH",
         help="The database: a path or URL. Default: WSAP_DATABASE, else wsap.db in the data folder.",
