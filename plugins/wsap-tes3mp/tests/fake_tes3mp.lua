@@ -470,10 +470,13 @@ function fake.wire(chunk)
 end
 
 function fake.listener()
-    return { port = 0, close = function() fake.shut = true end, accept = function()
-        local wire = table.remove(arriving, 1)
+    local listener = { port = 0, close = function() fake.shut = true end }
+    function listener.take() return table.remove(arriving, 1) end
+    function listener.accept()
+        local wire = listener.take()
         return wire and wire.connection
-    end }
+    end
+    return listener
 end
 
 return fake

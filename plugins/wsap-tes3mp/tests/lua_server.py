@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import wsap_tes3mp
 
@@ -14,6 +14,23 @@ HERE = Path(__file__).parent
 SIGNATURES = json.loads((HERE / "signatures-0.8.1.json").read_text())
 TOKEN = "a token of tests"
 SETTINGS = {"token": TOKEN, "port": 0, "transport": "memory", "mailbox": "", "avatars": "*", "companion": "test npc"}
+
+
+COVERAGE = """
+return function(note)
+    require("jit").off()
+    local known = {}
+    debug.sethook(function(_, line)
+        local source = debug.getinfo(2, "S").source
+        local name = source:match("^@.*[/\\\\]lua[/\\\\]([%w_]+%.lua)$")
+        local key = name and name .. line
+        if key and not known[key] then
+            known[key] = true
+            note(name, line)
+        end
+    end, "l")
+end
+"""
 
 
 class ServerDiedError(AssertionError):
@@ -31,6 +48,9 @@ class LuaServer:
         module: what the owner's `require` names.
     """
 
+    covered: ClassVar[dict[str, set[int]] | None] = None
+    """Which lines of which file were run, where that is noted."""
+
     def __init__(
         self,
         settings: dict[str, Any] | None = None,
@@ -45,6 +65,8 @@ class LuaServer:
         run(f"package.path = '{folder.as_posix()}/?.lua;' .. package.path")
         self.fake = run((HERE / "fake_tes3mp.lua").read_text("latin-1"))
         self.lua.globals().fake = self.fake
+        if self.covered is not None and lua == "luajit21":
+            run(COVERAGE)(lambda name, line: self.covered.setdefault(name, set()).add(line))
         self.fake.install(self.table(SIGNATURES))
         run(before)
         here = module.rsplit(".", 1)[0]

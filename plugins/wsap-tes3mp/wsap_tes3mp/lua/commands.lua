@@ -23,7 +23,7 @@ function commands.new(parts)
     local young, old, count, forgotten = {}, {}, 0, false
 
     local function remember(id, result)
-        if count >= MEMORY and not young[id] then
+        if count >= (parts.settings.memory or MEMORY) and not young[id] then
             forgotten = forgotten or next(old) ~= nil
             young, old, count = {}, young, 0
         end
@@ -40,16 +40,6 @@ function commands.new(parts)
         return remember(command.id, result)
     end
 
-    local function put(cell, pid, entry)
-        api.ClearObjectList()
-        api.SetObjectListPid(pid)
-        api.SetObjectListCell(cell)
-        if entry.pid then return api.SetPlayerAsObject(entry.pid) end
-        local ref, mp = lib.split(entry.id)
-        api.SetObjectRefNum(ref)
-        api.SetObjectMpNum(mp)
-    end
-
     -- Lets a client run a console command on its player or on an object. A server kicks a player whose client reports
     -- a console command that is not in this queue.
     local function console(body, entry, name, ...)
@@ -57,7 +47,7 @@ function commands.new(parts)
             if not plain(id) then refuse("BAD_REQUEST", "an id has characters that no console command may have") end
         end
         local text = CONSOLE[name]:format(...)
-        put(body.cell, body.pid, entry)
+        world.select(body.cell, body.pid, entry)
         api.SetObjectListConsoleCommand(text)
         api.AddObject()
         table.insert(Players[body.pid].consoleCommandsQueued or {}, text)
@@ -153,7 +143,7 @@ function commands.new(parts)
 
     function avatar.interact(body, params)
         local entry = entity(body, params.entity_id)
-        put(entry.cell, body.pid, entry)
+        world.select(entry.cell, body.pid, entry)
         api.SetObjectActivatingPid(body.pid)
         api.AddObject()
         api.SendObjectActivate(false, false)
@@ -200,7 +190,7 @@ function commands.new(parts)
     function avatar.dialogue(body, params)
         local entry = entity(body, params.entity_id)
         if not plain(params.topic) then refuse("UNSUPPORTED", "dialogue goes by topic only, and a topic is plain text") end
-        put(entry.cell, body.pid, entry)
+        world.select(entry.cell, body.pid, entry)
         api.SetObjectDialogueChoiceType(0)
         api.SetObjectDialogueChoiceTopic(params.topic)
         api.AddObject()

@@ -13,7 +13,7 @@ local json, api, transport, sessions, lib, verbs, settings = part("json"), part(
     part("session"), part("world"), part("commands"), part("settings")
 local SCRIPT, POLL_MS, SCAN_MS = "1.0", 50, 500
 local session, commands, world, timer
-local scanned, agents_text, watched, turn, reported = 0, "", {}, nil, {}
+local scanned, agents_text, watched, turn, reported = 0, nil, {}, nil, {}
 
 local function clock() return api.GetMillisecondsSinceServerStart() end
 
@@ -34,8 +34,9 @@ local OPERATIONS = {
     ping = function() return { time = clock() } end,
     agents = function() return { agents = world.agents() } end,
     perceive = function(request)
-        watched[request.agent or ""] = true
-        return world.facts(world.find(request.agent))
+        local facts = world.facts(world.find(request.agent))
+        watched[request.agent] = facts.sequence
+        return facts
     end,
     command = function(request) return commands.execute(request) end,
     outcome = function(request) return commands.outcome(request.command_id or "") end,
@@ -55,14 +56,14 @@ end
 -- Tells the connector when there are other agents, and when one that it has perceived would perceive something else.
 local function scan()
     turn = next(watched, watched[turn] and turn or nil)
-    local found, facts = pcall(function() return world.facts(world.find(turn)) end)
-    if turn and found and watched[turn] ~= facts.sequence then
-        if watched[turn] ~= true then session.emit({ event = "changed", agent = turn, sequence = facts.sequence }) end
+    local found, facts = pcall(function() return turn and world.facts(world.find(turn)) end)
+    if found and facts and watched[turn] ~= facts.sequence then
         watched[turn] = facts.sequence
+        session.emit({ event = "changed", agent = turn, sequence = facts.sequence })
     end
     if (clock() - scanned) % 2 ^ 32 < SCAN_MS then return end
     local text = json.encode(world.agents())
-    if text ~= agents_text and scanned > 0 then session.emit({ event = "agents" }) end
+    if agents_text and text ~= agents_text then session.emit({ event = "agents" }) end
     scanned, agents_text = clock(), text
 end
 
@@ -88,7 +89,7 @@ local function start()
     local boot = ("%x-%x-%s"):format(os.time(), clock(), tostring({}):gsub("%W", ""):sub(-8))
     local parts = { api = api, json = json, settings = settings, clock = clock, log = log, boot = boot, lib = lib,
         listener = listener, serve = serve, try = api.try, token = settings.token, server = api.GetServerVersion(),
-        script = SCRIPT, greeted = function() watched, scanned = {}, 0 end, emit = function(event) session.emit(event) end }
+        script = SCRIPT, greeted = function() watched, agents_text = {}, nil end, emit = function(event) session.emit(event) end }
     parts.world = lib.new(parts)
     world, commands, session = parts.world, verbs.new(parts), sessions.new(parts)
     timer = api.CreateTimer("WsapTick", POLL_MS)

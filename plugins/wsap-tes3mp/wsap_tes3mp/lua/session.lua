@@ -2,7 +2,7 @@
 local session = {}
 
 local LINE = 256 * 1024
-local BACKLOG = 4 * 1024 * 1024  -- of answers that nobody reads; then the connection is closed
+local BACKLOG = 1024 * 1024  -- of answers that nobody reads; then the connection is closed
 local WAITING = 4  -- connections that have not said hello yet
 local HELLO_MS, IDLE_MS = 5000, 30000
 local LINES_A_POLL, CHUNKS_A_POLL = 64, 16
@@ -25,13 +25,14 @@ function session.new(parts)
     end
 
     local function flush(peer)
-        while not peer.closed and #peer.out > 0 do
-            local done, count = pcall(peer.wire.send, peer.out:sub(1, 65536))
+        local bytes, at, count, done = table.concat(peer.out), 1, 1, true
+        while at <= #bytes and count ~= 0 and not peer.closed do
+            done, count = pcall(peer.wire.send, bytes:sub(at, at + 65535))
             if not done or not count then return drop(peer) end
-            peer.out = peer.out:sub(count + 1)
-            if count == 0 then break end
+            at = at + count
         end
-        if #peer.out > BACKLOG and not peer.closed then drop(peer) end
+        peer.out, peer.waiting = { bytes:sub(at) }, #bytes - at + 1
+        if peer.waiting > BACKLOG and not peer.closed then drop(peer) end
     end
 
     local function send(peer, message)
@@ -39,7 +40,7 @@ function session.new(parts)
         if not done or #text >= LINE then
             text = json.encode({ re = message.re, error = { code = "INTERNAL", message = "the answer can't be sent" } })
         end
-        peer.out = peer.out .. text .. "\n"
+        peer.out[#peer.out + 1], peer.waiting = text .. "\n", peer.waiting + #text + 1
     end
 
     local function refuse(peer, why)
@@ -79,15 +80,15 @@ function session.new(parts)
     end
 
     local function lines(peer)
+        local at, stop = 1, peer.into:find("\n", 1, true)
         for _ = 1, LINES_A_POLL do
-            local stop = not peer.closed and peer.into:find("\n", 1, true)
-            if not stop then break end
-            local line = peer.into:sub(1, stop - 1)
-            peer.into = peer.into:sub(stop + 1)
-            if #line >= LINE then return refuse(peer, "line too long") end
-            answer(peer, line)
+            if not stop or peer.closed then break end
+            if stop - at >= LINE then return refuse(peer, "line too long") end
+            answer(peer, peer.into:sub(at, stop - 1))
+            at, stop = stop + 1, peer.into:find("\n", stop + 1, true)
         end
-        return peer.into:find("\n", 1, true) ~= nil
+        peer.into = peer.into:sub(at)
+        return stop ~= nil
     end
 
     local function read(peer)
@@ -107,7 +108,7 @@ function session.new(parts)
         while #peers <= WAITING do
             local done, wire = pcall(listener.accept)
             if not done or not wire then break end
-            peers[#peers + 1] = { wire = wire, into = "", out = "", since = clock(), heard = clock() }
+            peers[#peers + 1] = { wire = wire, into = "", out = {}, waiting = 0, since = clock(), heard = clock() }
         end
         for _, peer in ipairs(peers) do
             if not peer.closed then read(peer) end

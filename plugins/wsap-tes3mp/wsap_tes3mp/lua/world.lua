@@ -33,7 +33,7 @@ end
 function world.new(parts)
     local api, json, settings, clock = parts.api, parts.json, parts.settings, parts.clock
     local self = { fought = {}, talked = {} }  -- agent -> when it fought last; with whom it talked, about what, when
-    local bodies, loaded, seen = {}, false, {}  -- seen: agent -> number and text of its last facts
+    local seen = {}  -- agent -> number and text of its last facts
 
     local function account(player) return (json.utf8(tostring(player.accountName or player.name)):lower()) end
 
@@ -54,31 +54,24 @@ function world.new(parts)
         return cell.authority and set(cell.visitors)[cell.authority] and here(cell.authority) and cell.authority or nil
     end
 
-    -- Companions outlive a restart of the server in the world's data.
-    local function saved()
-        local data = WorldInstance.data
-        data.customVariables = data.customVariables or {}
-        data.customVariables.wsap_companions = data.customVariables.wsap_companions or {}
-        return data.customVariables.wsap_companions
+    -- All bodies that somebody has joined with, in the world's data, so that they outlive a restart of the server.
+    local function joined()
+        local variables = WorldInstance.data.customVariables or {}
+        WorldInstance.data.customVariables = variables
+        variables.wsap_bodies = variables.wsap_bodies or {}
+        return variables.wsap_bodies
     end
 
     local function keep(body)
-        bodies[body.agent] = not body.gone and body or nil
-        saved()[body.agent] = body.embodiment == "companion" and not body.gone
-            and { index = body.index, ref_id = body.ref_id, name = body.name, asleep = body.asleep } or nil
+        joined()["agent " .. body.agent] = not body.gone and body or nil
         if WorldInstance.QuicksaveToDrive then WorldInstance:QuicksaveToDrive() end
     end
 
-    -- All bodies, by agent; a player is one by the name of its account, unless another agent has joined with it.
+    -- All bodies by agent; a player is one by the name of its account, unless another agent has joined with it.
     local function all()
-        for agent, old in pairs(loaded and {} or saved()) do
-            bodies[agent] = { agent = agent, name = old.name, embodiment = "companion", index = old.index,
-                ref_id = old.ref_id, asleep = old.asleep }
-        end
-        loaded = true
         local found, taken, allowed = {}, {}, set(settings.avatars)
-        for agent, body in pairs(bodies) do
-            found[agent] = body
+        for _, body in pairs(joined()) do
+            found[body.agent] = body
             if body.account then taken[body.account] = true end
         end
         for pid, player in pairs(Players) do
@@ -90,33 +83,26 @@ function world.new(parts)
         return found
     end
 
-    -- Finds out where a body is now: `cell`, and `pid`, the player or the client that moves the companion.
-    local function locate(body)
-        body.pid, body.player, body.cell = nil, nil, nil
-        if body.embodiment == "avatar" then
-            for pid, player in pairs(Players) do
-                if here(pid) and account(player) == body.account then
-                    body.pid, body.player, body.cell = pid, player, api.GetCell(pid) or ""
-                end
+    -- A body with where it is now: `cell`, and `pid`, the player or the client that moves the companion; nil if nowhere.
+    local function located(body)
+        local at = setmetatable({}, { __index = body })
+        for pid, player in pairs(body.account and Players or {}) do
+            if here(pid) and account(player) == body.account then
+                at.pid, at.player, at.cell = pid, player, api.GetCell(pid) or ""
             end
-            return body.pid ~= nil
         end
-        for description, cell in pairs(LoadedCells) do
-            local data = body.index and cell.data.objectData[body.index]
-            if data and data.refId and visited(description) then body.cell, body.pid = description, authority(cell) end
+        for description, cell in pairs(body.index and LoadedCells or {}) do
+            local data = cell.data.objectData[body.index]
+            if data and data.refId and visited(description) then at.cell, at.pid = description, authority(cell) end
         end
-        return body.pid ~= nil
+        return at.pid and not body.asleep and at or nil
     end
 
     -- The body of an agent, as it is now.
     function self.find(agent)
         local body = all()[agent] or api.refuse("NO_AGENT", "no player and no companion has that name")
-        if body.asleep then api.refuse("NOT_CONNECTED", "the agent's body is asleep; join first") end
-        if not locate(body) then
-            api.refuse("NOT_CONNECTED", body.embodiment == "avatar" and "the player is not connected"
-                or "no player is near the companion, so nothing moves it")
-        end
-        return body
+        return located(body) or api.refuse("NOT_CONNECTED", body.asleep and "the agent's body is asleep; join first"
+            or body.account and "the player is not connected" or "no player is near the companion, so nothing moves it")
     end
 
     function self.agent_of(pid)
@@ -266,9 +252,9 @@ function world.new(parts)
     end
 
     local function row(body)
-        local connected = not body.asleep and locate(body)
-        return { agent = body.agent, name = body.name, embodiment = body.embodiment, connected = connected,
-            dead = connected and self.dead(body) }
+        local at = located(body)
+        return { agent = body.agent, name = body.name, embodiment = body.embodiment, connected = at ~= nil,
+            dead = at ~= nil and self.dead(at) }
     end
 
     function self.agents()
@@ -277,21 +263,27 @@ function world.new(parts)
         return listed(rows, math.huge)
     end
 
-    -- Takes a companion's object out of the world.
-    local function remove(body)
-        locate(body)
-        local cell, pid = visited(body.cell)
-        if not cell then api.refuse("NOT_CONNECTED", "no player is near the companion, so it can't be removed") end
-        local ref, mp = world.split(body.index)
+    -- Begins a list of objects to send, with an actor or an object, or with a player.
+    function self.select(cell, pid, entry)
         api.ClearObjectList()
         api.SetObjectListPid(pid)
-        api.SetObjectListCell(body.cell)
+        api.SetObjectListCell(cell)
+        if entry.pid then return api.SetPlayerAsObject(entry.pid) end
+        local ref, mp = world.split(entry.id)
         api.SetObjectRefNum(ref)
         api.SetObjectMpNum(mp)
+    end
+
+    -- Takes a companion's object out of the world.
+    local function remove(body)
+        local at = located(setmetatable({ asleep = false }, { __index = body }))
+        if not at then api.refuse("NOT_CONNECTED", "no player is near the companion, so it can't be removed") end
+        self.select(at.cell, at.pid, { id = body.index })
         api.AddObject()
         api.SendObjectDelete(true, false)
-        cell:DeleteObjectData(body.index)
+        LoadedCells[at.cell]:DeleteObjectData(body.index)
         body.index = nil
+        return at.pid
     end
 
     -- Puts a companion beside a player. Its number is taken from the world's counter, as those of all spawned objects are.
@@ -308,12 +300,8 @@ function world.new(parts)
         cell.data.objectData[body.index].location = place
         table.insert(cell.data.packets.spawn, body.index)
         table.insert(cell.data.packets.actorList, body.index)
-        api.ClearObjectList()
-        api.SetObjectListPid(host)
-        api.SetObjectListCell(description)
+        self.select(description, host, { id = body.index })
         api.SetObjectRefId(body.ref_id)
-        api.SetObjectRefNum(0)
-        api.SetObjectMpNum(number)
         api.SetObjectPosition(place.posX, place.posY, place.posZ)
         api.SetObjectRotation(0, 0, 0)
         api.AddObject()
@@ -321,15 +309,14 @@ function world.new(parts)
     end
 
     function self.join(agent, name, embodiment, host)
-        local body = all()[agent]
-        if embodiment ~= "avatar" and embodiment ~= "companion" or (body and body.embodiment ~= embodiment) then
+        local body = all()[agent] or { agent = agent, name = name, embodiment = embodiment }
+        if embodiment ~= "avatar" and embodiment ~= "companion" or body.embodiment ~= embodiment then
             api.refuse("BAD_REQUEST", "embodiment is avatar or companion, the one that the agent has")
         end
         if embodiment == "avatar" then
-            body = body or { agent = agent, name = name, embodiment = embodiment, account = json.utf8(name):lower() }
-            if not locate(body) then api.refuse("NOT_CONNECTED", "no player is connected with the account " .. body.account) end
-        else
-            body = body or { agent = agent, name = name, embodiment = embodiment, ref_id = settings.companion }
+            body.account = body.account or json.utf8(name):lower()
+        elseif not body.index then
+            body.ref_id = body.ref_id or settings.companion
             if body.ref_id == "" then
                 api.refuse("NOT_OFFERED", "set companion in settings.lua to the id of an NPC of the data files")
             end
@@ -337,9 +324,13 @@ function world.new(parts)
                 local wanted = here(pid) and (not host or account(player) == tostring(host):lower())
                 if wanted and not body.index then spawn(body, pid) end
             end
-            if not body.index then api.refuse("NOT_CONNECTED", "no player is connected whom it could accompany") end
         end
+        local asleep = body.asleep
         body.asleep = nil
+        if not located(body) then
+            body.asleep = asleep
+            api.refuse("NOT_CONNECTED", "no such player is connected")
+        end
         keep(body)
         return row(body)
     end
@@ -350,18 +341,16 @@ function world.new(parts)
             api.refuse("BAD_REQUEST", "mode is dormant, suspend or despawn")
         end
         if body.index and mode ~= "dormant" then remove(body) end
-        body.asleep, body.gone = true, mode == "despawn" and body.embodiment == "companion"
+        body.asleep, body.gone = true, mode == "despawn" and not body.account
         keep(body)
         return row(body)
     end
 
     function self.respawn(agent)
-        local body = self.find(agent)
-        if self.dead(body) and body.player then api.Resurrect(body.pid, 0)
-        elseif self.dead(body) then
-            local host = body.pid
-            remove(body)
-            spawn(body, host)
+        local at, body = self.find(agent), all()[agent]
+        if self.dead(at) and at.player then api.Resurrect(at.pid, 0)
+        elseif self.dead(at) then
+            spawn(body, remove(body))
             keep(body)
         end
         return row(body)
