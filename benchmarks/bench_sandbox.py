@@ -30,10 +30,10 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from wsap_core.seams.model import Reply, Request
-from wsap_sandbox.languages import language
 from wsap_sandbox.model import Character, Place, World, WorldObject, dump
 from wsap_sandbox.tick.engine import Engine
 from wsap_sandbox.tick.facts import Facts, IntentFacts, MemoryFacts, SceneFacts, StoryFacts
+from wsap_sandbox.tick.prompts import language
 from wsap_sandbox.tick.requests import Settings
 
 LATENCY = 0.2

@@ -23,13 +23,13 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 from wsap_core.seams.model import Reply, Request, collect
-from wsap_sandbox.languages import language
 from wsap_sandbox.storyteller.backend import Storyteller
 from wsap_sandbox.storyteller.deeds import deed_of
 from wsap_sandbox.storyteller.lore import Data, Lore, lore_of
 from wsap_sandbox.templates.loader import LANGUAGES, read_template, template_names, world_of
 from wsap_sandbox.tick.engine import Engine, Story
 from wsap_sandbox.tick.facts import Facts, MemoryFacts, SceneFacts, facts_data
+from wsap_sandbox.tick.prompts import language
 
 LIMIT = 0.05
 SENTENCE = re.compile(r"(?<=[.!?…])\s+")

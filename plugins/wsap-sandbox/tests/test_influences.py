@@ -10,11 +10,11 @@ import pytest
 from sandbox_kit import mill, played
 
 from wsap_core.errors import SnapshotError, UsageError
-from wsap_sandbox.languages import language
 from wsap_sandbox.model import Cell, Character, LedgerEvent, Memory, Place, World, WorldObject, dump, faults, load
 from wsap_sandbox.tick.distortion import distortion, drift
 from wsap_sandbox.tick.facts import SceneFacts
 from wsap_sandbox.tick.influence import influenced, with_character, without_character
+from wsap_sandbox.tick.prompts import language
 
 EN = language("en")
 

@@ -10,10 +10,11 @@ from sandbox_kit import mill
 
 from wsap_core.errors import ConfigError
 from wsap_core.seams.memory import estimate_tokens
-from wsap_sandbox.languages import en, language, ru
+from wsap_sandbox.languages import words_of
 from wsap_sandbox.model import DEGRADATIONS, Cell, Memory, World
 from wsap_sandbox.templates.loader import read_template, world_of
 from wsap_sandbox.tick.facts import Facts, intent_facts, memory_facts, scene_facts
+from wsap_sandbox.tick.prompts import language
 
 CELL = Cell(
     1,
@@ -79,11 +80,13 @@ def test_the_game_master_is_told_no_secret_and_a_character_its_own_alone() -> No
 
 
 def test_both_languages_say_the_same_things() -> None:
-    one, other = en.WORDS, ru.WORDS
+    one, other = words_of("en"), words_of("ru")
     assert one.labels.keys() == other.labels.keys()
     assert one.fallbacks.keys() == other.fallbacks.keys()
     assert one.influences.keys() == other.influences.keys()
     assert one.problems.keys() == other.problems.keys() == DEGRADATIONS.keys()
+    assert list(one.page) == list(other.page)
+    assert one.seat.keys() == other.seat.keys()
     assert one.full.keys() == one.brief.keys() == other.full.keys() == other.brief.keys()
     for words in (one, other):
         own = re.compile(f"[{words.letters}]")

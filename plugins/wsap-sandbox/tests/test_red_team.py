@@ -11,11 +11,11 @@ from zlib import crc32
 import pytest
 from sandbox_kit import Played, played
 
-from wsap_sandbox.languages import language
 from wsap_sandbox.model import World, faults
 from wsap_sandbox.storyteller.backend import Storyteller
 from wsap_sandbox.templates.loader import read_template, world_of
 from wsap_sandbox.tick.facts import Facts, facts_data, intent_facts, scene_facts
+from wsap_sandbox.tick.prompts import language
 
 RED_TEAM = tomllib.loads((Path(__file__).parent / "red_team.toml").read_text("utf-8"))
 INTENTIONS = [(code, text) for code, kinds in RED_TEAM.items() for text in kinds["intentions"]]

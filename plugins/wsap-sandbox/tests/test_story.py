@@ -19,7 +19,6 @@ from wsap_sandbox.story.chapters import read_chapters
 from wsap_sandbox.story.html import html
 from wsap_sandbox.story.markdown import markdown
 from wsap_sandbox.story.views import run_view
-from wsap_sandbox.story.words import WORDS
 
 
 @pytest.fixture
@@ -59,10 +58,6 @@ def test_what_a_scene_rests_on_names_events_witnesses_and_prompts(world: World) 
     assert "Replaced, because the model's reply could not be used: scene, the mill: missing anna" in second.rests_on(
         mill_scene
     )
-
-
-def test_each_language_has_the_same_words() -> None:
-    assert len({tuple(words) for words in WORDS.values()}) == 1
 
 
 # --- Markdown -----------------------------------------------------------------------------------------

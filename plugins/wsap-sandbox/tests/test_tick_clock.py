@@ -7,9 +7,9 @@ import asyncio
 import pytest
 from sandbox_kit import Model, advanced, mill, on_virtual_clock, ring
 
-from wsap_sandbox.languages import language
 from wsap_sandbox.model import dump
 from wsap_sandbox.tick.engine import Engine, Story
+from wsap_sandbox.tick.prompts import language
 from wsap_sandbox.tick.requests import Settings
 
 WIDE = Settings(concurrency=1000)

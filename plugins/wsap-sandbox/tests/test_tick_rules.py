@@ -12,9 +12,9 @@ import pytest
 from sandbox_kit import Data, Played, doing, mill, plain, played, scene
 
 from wsap_core.untrusted import sanitize
-from wsap_sandbox.languages import language
 from wsap_sandbox.model import World
 from wsap_sandbox.tick.facts import Facts, IntentFacts, SceneFacts, StoryFacts
+from wsap_sandbox.tick.prompts import language
 from wsap_sandbox.tick.reading import alarming, unusable
 from wsap_sandbox.tick.requests import Settings
 

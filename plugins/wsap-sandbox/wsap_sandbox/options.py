@@ -89,15 +89,14 @@ class SandboxOptions:
         return world if self.cells is None else replace(world, cells=self.cells)
 
 
-_OBJECTIVES = {"ru": "Живи так, как жил бы твой персонаж: добивайся того, чего он хочет, среди людей со своими целями."}
-
-
 def variant(spec: AdapterSpec, options: Mapping[str, Any]) -> AdapterSpec:
     """Return the spec of the world that the options describe: its title, seats, language, and objective in it."""
+    from wsap_sandbox.languages import words_of  # deferred for weight
+
     world = SandboxOptions.read(options).begin(0)
     names = tuple(one.id for one in world.characters)
     seats = (0, max(1, len(names)))
-    objective = _OBJECTIVES.get(world.language, spec.objective)
+    objective = words_of(world.language).objective or spec.objective
     titled = replace(spec, title=world.title, language=world.language, objective=objective)
     return replace(titled, seats=seats, seat_names=names)
 

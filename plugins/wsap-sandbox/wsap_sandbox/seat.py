@@ -28,34 +28,10 @@ from wsap_core.protocol import (
 from wsap_core.protocol.lines import bullets
 from wsap_core.protocol.observation import render_observation
 from wsap_core.worlds.legality import check_action, index_actions
+from wsap_sandbox.languages import words_of
 from wsap_sandbox.tick.facts import IntentFacts
 
 INTEND, WAIT = "intend", "wait"
-_TITLES = {"en": ("MEMORY", "ONLY YOU HEAR"), "ru": ("ПАМЯТЬ", "СЛЫШИШЬ ТОЛЬКО ТЫ")}
-_WORDS = {
-    "en": {
-        "intend": "Say what you mean to do now, in a sentence or two; how it turns out is decided with the others",
-        "text": "what you mean to do",
-        "wait": "Wait and look around",
-        "waiting": "I wait and look around.",
-        "exit": "Way to {place}",
-        "you": "You are {name}. {appearance} {description}",
-        "triggers": "What you always react to: {what}",
-        "secret": "What nobody else knows: {what}",
-        "state": "state",
-    },
-    "ru": {
-        "intend": "Сказать, что ты сейчас хочешь сделать, одной-двумя фразами; что выйдет, решится вместе с другими",
-        "text": "что ты хочешь сделать",
-        "wait": "Ждать и смотреть по сторонам",
-        "waiting": "Я жду и смотрю по сторонам.",
-        "exit": "Отсюда можно пройти: {place}",
-        "you": "Ты {name}. {appearance} {description}",
-        "triggers": "На что ты всегда откликаешься: {what}",
-        "secret": "Чего не знает никто, кроме тебя: {what}",
-        "state": "состояние",
-    },
-}
 
 
 @dataclass(frozen=True)
@@ -75,19 +51,14 @@ class CharacterObservation(Observation):
 
     @override
     def to_text(self) -> str:
-        memory, whispers = _TITLES.get(self.language, _TITLES["en"])
-        more = [(memory, bullets(self.memory)), (whispers, bullets(self.whispers))]
+        words = words_of(self.language).seat
+        more = [(words["title_memory"], bullets(self.memory)), (words["title_whispers"], bullets(self.whispers))]
         return render_observation(self, extra_sections=more)
-
-
-def words_of_seat(language: str) -> dict[str, str]:
-    """Return what the seats of a world in this language say."""
-    return _WORDS.get(language, _WORDS["en"])
 
 
 def space_of(language: str) -> ActionSpace:
     """Return what a character can do: mean something, or wait."""
-    words = words_of_seat(language)
+    words = words_of(language).seat
     return ActionSpace(
         (
             ActionDef(INTEND, words["intend"], (ParamDef("text", words["text"]),), (), "talk"),
@@ -98,7 +69,7 @@ def space_of(language: str) -> ActionSpace:
 
 def observed(facts: IntentFacts, events: Sequence[str]) -> CharacterObservation:
     """Return the observation of a character: what its own prompt would say, and the events that it noticed last."""
-    words, place = words_of_seat(facts.language), facts.place
+    words, place = words_of(facts.language).seat, facts.place
     things = [Entity("object", thing.name, description=_told(thing.name, thing.condition or thing.description))
               for thing in place.objects]  # fmt: skip
     people = [Entity("character", one.name, interactable=True, description=_told(one.name, one.appearance))
@@ -121,7 +92,7 @@ def observed(facts: IntentFacts, events: Sequence[str]) -> CharacterObservation:
 
 def described(facts: IntentFacts, title: str) -> str:
     """Return what somebody who takes the seat of a character is told of the world and of who they are."""
-    words = words_of_seat(facts.language)
+    words = words_of(facts.language).seat
     parts = [
         f"{title}. {facts.premise}".strip(),
         words["you"].format(name=facts.me.name, appearance=facts.me.appearance, description=facts.description).strip(),
@@ -155,7 +126,7 @@ class CharacterSeat:
     def __init__(self, world: SeatedWorld, character: str, language: str) -> None:
         self.character = character
         self._world = world
-        self._words = words_of_seat(language)
+        self._words = words_of(language).seat
         self.action_space = space_of(language)
         """Mean something, or wait."""
         self._declared = index_actions(self.action_space)

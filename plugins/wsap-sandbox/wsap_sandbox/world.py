@@ -27,8 +27,6 @@ from wsap_core.seams.model import Backend, Reply, Request, collect
 from wsap_core.seams.services import WorldModels
 from wsap_core.untrusted import sanitize
 from wsap_sandbox.achievements import achieved
-from wsap_sandbox.languages import language
-from wsap_sandbox.languages.prompts import Spoken
 from wsap_sandbox.model import Character, TickRecord, World, dump, load
 from wsap_sandbox.models import opened
 from wsap_sandbox.options import SandboxOptions
@@ -37,6 +35,7 @@ from wsap_sandbox.story.chapters import tick_body
 from wsap_sandbox.tick.engine import Engine, Story
 from wsap_sandbox.tick.facts import Facts, IntentFacts, intent_facts
 from wsap_sandbox.tick.influence import influenced, with_character
+from wsap_sandbox.tick.prompts import Language, language
 from wsap_sandbox.tick.reading import alarming, unusable
 from wsap_sandbox.tick.requests import Settings
 
@@ -72,7 +71,7 @@ class Sandbox:
         self._earned: dict[str, list[str]]
         self._untold: TickRecord | None
         self._engine: Engine
-        self._language: Spoken
+        self._language: Language
         self._begin(options.begin(self._seed))
 
     # --- the game --------------------------------------------------------------------------------
@@ -289,7 +288,7 @@ class Sandbox:
             self._services.log.note(STORY, body)
 
 
-def _summary(record: TickRecord, language: Spoken) -> str:
+def _summary(record: TickRecord, language: Language) -> str:
     texts = [event.text for event in record.events if event.kind in ("act", "move")] or [
         event.text for event in record.events
     ]

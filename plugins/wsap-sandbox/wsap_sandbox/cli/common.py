@@ -179,9 +179,9 @@ def headline(text: str) -> str:
 
 def chapter_text(chapter: Chapter, *, events: bool = False) -> str:
     """Return a tick as people read it at a terminal."""
-    from wsap_sandbox.story.words import words_of
+    from wsap_sandbox.languages import words_of
 
-    words, name = words_of(chapter.cast.language), chapter.cast.name
+    words, name = words_of(chapter.cast.language).page, chapter.cast.name
     lines = ["", headline(f"{words['tick']} {chapter.tick}")]
     for scene in chapter.scenes():
         people = ", ".join(single_line(name(one)) for one in scene.people)

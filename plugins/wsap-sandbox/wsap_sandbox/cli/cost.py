@@ -104,9 +104,9 @@ def estimate(stories: Stories, name: str, ticks: int, prices: Mapping[str, Price
 
 def next_requests(world: World, options: SandboxOptions) -> dict[str, list[Request]]:
     """Return the requests of the next tick by phase; where they depend on replies, with what is known before."""
-    from wsap_sandbox.languages import language
     from wsap_sandbox.model import falling
     from wsap_sandbox.tick.facts import Facts, intent_facts, memory_facts, scene_facts
+    from wsap_sandbox.tick.prompts import language
     from wsap_sandbox.tick.requests import request_for
 
     spoken = language(world.language, compact=options.compact)

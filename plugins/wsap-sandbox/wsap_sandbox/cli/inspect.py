@@ -121,8 +121,8 @@ def _drift(one: Any, ledger: Any) -> dict[str, float]:
 
 def _call(stories: Stories, name: str, key: re.Match[str], *, as_json: bool) -> None:
     """Print the prompt of a call, rebuilt from the state before its tick, and the recorded reply."""
-    from wsap_sandbox.languages import language
     from wsap_sandbox.options import SandboxOptions
+    from wsap_sandbox.tick.prompts import language
     from wsap_sandbox.tick.requests import call_key, request_for
 
     number, phase, subject, attempt = int(key[2]), key[3], key[4], int(key[5] or 0)

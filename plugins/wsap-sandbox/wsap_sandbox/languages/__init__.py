@@ -1,20 +1,53 @@
-"""Everything that a world says in its language: prompts, fallbacks, words of the interface."""
+"""Everything that a world says in its language beside its own texts: `CODE.toml` holds the words of each."""
 
 from __future__ import annotations
 
-from wsap_core.errors import ConfigError
-from wsap_sandbox.languages import en, ru
-from wsap_sandbox.languages.prompts import Spoken
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+from tomllib import loads
 
-_WORDS = {words.code: words for words in (en.WORDS, ru.WORDS)}
+from wsap_sandbox.model import InfluenceKind
+
+LANGUAGES = ("en", "ru")
+"""The languages that worlds can be written in."""
 
 
-def language(code: str, *, compact: bool = False) -> Spoken:
-    """Return a language by its code, with short prompts if it is to be compact.
+@dataclass(frozen=True, slots=True)
+class Words:
+    """What one language says. Names in braces are filled in."""
 
-    Raises:
-        ConfigError: there is none of that code.
-    """
-    if code not in _WORDS:
-        raise ConfigError(f"There is no language {code!r}; choose {' or '.join(_WORDS)}.")
-    return Spoken(_WORDS[code], compact)
+    code: str
+    letters: str
+    """The range of its letters as in a regular expression's class, such as `a-z`."""
+    data: str
+    """How to take what is between the delimiters `{open}` and `{close}`."""
+    reply: str
+    """What to reply with; `{shape}` is the shape in JSON."""
+    again: str
+    """That the last reply could not be used; `{why}`."""
+    full: dict[str, str]
+    """The system message of each phase; `{name}` is the character's."""
+    brief: dict[str, str]
+    """The system message of each phase for small models."""
+    labels: dict[str, str]
+    """Headings of facts."""
+    problems: dict[str, str]
+    """Each of `DEGRADATIONS` as a sentence to a model."""
+    fallbacks: dict[str, str]
+    """What stands where a model's text could not be used."""
+    influences: dict[InfluenceKind, tuple[str, str]]
+    """Of each kind: about a character, or about a place."""
+    seat: dict[str, str]
+    """What somebody who sits in a character is told."""
+    page: dict[str, str]
+    """What pages and logs of stories say around the story."""
+    objective: str = ""
+    """The objective of whoever sits in a character, where it is not the plugin's own."""
+
+
+@cache
+def words_of(code: str) -> Words:
+    """Return the words of a language; English for one that is not known."""
+    code = code if code in LANGUAGES else LANGUAGES[0]
+    return Words(code, **loads((resources.files(__name__) / f"{code}.toml").read_text("utf-8")))

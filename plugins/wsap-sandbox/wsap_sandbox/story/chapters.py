@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from wsap_core.protocol.values import JsonValue
+from wsap_sandbox.languages import words_of
 from wsap_sandbox.model import CharacterChange, LedgerEvent, TickRecord, World, dump, load
-from wsap_sandbox.story.words import words_of
 
 KINDS = ("tick", "story")
 """The kinds of events of a run that a story is in."""
@@ -94,7 +94,7 @@ class Chapter:
 
     def rests_on(self, scene: Scene) -> list[str]:
         """Return what a scene's narration rests on, a line each: events of the ledger, and where the prompts stand."""
-        words = words_of(self.cast.language)
+        words = words_of(self.cast.language).page
         lines = [self.line(event) for event in scene.events]
         replaced = [
             (one.phase, one.subject, f"{one.kind} {one.detail}".rstrip())
@@ -109,7 +109,7 @@ class Chapter:
 
     def line(self, event: LedgerEvent) -> str:
         """Return an event of the ledger in one line."""
-        words, name = words_of(self.cast.language), self.cast.name
+        words, name = words_of(self.cast.language).page, self.cast.name
         about = [words[event.outcome]] if event.actor else []
         about += [f"{words['trigger']}: {trigger}" for trigger in event.triggers]
         if event.witnesses:

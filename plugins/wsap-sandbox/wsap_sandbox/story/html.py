@@ -13,8 +13,8 @@ from typing import Any
 
 from wsap_core.errors import UsageError
 from wsap_core.untrusted import single_line, strip_control
+from wsap_sandbox.languages import words_of
 from wsap_sandbox.story.chapters import Cast, Chapter, Spot
-from wsap_sandbox.story.words import words_of
 
 
 def html(chapters: Iterable[Chapter]) -> Iterator[str]:
@@ -31,7 +31,7 @@ def html(chapters: Iterable[Chapter]) -> Iterator[str]:
     if first is None:
         raise UsageError("The story has no ticks yet, so that there is nothing to show.")
     cast = first.cast
-    title, words = single_line(cast.title), words_of(cast.language)
+    title, words = single_line(cast.title), words_of(cast.language).page
     script, style = _asset("page.js"), _asset("page.css")
     # Only this script and this style count, whatever the story says.
     policy = f"default-src 'none'; script-src '{_digest(script)}'; style-src '{_digest(style)}'; base-uri 'none'"

@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterable, Iterator
 
 from wsap_core.untrusted import single_line, strip_control
+from wsap_sandbox.languages import words_of
 from wsap_sandbox.story.chapters import Chapter
-from wsap_sandbox.story.words import words_of
 
 _MARKS = re.compile(r"([\\`*_\[\]<>|~])")
 _LINE_MARKS = re.compile(r"^(\s*(?=[#+=-])|\s*\d+(?=[.)](?:\s|$)))", re.MULTILINE)
@@ -22,7 +22,7 @@ def markdown(chapters: Iterable[Chapter], *, events: bool = False) -> Iterator[s
     """
     titled = False
     for chapter in chapters:
-        name, words = chapter.cast.name, words_of(chapter.cast.language)
+        name, words = chapter.cast.name, words_of(chapter.cast.language).page
         if not titled and chapter.cast.title:
             yield f"# {_line(chapter.cast.title)}\n"
         titled = True

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from wsap_core.protocol import PlaceGraphBlock, Selection, TextBlock, TimelineBlock, TimelineEntry, View
 from wsap_core.seams.services import RunReader
+from wsap_sandbox.languages import words_of
 from wsap_sandbox.story.chapters import KINDS, Cast, Chapter, Scene, read_chapters
-from wsap_sandbox.story.words import words_of
 
 TICKS = 12
 """Ticks that are shown at once."""
@@ -28,7 +28,7 @@ def run_view(runs: RunReader, run: str, selection: Mapping[str, str]) -> View:
     now = next((chapter for chapter in chapters if chapter.tick == last), None) or next(_read(runs, run, last, last))
     shown = _Shown(now.cast, selection, words)
     entries = [entry for chapter in chapters for entry in shown.entries(chapter)]
-    said = words_of(now.cast.language)
+    said = words_of(now.cast.language).page
     timeline = TimelineBlock(entries, said["story"])
     return View(
         (_map(now), *shown.followed(now), timeline),
@@ -66,7 +66,7 @@ class _Shown:
         change = chapter.change(self._who) if self._who is not None else None
         if change is None:
             return
-        words = words_of(chapter.cast.language)
+        words = words_of(chapter.cast.language).page
         told = (
             ("intention", change.intention),
             ("memory", change.cell.text),

@@ -10,6 +10,7 @@ from importlib import resources
 from tomllib import loads
 
 from wsap_core.protocol.values import JsonValue
+from wsap_sandbox.languages import LANGUAGES
 from wsap_sandbox.storyteller.grammar import Form, Grammar, Lists
 from wsap_sandbox.templates.loader import bundled_templates, exits_of
 from wsap_sandbox.templates.shape import Aim, CharacterShape, ObjectShape, PlaceShape, StakeShape, TemplateShape
@@ -233,7 +234,7 @@ class Lore:
 def grammar_of(language: str) -> Grammar:
     """Return the rules of a language; English for one that the storyteller does not speak."""
     home = resources.files("wsap_sandbox") / "storyteller"
-    file = home / (f"{language}.toml" if language in ("en", "ru") else "en.toml")
+    file = home / (f"{language if language in LANGUAGES else 'en'}.toml")
     return Grammar(loads(file.read_text("utf-8")))
 
 

@@ -12,12 +12,11 @@ from typing import Any
 
 from wsap_core.errors import ConfigError, UnknownNameError
 from wsap_core.textfile import read_text
+from wsap_sandbox.languages import LANGUAGES
 from wsap_sandbox.model import Character, Place, World, WorldObject
 from wsap_sandbox.templates.checks import first_fault
 from wsap_sandbox.templates.shape import TemplateShape
 
-LANGUAGES = ("en", "ru")
-"""The languages that worlds can be written in."""
 _UNKNOWN = ("extra_forbidden", "unexpected_keyword_argument")
 
 

@@ -24,7 +24,7 @@ from wsap_sandbox.tick.facts import (
     scene_facts,
     stories_of,
 )
-from wsap_sandbox.tick.language import Language
+from wsap_sandbox.tick.prompts import Language
 from wsap_sandbox.tick.reading import REASKED, Reading, read
 from wsap_sandbox.tick.requests import Ask, Settings, call_key, request_for
 from wsap_sandbox.tick.scene import Decision, Scene, resolve

@@ -11,7 +11,7 @@ from wsap_core.errors import UsageError
 from wsap_core.protocol.values import JsonValue
 from wsap_core.untrusted import sanitize
 from wsap_sandbox.model import RESERVED, Character, Influence, Place, World, WorldObject, faults
-from wsap_sandbox.tick.language import Language
+from wsap_sandbox.tick.prompts import Language
 
 FIELDS: Mapping[str, tuple[str, ...]] = {
     "place": ("name", "description", "moment"),

@@ -9,7 +9,7 @@ from hashlib import blake2b
 from wsap_core.seams.model import JsonConstraint, Message, Reply, Request, Sampling
 from wsap_sandbox.model import World
 from wsap_sandbox.tick.facts import PHASES, Facts, SceneFacts, facts_data
-from wsap_sandbox.tick.language import Language
+from wsap_sandbox.tick.prompts import Language
 from wsap_sandbox.tick.replies import schema_of
 
 Ask = Callable[[str, Facts, Request], Awaitable[Reply]]

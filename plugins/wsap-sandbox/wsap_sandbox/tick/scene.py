@@ -23,7 +23,6 @@ from wsap_sandbox.model import (
     place_after,
 )
 from wsap_sandbox.tick.facts import SceneFacts, StoryFacts, story_facts
-from wsap_sandbox.tick.language import Language
 from wsap_sandbox.tick.privacy import (
     ELLIPSIS,
     Runs,
@@ -35,6 +34,7 @@ from wsap_sandbox.tick.privacy import (
     sizes_of,
     withhold,
 )
+from wsap_sandbox.tick.prompts import Language
 from wsap_sandbox.tick.reading import Doing, SceneReply
 from wsap_sandbox.tick.replies import HAPPENING, HERE
 

@@ -6,11 +6,12 @@ import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from wsap_core.errors import ConfigError
 from wsap_core.protocol.values import JsonValue
 from wsap_llm.kit import Quoter
+from wsap_sandbox.languages import LANGUAGES, Words, words_of
 from wsap_sandbox.model import DEGRADATIONS, InfluenceKind, WorldObject
 from wsap_sandbox.tick.facts import Actor, Facts, IntentFacts, MemoryFacts, PlaceFacts, SceneFacts, StoryFacts
-from wsap_sandbox.tick.language import Prompt, Saying
 
 _FULL = {"long": 1200, "text": 400, "memory": 400, "cells": 10, "triggers": 9}
 _COMPACT = {"long": 120, "text": 56, "memory": 110, "cells": 2, "triggers": 2}
@@ -19,42 +20,33 @@ prompt in English has at most 900 tokens in a scene of three characters."""
 
 
 @dataclass(frozen=True, slots=True)
-class Words:
-    """What one language says. Placeholders in braces are filled in."""
+class Prompt:
+    """What a model is told."""
 
-    code: str
-    letters: str
-    data: str
-    """How to take what is between the delimiters `{open}` and `{close}`."""
-    full: dict[str, str]
-    """The system message of each phase; `{name}` is the character's."""
-    brief: dict[str, str]
-    """The system message of each phase for small models."""
-    labels: dict[str, str]
-    """Headings of facts."""
-    reply: str
-    """What to reply with; `{shape}` is the shape in JSON."""
-    again: str
-    """That the last reply could not be used; `{why}`."""
-    problems: dict[str, str]
-    """Each of `DEGRADATIONS` as a sentence to a model."""
-    fallbacks: dict[Saying, str]
-    influences: dict[InfluenceKind, tuple[str, str]]
-    """Of each kind: about a character, or about a place."""
+    system: str
+    """Who it is, the rules, and what to reply; the same at every tick as far as can be."""
+    user: str
+    """The facts."""
+
+
+def language(code: str, *, compact: bool = False) -> Language:
+    """Return a language by its code, with short prompts if it is to be compact.
+
+    Raises:
+        ConfigError: there is none of that code.
+    """
+    if code not in LANGUAGES:
+        raise ConfigError(f"There is no language {code!r}; choose {' or '.join(LANGUAGES)}.")
+    return Language(words_of(code), compact)
 
 
 @dataclass(frozen=True, slots=True)
-class Spoken:
-    """A language of worlds, as `wsap_sandbox.tick.language.Language` says."""
+class Language:
+    """A language of worlds. Texts in facts are already harmless: one line each, without control characters and tags."""
 
     words: Words
     compact: bool = False
     """Short prompts, for models with small contexts."""
-
-    @property
-    def code(self) -> str:
-        """Its code."""
-        return self.words.code
 
     @property
     def letters(self) -> str:
@@ -149,12 +141,12 @@ class Spoken:
         kind = next((kind for kind, sentence in DEGRADATIONS.items() if problem in (kind, sentence)), "")
         return self.words.again.format(why=self.words.problems.get(kind, problem))
 
-    def say(self, saying: Saying, **names: object) -> str:
-        """Return what stands where a model's text could not be used."""
+    def say(self, saying: str, **names: object) -> str:
+        """Return what stands where a model's text could not be used, with the names in it."""
         return self.words.fallbacks[saying].format(**names)
 
     def influenced(self, kind: InfluenceKind, *, who: str = "", what: str = "") -> str:
-        """Say what somebody outside did, for the ledger."""
+        """Say what somebody outside did, for the ledger; a name that does not apply is empty."""
         about_character, about_place = self.words.influences[kind]
         return (about_character if who else about_place).format(who=who, what=what.rstrip("."))
 
@@ -162,7 +154,7 @@ class Spoken:
 class _Lines:
     """The facts of one prompt, line by line."""
 
-    def __init__(self, language: Spoken, facts: Facts) -> None:
+    def __init__(self, language: Language, facts: Facts) -> None:
         self._language = language
         self._facts = facts
         self.limits = _COMPACT if language.compact else _FULL
