@@ -11,14 +11,7 @@ _FAILED = "_failed"
 
 
 def achieved(before: World, record: TickRecord, character: str, earned: Sequence[str]) -> list[str]:
-    """Return the achievements that a tick brings a character for the first time.
-
-    Args:
-        before: the world when the tick began.
-        record: what happened in it.
-        character: whose achievements.
-        earned: what it had before.
-    """
+    """Return the achievements that a tick brings a character for the first time; `earned` is what it had before."""
     one = before.character(character)
     present = {other.id for other in before.present(one.place) if other.id != character}
     acts = [event for event in record.events if event.actor == character and event.kind in ("act", "move")]

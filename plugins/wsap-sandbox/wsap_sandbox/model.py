@@ -326,8 +326,7 @@ def dump(value: World | TickRecord) -> dict[str, JsonValue]:
 def load(data: Mapping[str, JsonValue], kind: type[T]) -> T:
     """Return the world or the record that `dump` gave the data of.
 
-    Raises:
-        SnapshotError: the data is of another version, is damaged, or describes a world that can't be.
+    Raises SnapshotError if the data is of another version, is damaged, or describes a world that can't be.
     """
     from pydantic import ValidationError  # deferred for weight
 

@@ -15,9 +15,8 @@ from wsap_sandbox.options import STORYTELLER, SandboxOptions
 async def opened(models: WorldModels | None, options: SandboxOptions, phase: str) -> Backend:
     """Return the model that is asked in a phase.
 
-    Raises:
-        UsageError: a language model is wanted, and there is no service of models.
-        WsapError: there is no such model, or it can't be asked.
+    Raises UsageError if a language model is wanted, and there is no service of models; WsapError if there is no such
+    model, or it can't be asked.
     """
     address = options.models[phase]
     if address.split("/")[0] == STORYTELLER:

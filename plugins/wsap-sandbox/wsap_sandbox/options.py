@@ -48,11 +48,7 @@ class SandboxOptions:
 
     @classmethod
     def read(cls, given: Mapping[str, Any]) -> SandboxOptions:
-        """Return the options that were given.
-
-        Raises:
-            ConfigError: one can't be.
-        """
+        """Return the options that were given. Raises ConfigError if one can't be."""
         default = cls()
         world = _world(given.get("world"))
         model = _address(given, "model", STORYTELLER)
@@ -73,8 +69,7 @@ class SandboxOptions:
     def begin(self, seed: int) -> World:
         """Return the world before its first tick, or the given one as it goes on.
 
-        Raises:
-            ConfigError: the template or the world is not what it should be.
+        Raises ConfigError if the template or the world is not what it should be.
         """
         from wsap_sandbox.model import World, load  # deferred for weight: a listing of games reads this module
         from wsap_sandbox.templates.loader import read_template, world_of

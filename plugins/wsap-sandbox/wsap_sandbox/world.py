@@ -47,12 +47,7 @@ _SUMMARY = 160
 
 
 class Sandbox:
-    """A world that tells itself.
-
-    Args:
-        options: which world it is, and which models are asked.
-        context: its seed and services. Without the service `models` only the storyteller can be asked.
-    """
+    """A world that tells itself. Without the service `models` only the storyteller can be asked."""
 
     def __init__(self, options: SandboxOptions, context: Context) -> None:
         self._options = options
@@ -148,8 +143,7 @@ class Sandbox:
     def influence(self, body: Mapping[str, JsonValue]) -> str:
         """Take an influence before the next tick; see `wsap_sandbox.tick.influence.KINDS`.
 
-        Raises:
-            UsageError: it can't be.
+        Raises UsageError if it can't be.
         """
         self.state, said = influenced(self.state, body, self._language)
         return said
@@ -159,8 +153,7 @@ class Sandbox:
     def seat(self, agent_id: str) -> CharacterSeat:
         """Return the seat of the character of that id or name; anybody else arrives as a newcomer.
 
-        Raises:
-            UsageError: somebody sits in that character.
+        Raises UsageError if somebody sits in that character.
         """
         name = sanitize(agent_id, 60)
         known = (one.id for one in self.state.characters if agent_id == one.id or name == one.name)
@@ -229,8 +222,7 @@ class Sandbox:
     def restore(self, data: bytes) -> None:
         """Become what the snapshot was taken of.
 
-        Raises:
-            SnapshotError: it is damaged or of another version; nothing has changed.
+        Raises SnapshotError if it is damaged or of another version; nothing has changed.
         """
         kept = unpack(_HEADER, data, "the sandbox", _LARGEST)
         try:
@@ -298,9 +290,5 @@ def _summary(record: TickRecord, language: Language) -> str:
 
 
 def create(context: Context) -> Sandbox:
-    """Return a sandbox with the context's options; see `SandboxOptions`.
-
-    Raises:
-        ConfigError: an option can't be.
-    """
+    """Return a sandbox with the context's options; see `SandboxOptions`. Raises ConfigError if an option can't be."""
     return Sandbox(SandboxOptions.read(context.config), context)

@@ -93,8 +93,7 @@ def new(
 def check_models(options: Mapping[str, Any]) -> None:
     """Refuse models that nobody offers, before a story is begun with them.
 
-    Raises:
-        UsageError: an address names no installed backend.
+    Raises UsageError if an address names no installed backend.
     """
     from wsap_core.errors import UsageError
     from wsap_core.host import PluginHost
@@ -140,8 +139,7 @@ def _template(template: str | None, name: str) -> dict[str, Any]:
 def read_world(path: Path) -> dict[str, Any]:
     """Return the world in a file that `wsap sandbox export --format world` wrote.
 
-    Raises:
-        UsageError: it can't be read, or is something else.
+    Raises UsageError if it can't be read, or is something else.
     """
     from wsap_core.errors import SnapshotError, UsageError
     from wsap_core.textfile import read_text

@@ -54,9 +54,7 @@ class Stories:
     def about(self, name: str) -> Mapping[str, Any]:
         """Return what the run of a story is.
 
-        Raises:
-            UnknownNameError: there is no such run.
-            UsageError: the run is no story.
+        Raises UnknownNameError if there is no such run; UsageError if the run is no story.
         """
         from wsap_sandbox.templates.loader import template_names  # deferred for weight: it validates templates
 
@@ -70,8 +68,7 @@ class Stories:
     def check_new(self, name: str) -> None:
         """Refuse a name that no new story can have.
 
-        Raises:
-            UsageError: it has other letters than an id may have, or there is a run of this name.
+        Raises UsageError if it has other letters than an id may have, or there is a run of this name.
         """
         if not _NAME.fullmatch(name) or name == "last":
             raise UsageError(
@@ -88,19 +85,14 @@ class Stories:
     def world(self, run: str, tick: int | None = None) -> Sandbox:
         """Return the world of a story as it was after a tick, the newest by default.
 
-        Raises:
-            UsageError: there is no such tick.
+        Raises UsageError if there is no such tick.
         """
         if tick is not None:
             self.check_tick(run, tick)
         return cast("Sandbox", asyncio.run(self.runs.restored(run, tick)))
 
     def check_tick(self, run: str, tick: int) -> None:
-        """Refuse a tick that a story does not have.
-
-        Raises:
-            UsageError: it has none of this number.
-        """
+        """Refuse a tick that a story does not have. Raises UsageError if it has none of this number."""
         newest = self.runs.ticks(run)
         if tick and not newest:
             raise UsageError(f"{run} has no ticks yet; go on: wsap sandbox run {run}")
@@ -118,11 +110,7 @@ class Stories:
 def opened(
     database: str | None, *, budgets: Sequence[SpendingLimit] = (), prices: dict[str, Price] | None = None
 ) -> Iterator[Stories]:
-    """Give the stories of a database.
-
-    Raises:
-        StorageError: the database can't be used.
-    """
+    """Give the stories of a database. Raises StorageError if the database can't be used."""
     from wsap_core.seams.services import runtime_services
 
     with runtime_services(database, budgets=budgets, prices=prices) as services:
@@ -130,15 +118,9 @@ def opened(
 
 
 def part_id(world: World, word: str, *kinds: str) -> str:
-    """Return the id of a part of a world that was named by its id, or by its name.
+    """Return the id of a part of a world that was named by its id or its name, of these kinds if there are any.
 
-    Args:
-        world: the world.
-        word: what was typed.
-        kinds: which parts: `place`, `character`, `object`; all when there are none.
-
-    Raises:
-        UnknownNameError: there is none, or there are several of that name.
+    Raises UnknownNameError if there is none, or there are several of that name.
     """
     groups: dict[str, Sequence[Place | Character | WorldObject]] = {
         "place": world.places, "character": world.characters, "object": world.objects

@@ -19,8 +19,7 @@ if TYPE_CHECKING:
 def prices_of(about: Mapping[str, Any], price_in: float | None, price_out: float | None) -> dict[str, Price]:
     """Return the prices of a story's models, as given.
 
-    Raises:
-        UsageError: only one of the two was given, or no language model is asked.
+    Raises UsageError if only one of the two was given, or no language model is asked.
     """
     from wsap_core.errors import UsageError
     from wsap_core.seams.model import Price
@@ -51,8 +50,7 @@ def free(address: str) -> bool:
 def limits_of(about: Mapping[str, Any], words: Sequence[str], prices: Mapping[str, Price]) -> list[SpendingLimit]:
     """Return the limits that `--limit` sets.
 
-    Raises:
-        UsageError: one has another form, or one of cost can't be kept because a price is not known.
+    Raises UsageError if one has another form, or one of cost can't be kept because a price is not known.
     """
     from wsap_core.errors import UsageError
     from wsap_core.host import PluginHost

@@ -21,16 +21,7 @@ Body = dict[str, "JsonValue"]
 def _command(
     name: str, words: str, body_of: Callable[..., Body], text: str, example: str, *options: click.Option
 ) -> click.Command:
-    """Return a command that checks an influence against the story as it stands, hands it in, and says what will be.
-
-    Args:
-        name: the command's.
-        words: its arguments after STORY.
-        body_of: gives the influence from the world and the arguments.
-        text: its help.
-        example: what may be typed after `wsap sandbox NAME`.
-        options: its own options.
-    """
+    """Return a command that checks an influence against the story as it stands, hands it in, and says what will be."""
 
     def handed_in(story: str, as_json: bool, database: str | None, **given: Any) -> None:
         with opened(database) as stories:

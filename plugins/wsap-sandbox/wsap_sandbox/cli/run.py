@@ -128,8 +128,7 @@ def _go_on(
 def _sending(stories: Stories, name: str, address: str | None) -> Callable[[], AbstractAsyncContextManager[None]]:
     """Return what sends the story to a webhook while it goes on.
 
-    Raises:
-        ConfigError: the address can't be used, or there is no secret.
+    Raises ConfigError if the address can't be used, or there is no secret.
     """
     if not address:
         return contextlib.nullcontext

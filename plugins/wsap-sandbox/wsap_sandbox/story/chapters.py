@@ -118,12 +118,7 @@ class Chapter:
 
 
 def tick_body(world: World, record: TickRecord) -> dict[str, JsonValue]:
-    """Return the body of a tick for the run's log: its record, and who and what the ids in it stand for.
-
-    Args:
-        world: the world after the tick.
-        record: the tick.
-    """
+    """Return the body of a tick for the run's log: its record, and who is who in the world after it."""
     people = _distinct({one.id: one.name for one in world.characters})
     places = _distinct({one.id: one.name for one in world.places})
     cast: dict[str, JsonValue] = {
@@ -138,10 +133,8 @@ def tick_body(world: World, record: TickRecord) -> dict[str, JsonValue]:
 def read_chapters(events: Iterable[Mapping[str, Any]]) -> Iterator[Chapter]:
     """Give the chapters of a story from the events of its run, oldest first, of the kinds `KINDS`.
 
-    Narration is recorded shortly before or after its tick.
-
-    Raises:
-        SnapshotError: a tick is of another version, or damaged.
+    Narration is recorded shortly before or after its tick. Raises SnapshotError if a tick is of another version, or
+    damaged.
     """
     waiting: dict[int, Chapter] = {}
     stories: dict[int, dict[str, Mapping[str, Any]]] = {}

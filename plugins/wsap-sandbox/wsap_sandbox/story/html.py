@@ -18,13 +18,9 @@ from wsap_sandbox.story.chapters import Cast, Chapter, Spot
 
 
 def html(chapters: Iterable[Chapter]) -> Iterator[str]:
-    """Give the page part by part; it holds a story's ticks as data, and text stays text in it.
+    """Give the page part by part, from the ticks, oldest first; text stays text in it.
 
-    Args:
-        chapters: the ticks, oldest first.
-
-    Raises:
-        UsageError: there are none.
+    Raises UsageError if there are none.
     """
     rest = iter(chapters)
     first = next(rest, None)

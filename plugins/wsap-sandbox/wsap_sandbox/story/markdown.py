@@ -14,12 +14,7 @@ _LINE_MARKS = re.compile(r"^(\s*(?=[#+=-])|\s*\d+(?=[.)](?:\s|$)))", re.MULTILIN
 
 
 def markdown(chapters: Iterable[Chapter], *, events: bool = False) -> Iterator[str]:
-    """Give a story part by part, each ending in a newline; what people and models wrote is text, never markup.
-
-    Args:
-        chapters: the ticks, oldest first.
-        events: also list the ledger's events below each scene.
-    """
+    """Give a story part by part, each ending in a newline; what people and models wrote is text, never markup."""
     titled = False
     for chapter in chapters:
         name, words = chapter.cast.name, words_of(chapter.cast.language).page

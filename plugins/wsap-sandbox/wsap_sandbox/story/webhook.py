@@ -55,21 +55,11 @@ class Cursor:
 
 
 class Webhook:
-    """Sends the story of one run.
+    """Sends the story of one run, signed with the secret, to an address that is in no message and no log.
 
-    Args:
-        runs: reads the run.
-        run: its id.
-        address: an HTTP or HTTPS URL; it is in no message and no log.
-        secret: the key that what is sent is signed with.
-        folder: where a file says how far the story was sent.
-        since: the tick after which sending begins where it has not begun before.
-        tell: told in a sentence when sending begins to fail.
-        clock: for waiting.
-        now: seconds since 1970, for the signature.
-
-    Raises:
-        ConfigError: the address can't be used, or the secret is empty.
+    A file in `folder` says how far it was sent; where it has not begun before, sending begins after the tick `since`.
+    `tell` is told in a sentence when sending begins to fail; `now` gives the seconds since 1970 for the signature.
+    Raises ConfigError if the address can't be used, or the secret is empty.
     """
 
     def __init__(
@@ -128,8 +118,7 @@ class Webhook:
     async def send(self) -> int:
         """Send all that waits, trying again until it is taken; return how many parts that were.
 
-        Raises:
-            StorageError: how far it was sent can't be read or kept.
+        Raises StorageError if how far it was sent can't be read or kept.
         """
         sent = 0
         while True:

@@ -37,8 +37,7 @@ class Storyteller:
     async def stream(self, request: Request) -> AsyncGenerator[Chunk, None]:
         """Give the reply, whole.
 
-        Raises:
-            BadRequestError: the request has no facts of a world, which only worlds of the sandbox give.
+        Raises BadRequestError if the request has no facts of a world, which only worlds of the sandbox give.
         """
         facts = request.options.get("storyteller")
         if facts is None:
@@ -94,8 +93,7 @@ def _cut(value: JsonValue, schema: Mapping[str, JsonValue]) -> JsonValue:
 def create(context: Context) -> Storyteller:
     """Return the storyteller; `storyteller/PATH.toml` tells a world from its template's own material.
 
-    Raises:
-        ConfigError: the template has a fault.
+    Raises ConfigError if the template has a fault.
     """
     name = str(context.config.get("model", "default"))
     # A story goes on when the file is gone, without its own words.

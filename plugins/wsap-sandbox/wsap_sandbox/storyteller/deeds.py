@@ -38,14 +38,7 @@ class Deed:
 
 
 def deed_of(intention: str, me: str, scene: Data, lore: Lore) -> Deed:
-    """Return what an intention comes to.
-
-    Args:
-        intention: what somebody said they mean to do.
-        me: who; the id.
-        scene: the facts of the scene.
-        lore: what is known of the world.
-    """
+    """Return what an intention of somebody, given by id, comes to in a scene."""
     return _Reader(intention, me, scene, lore).deed()
 
 

@@ -43,14 +43,8 @@ class Grammar:
     def text(self, rule: str, number: int, slots: Slots, lists: Lists | None = None) -> str:
         """Return the sentence of a rule with this number.
 
-        Consecutive numbers give sentences that differ in most parts, and hardly any comes again before all have been
-        there.
-
-        Args:
-            rule: its name.
-            number: which one, from 0.
-            slots: what stands for the names in braces.
-            lists: rules of this one sentence, such as how the character does things.
+        Consecutive numbers give sentences that differ in most parts, and hardly any comes again before all have been.
+        `lists` are rules of this one sentence, such as how the character does things.
         """
         given = tuple((name, tuple(values)) for name, values in (lists or {}).items() if values)
         size = self._sizes(rule, given)

@@ -21,14 +21,7 @@ _LAST = {"move": 2, "far": 2, "wait": 1}
 
 
 def scene(facts: Data, lore: Lore, number: int, rng: random.Random) -> dict[str, JsonValue]:
-    """Return how a scene comes out, as a game master replies.
-
-    Args:
-        facts: what the game master knows.
-        lore: what is known of the world.
-        number: the number of the place's own sentences in this tick.
-        rng: what chance decides.
-    """
+    """Return how a scene comes out, as a game master replies; `number` is that of the place's own sentences."""
     return _Master(facts, lore, number, rng).reply()
 
 

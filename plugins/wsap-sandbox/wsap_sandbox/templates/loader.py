@@ -26,16 +26,10 @@ def template_names() -> tuple[str, ...]:
 
 
 def read_template(name: str, language: str = "en") -> TemplateShape:
-    """Return a template, checked.
+    """Return a template, checked: one that comes with the plugin, in a language, or a file (its path ends in `.toml`).
 
-    Args:
-        name: of one that comes with the plugin, or the path of a file (with a `/` or ending in `.toml`).
-        language: which version of one that comes with the plugin; a file says its language itself.
-
-    Raises:
-        UnknownNameError: there is no template of that name.
-        ConfigError: the language is none of `LANGUAGES`, or something is wrong with the file; the sentence names the
-            file, the key, and what to do.
+    Raises UnknownNameError if there is none of that name; ConfigError if the language is none of `LANGUAGES`, or
+    something is wrong with the file: the sentence names the file, the key, and what to do.
     """
     if "/" in name or "\\" in name or name.endswith(".toml"):
         return parse_template(read_text(Path(name), "The template"), name)
@@ -62,8 +56,7 @@ def bundled_templates() -> tuple[TemplateShape, ...]:
 def parse_template(text: str, file: str) -> TemplateShape:
     """Return the template that a text in TOML holds, checked; errors call it by the name `file`.
 
-    Raises:
-        ConfigError: something is wrong with it.
+    Raises ConfigError if something is wrong with it.
     """
     from pydantic import ValidationError  # deferred for weight: the command line loads this module
 

@@ -34,12 +34,7 @@ class Drift:
 
 
 def drift(one: Character, ledger: Iterable[LedgerEvent]) -> Drift:
-    """Return how far a character's memory has drifted from the ledger.
-
-    Args:
-        one: the character.
-        ledger: all events from the beginning; those that it did not witness are left out of the comparison.
-    """
+    """Return how far a character's memory has drifted from the ledger, which is all events from the beginning."""
     witnessed = [event for event in ledger if one.id in event.witnesses]
     by_id = {event.id: event for event in witnessed}
     cells = (*one.memory.cells, *reversed(one.memory.overflow))

@@ -55,11 +55,8 @@ class Engine:
     ) -> None:
         """Take what ticks need.
 
-        Args:
-            ask: asks a model; what it raises stops the tick, which then has not happened.
-            language: the world's language.
-            tell: takes each story; those of one tick in the order of places, none before its tick is complete.
-            settings: how ticks are carried out.
+        What `ask` raises stops the tick, which then has not happened. `tell` takes each story; those of one tick in the
+        order of places, none before its tick is complete.
         """
         self._ask = ask
         self._language = language
@@ -73,11 +70,8 @@ class Engine:
     ) -> tuple[World, TickRecord]:
         """Carry out the next tick and return the world after it, with the record of what happened.
 
-        With `Settings.overlap` the stories are told later (`settle` waits for them); else before this returns.
-
-        Args:
-            world: the world after the last tick.
-            seats: for each character that somebody sits in, what gives its intention.
+        With `Settings.overlap` the stories are told later (`settle` waits for them); else before this returns. `seats`
+        gives the intention of each character that somebody sits in.
         """
         tick = _Tick(self._caller(world), seats or {})
         try:

@@ -193,15 +193,10 @@ def story_facts(
     events: Sequence[LedgerEvent],
     present: Sequence[str],
 ) -> StoryFacts:
-    """Return what the narrator knows of a scene.
+    """Return what the narrator knows of a scene, from its public events and the place as it left it.
 
-    Args:
-        world: the world before or after the tick; nothing is taken of it that a scene elsewhere changes.
-        tick: the tick's number.
-        place: the place as the scene left it.
-        conditions: the new conditions of objects by their ids.
-        events: the scene's events that are for everybody, in order.
-        present: ids of those who were there when the tick began.
+    Nothing is taken of the world that a scene elsewhere changes. `conditions` are new, by the ids of objects; `present`
+    are the ids of those who were there when the tick began.
     """
     names = {one.id: one.name for one in world.characters}
     here = [world.character(one) for one in present]
@@ -218,12 +213,7 @@ def story_facts(
 
 
 def stories_of(world: World, record: TickRecord) -> list[StoryFacts]:
-    """Return what the narrator knows of each scene of the last tick.
-
-    Args:
-        world: the world after the tick.
-        record: the tick.
-    """
+    """Return what the narrator knows of each scene of the last tick; the world is the one after it."""
     return [
         story_facts(
             world,

@@ -40,13 +40,8 @@ _LONGEST = 1000
 def influenced(world: World, body: Mapping[str, JsonValue], language: Language) -> tuple[World, str]:
     """Return the world under an influence, and a sentence in its language that says what was done.
 
-    Args:
-        world: the world between two ticks.
-        body: `kind` and the keys that `KINDS` names for it.
-        language: the world's language.
-
-    Raises:
-        UsageError: there is no such kind, place, character, object or field, or a text is missing.
+    `body` has `kind` and the keys that `KINDS` names for it. Raises UsageError if there is no such kind, place,
+    character, object or field, or a text is missing.
     """
     kind = body.get("kind")
     if not isinstance(kind, str) or kind not in KINDS:
@@ -74,8 +69,7 @@ def influenced(world: World, body: Mapping[str, JsonValue], language: Language) 
 def with_character(world: World, one: Character, language: Language) -> World:
     """Return the world with somebody new in it.
 
-    Raises:
-        UsageError: somebody has the id, or the place does not exist.
+    Raises UsageError if somebody has the id, or the place does not exist.
     """
     grown = replace(world, characters=(*world.characters, one))
     if wrong := next(faults(grown), None):
@@ -86,8 +80,7 @@ def with_character(world: World, one: Character, language: Language) -> World:
 def without_character(world: World, character_id: str) -> World:
     """Return the world without somebody; what they carried lies where they were.
 
-    Raises:
-        UsageError: there is nobody of that id.
+    Raises UsageError if there is nobody of that id.
     """
     gone = _character(world, character_id)
     places = tuple(

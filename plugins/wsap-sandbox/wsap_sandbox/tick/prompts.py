@@ -32,8 +32,7 @@ class Prompt:
 def language(code: str, *, compact: bool = False) -> Language:
     """Return a language by its code, with short prompts if it is to be compact.
 
-    Raises:
-        ConfigError: there is none of that code.
+    Raises ConfigError if there is none of that code.
     """
     if code not in LANGUAGES:
         raise ConfigError(f"There is no language {code!r}; choose {' or '.join(LANGUAGES)}.")

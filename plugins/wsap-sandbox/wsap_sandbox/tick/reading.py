@@ -89,14 +89,9 @@ class Reading:
 
 
 def read(reply: str, facts: Facts, subject: str, *, letters: str, text: int) -> Reading:
-    """Return what a reply to facts says; never raises, whatever the reply is.
+    """Return what a reply to facts about a subject says; never raises, whatever the reply is.
 
-    Args:
-        reply: the model's text.
-        facts: what it was asked about.
-        subject: the id of the character or place that it is about.
-        letters: the language's letters, as `Language.letters`.
-        text: most characters of a text; of a scene's texts more are kept, to be cut once they are filtered.
+    `text` is the most characters of a text; of a scene's texts more are kept, to be cut once they are filtered.
     """
     reader = _Reader(PHASES[type(facts)], subject, letters)
     found = next((one.value for one in find_values(reply) if isinstance(one.value, dict)), None)

@@ -38,15 +38,9 @@ def call_key(world: World, facts: Facts, subject: str, attempt: int) -> str:
 
 
 def request_for(key: str, facts: Facts, language: Language, *, seed: int, text: int, problem: str = "") -> Request:
-    """Return the request of one call.
+    """Return the request of one call, whose reply has texts of at most `text` characters.
 
-    Args:
-        key: the call's key.
-        facts: what the asked one may know.
-        language: the world's language.
-        seed: the world's seed.
-        text: most characters of one text in the reply.
-        problem: why the last reply could not be used, a kind of `DEGRADATIONS`; empty the first time.
+    `problem` is why the last reply could not be used, a kind of `DEGRADATIONS`; empty the first time.
     """
     prompt = language.prompt(facts)
     user = f"{prompt.user}\n\n{language.again(problem)}" if problem else prompt.user

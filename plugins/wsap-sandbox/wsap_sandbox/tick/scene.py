@@ -68,15 +68,9 @@ def resolve(
     language: Language,
     text: int,
 ) -> Scene:
-    """Return what a game master's reply changes in its place.
+    """Return what a game master's reply changes in its place; of characters who are not in it nothing changes.
 
-    Args:
-        world: the world when the tick began.
-        facts: what the game master was told.
-        decisions: what those present meant to do, by their ids.
-        reply: what the game master said; of characters who are not in it nothing changes.
-        language: the world's language, for what is felt where something was not possible.
-        text: most characters of a text.
+    `decisions` are what those present meant to do, by their ids; `text` is the most characters of a text.
     """
     return _Resolution(world, facts, decisions, reply, language, text).scene()
 
