@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from functools import partial
 
 from wsap_sandbox.storyteller.deeds import mood_towards
 from wsap_sandbox.storyteller.grammar import Form, sentence
-from wsap_sandbox.storyteller.lore import Data, Lore
-from wsap_sandbox.templates.shape import Aim
+from wsap_sandbox.storyteller.lore import Data, Lore, phase_of
 
 Choice = tuple[float, Callable[[], str]]
 """How likely, and what it says."""
@@ -20,14 +20,7 @@ def intention(facts: Data, lore: Lore, number: int, rng: random.Random) -> str:
     if facts["whispers"] and rng.random() < 0.6:
         return chooser.obey(str(facts["whispers"][-1]))
     choices = [one for one in chooser.choices() if one[0] > 0]
-    weights = [weight for weight, _ in choices]
-    return rng.choices([say for _, say in choices], weights)[0]()
-
-
-def aim_of(lore: Lore, one: str, goal: str) -> Aim:
-    """Return the aim that a goal is the reason of; the first one where it is none."""
-    aims = lore.aims(one)
-    return next((aim for aim in aims if aim.want == goal), aims[0])
+    return rng.choices([say for _, say in choices], [weight for weight, _ in choices])[0]()
 
 
 class _Chooser:
@@ -42,7 +35,8 @@ class _Chooser:
         self._exits = {str(way["id"]): lore.spot(str(way["id"]), str(way["name"])) for way in facts["place"]["exits"]}
         self._present = list(facts["present"])
         self._things = list(facts["place"]["objects"])
-        self._aim = aim_of(lore, str(facts["me"]["id"]), str(facts["external_intent"]))
+        aims = lore.aims(str(facts["me"]["id"]))
+        self._aim = next((aim for aim in aims if aim.want == facts["external_intent"]), aims[0])
 
     def obey(self, whisper: str) -> str:
         return self._text("intend_voice", said=whisper.rstrip(".!?…"))
@@ -60,10 +54,10 @@ class _Chooser:
 
     def _for_the_stake(self) -> list[Choice]:
         tick = int(self._facts["tick"])
-        stake, phase = self._lore.stake(tick), self._lore.phase(tick)
+        stake, phase = self._lore.stake(tick), phase_of(tick)
         if stake is None:
             return []
-        where = self._lore.stake_place(stake)
+        where = self._lore.known(stake.object).place
         step = self._lore.step(self._here, where)
         choices: list[Choice] = []
         if where != self._here and step:
@@ -73,11 +67,8 @@ class _Chooser:
             if cared is not None:
                 work = cared.work[self._number % len(cared.work)]
                 weight = 1 + 3 * self._lore.stage(thing) if cared is stake else 2
-                choices.append((weight, self._worker(work)))
+                choices.append((weight, partial(self._text, "intend_work", do=work)))
         return choices
-
-    def _worker(self, work: str) -> Callable[[], str]:
-        return lambda: self._text("intend_work", do=work)
 
     def _with_people(self) -> list[Choice]:
         if not self._present:
@@ -85,19 +76,18 @@ class _Chooser:
         one = self._rng.choice(self._present)
         name = self._lore.person(one)
         mood = mood_towards(self._lore, str(self._facts["internal_state"]), [name])
-        kind = {"cold": "cold", "warm": "warm"}.get(mood, self._rng.choice(["ask", "ask", "warm", "cold"]))
-        weight = 5.0 if mood else 3.5
-        thing = self._form(self._rng.choice(self._things)) if self._things else self._me
-        return [(weight, lambda: self._do(kind, name, thing))]
+        kind = self._rng.choice(["ask", "ask", "warm", "cold"])
+        thing = self._lore.thing(self._rng.choice(self._things)) if self._things else self._me
+        return [(5.0 if mood else 3.5, lambda: self._do(mood or kind, name, thing))]
 
     def _with_things(self) -> list[Choice]:
         choices: list[Choice] = []
-        loose = [thing for thing in self._things if not self._lore.fixed(str(thing["id"]))]
+        loose = [thing for thing in self._things if not self._lore.known(str(thing["id"])).fixed]
         if loose and len(self._facts["inventory"]) < 3:
-            thing = self._form(self._rng.choice(loose))
+            thing = self._lore.thing(self._rng.choice(loose))
             choices.append((1.8, lambda: self._do("take", self._me, thing)))
         if self._facts["inventory"] and self._present:
-            mine = self._form(self._rng.choice(self._facts["inventory"]))
+            mine = self._lore.thing(self._rng.choice(self._facts["inventory"]))
             other = self._lore.person(self._rng.choice(self._present))
             choices.append((0.5, lambda: self._do("give", other, mine)))
         wanted = self._aim.object
@@ -106,9 +96,9 @@ class _Chooser:
             missing = self._lore.thing_by_id(wanted)
             holder = self._lore.person(self._rng.choice(self._present))
             choices.append((3, lambda: self._do("snatch", holder, missing)))
-        worn = [thing for thing in self._things if self._lore.every(str(thing["id"])) and self._lore.stage(thing)]
+        worn = [thing for thing in self._things if self._lore.known(str(thing["id"])).every and self._lore.stage(thing)]
         if worn:
-            old = self._form(self._rng.choice(worn))
+            old = self._lore.thing(self._rng.choice(worn))
             choices.append((0.8, lambda: self._do("mend", self._me, old)))
         return choices
 
@@ -137,9 +127,6 @@ class _Chooser:
         if self._lore.language == "ru":
             return want if want.startswith("чтобы ") else f"чтобы {want}"
         return f"to {want}"
-
-    def _form(self, thing: Data) -> Form:
-        return self._lore.thing(thing)
 
     def _text(self, rule: str, **slots: str) -> str:
         return sentence(self._say.text(rule, self._number, {"a": self._me, **slots}))

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from wsap_core.protocol.values import JsonValue
 from wsap_sandbox.storyteller.deeds import Deed, deed_of, mood_towards
 from wsap_sandbox.storyteller.grammar import Form, Lists, number_of, one_of
-from wsap_sandbox.storyteller.lore import ARC, Data, Lore
+from wsap_sandbox.storyteller.lore import ARC, LOST, WORSE_AT, Data, Lore, phase_of
+from wsap_sandbox.templates.shape import StakeShape
 
 _WON = {"work": "won_work", "ask": "won_ask", "warm": "won_warm", "cold": "won_cold"}
 _STEM = re.compile(r"\w{5,}")
@@ -129,7 +129,7 @@ class _Master:
             part.slots["b"], part.outcome = winner.form, "failure"
             part.event, part.mood = self._text(part, "loses"), ("cold", winner.form)
             return
-        if self._lore.fixed(thing):
+        if self._lore.known(thing).fixed:
             part.outcome = "failure"
             part.event = self._text(part, "quoted_failure")
             return
@@ -206,7 +206,7 @@ class _Master:
 
     def _after_aim(self, part: _Part) -> None:
         aim = part.deed.aim
-        if aim is None or part.outcome != "success" or not aim.object or self._lore.fixed(aim.object):
+        if aim is None or part.outcome != "success" or not aim.object or self._lore.known(aim.object).fixed:
             return
         if aim.object in self._things and aim.object not in self._taken:
             self._taken[aim.object] = part.id
@@ -232,43 +232,44 @@ class _Master:
     def _time_passes(self) -> None:
         stake = self._lore.stake(self._tick)
         for thing in self._things:
-            stages, every = self._lore.stages(thing), self._lore.every(thing)
+            every = self._lore.known(thing).every
             if stake is not None and thing == stake.object:
-                self._arc(thing)
+                self._arc(thing, stake)
             elif thing not in self._conditions and every and self._tick % every == 0:
-                self._fade(thing, stages)
+                self._fade(thing)
 
-    def _fade(self, thing: str, stages: Sequence[str]) -> None:
+    def _fade(self, thing: str) -> None:
         """It goes on to its next stage; from the last one it comes back once somebody is here."""
-        at = self._stage(thing) + 1
-        slots: dict[str, Form | str] = {"o": self._lore.thing(self._things[thing])}
+        at, stages = self._stage(thing) + 1, self._lore.known(thing).stages
         if at < len(stages):
-            self._conditions[thing] = stages[at]
             if at > 1:
-                self._happens("fades", {**slots, "cond": stages[at]})
+                self._becomes(thing, "fades", stages[at])
+            self._conditions[thing] = stages[at]
         elif self._parts:
-            self._conditions[thing] = stages[0]
-            self._happens("renews", {**slots, "cond": stages[0]})
+            self._becomes(thing, "renews", stages[0])
 
-    def _arc(self, thing: str) -> None:
-        stake, stages = self._lore.stake(self._tick), self._lore.stages(thing)
-        if stake is None:
-            return
+    def _arc(self, thing: str, stake: StakeShape) -> None:
+        stages, phase = self._lore.known(thing).stages, phase_of(self._tick)
         at = stages.index(self._conditions[thing]) if thing in self._conditions else self._stage(thing)
-        slots: dict[str, Form | str] = {"o": self._lore.thing(self._things[thing])}
-        if self._lore.phase(self._tick) == 0:
-            self._happens("begins", {**slots, "title": stake.title, "worse": stake.worse[0]})
-        elif self._lore.ends(self._tick):
-            lost = self._lore.lost(at)
-            end = {"end": stake.bad if lost else stake.good, "worse": stake.worse[-1]}
-            self._happens("ends_bad" if lost else "ends_good", {**slots, **end})
+        if phase == 0:
+            self._becomes(thing, "begins", title=stake.title, worse=stake.worse[0])
+        elif phase == ARC - 4:
+            lost = at >= LOST
+            end = stake.bad if lost else stake.good
+            self._becomes(thing, "ends_bad" if lost else "ends_good", end=end, worse=stake.worse[-1])
             self._conditions[thing] = stages[-1 if lost else 0]
-        elif self._lore.phase(self._tick) == ARC - 1 and at > 0:
-            self._conditions[thing] = stages[0]
-            self._happens("renews", {**slots, "cond": stages[0]})
-        elif self._lore.worsens(self._tick) and not self._kept and at + 2 < len(stages):
-            self._conditions[thing] = stages[at + 1]
-            self._happens("worsens", {**slots, "worse": stake.worse[at + 1], "cond": stages[at + 1]})
+        elif phase == ARC - 1 and at > 0:
+            self._becomes(thing, "renews", stages[0])
+        elif phase in WORSE_AT and not self._kept and at + 2 < len(stages):
+            self._becomes(thing, "worsens", stages[at + 1], worse=stake.worse[at + 1])
+
+    def _becomes(self, thing: str, rule: str, condition: str = "", **slots: str) -> None:
+        """Let something happen to a thing, which leaves it in a condition."""
+        number = self._number + 7919 * len(self._happenings)
+        form = self._lore.thing(self._things[thing])
+        self._happenings.append(self._say.text(rule, number, {"o": form, "cond": condition, **slots}))
+        if condition:
+            self._conditions[thing] = condition
 
     def _stage(self, thing: str) -> int:
         return self._lore.stage(self._things[thing])
@@ -281,11 +282,7 @@ class _Master:
     def _better(self, thing: str) -> None:
         at = self._stage(thing) if thing in self._things else 0
         if at > 0:
-            self._conditions[thing] = self._lore.stages(thing)[at - 1]
-
-    def _happens(self, rule: str, slots: dict[str, Form | str]) -> None:
-        number = self._number + 7919 * len(self._happenings)
-        self._happenings.append(self._say.text(rule, number, slots))
+            self._conditions[thing] = self._lore.known(thing).stages[at - 1]
 
     def _moment(self) -> str:
         sky = (self._tick // 5 * 7 + self._tick // 11) % 5
