@@ -5,9 +5,10 @@ A world and a tick's record have one JSON form each (`dump`, `load`), which give
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, TypeVar
+from typing import Any, ClassVar, Literal, TypeVar
 
 from wsap_core.errors import SnapshotError
 from wsap_core.protocol.values import JsonValue
@@ -34,6 +35,7 @@ InfluenceKind = Literal["whisper", "event", "object", "edit", "move", "take_over
 class WorldObject:
     """Something that lies in a place or is carried; who has it, `Place.objects` and `Character.inventory` say."""
 
+    kind: ClassVar = "object"
     id: str
     name: str
     description: str = ""
@@ -46,6 +48,7 @@ class WorldObject:
 class Place:
     """A place of the world."""
 
+    kind: ClassVar = "place"
     id: str
     name: str
     description: str
@@ -93,6 +96,7 @@ class Memory:
 class Character:
     """Somebody who lives in the world."""
 
+    kind: ClassVar = "character"
     id: str
     name: str
     appearance: str
@@ -160,6 +164,18 @@ class World:
     def object(self, object_id: str) -> WorldObject:
         """Return an object by its id; KeyError if there is none."""
         return _found(self.objects, object_id)
+
+    @property
+    def parts(self) -> tuple[Place | Character | WorldObject, ...]:
+        """Every place, character and object; no two have the same id."""
+        return (*self.places, *self.characters, *self.objects)
+
+    def free_id(self, name: str, otherwise: str) -> str:
+        """Return an id after a name that no part has; after `otherwise` if the name has no Latin letter or digit."""
+        used = RESERVED.union(part.id for part in self.parts)
+        stem = "-".join(re.findall(r"[a-z0-9]+", name.casefold())) or otherwise
+        numbered = (f"{stem}-{number}" for number in range(2, len(used) + 3))
+        return next(one for one in (stem, *numbered) if one not in used)
 
     def present(self, place_id: str) -> tuple[Character, ...]:
         """Return the characters who are in a place, in the world's order."""
@@ -294,20 +310,13 @@ def place_after(place: Place, change: PlaceChange, events: Iterable[LedgerEvent]
 
 
 def _character_after(one: Character, change: CharacterChange, size: int) -> Character:
-    memory = Memory(
-        (change.cell, *one.memory.cells[: size - 1]),
-        one.memory.summary if change.summary is None else change.summary,
-        falling(size, one)[change.summed_up :],
-    )
-    return replace(
-        one,
-        place=change.place,
-        came_from=change.came_from,
-        internal_state=change.internal_state,
-        external_intent=change.external_intent,
-        inventory=change.inventory,
-        memory=memory,
-    )
+    cells = (change.cell, *one.memory.cells[: size - 1])
+    summary = one.memory.summary if change.summary is None else change.summary
+    changed = {name: getattr(change, name) for name in _CHANGED}
+    return replace(one, memory=Memory(cells, summary, falling(size, one)[change.summed_up :]), **changed)
+
+
+_CHANGED = ("place", "came_from", "internal_state", "external_intent", "inventory")
 
 
 def falling(size: int, one: Character) -> tuple[Cell, ...]:
@@ -340,18 +349,15 @@ def load(data: Mapping[str, JsonValue], kind: type[T]) -> T:
         first = error.errors(include_url=False)[0]
         where = ".".join(map(str, first["loc"]))
         raise SnapshotError(f"The sandbox's data is damaged at {where}: {first['msg']}.") from error
-    _refuse_faults(value)
-    return value
-
-
-def _refuse_faults(value: object) -> None:
-    if isinstance(value, World) and (wrong := next(faults(value), None)):
+    found: object = value
+    if isinstance(found, World) and (wrong := next(faults(found), None)):
         raise SnapshotError(f"This world can't be: {wrong}")
+    return value
 
 
 def faults(world: World) -> Iterator[str]:
     """Give each reason why a world can't be, as a sentence; none for a sound one."""
-    used = [part.id for group in (world.places, world.characters, world.objects) for part in group]
+    used = [part.id for part in world.parts]
     yield from (f"{one!r} is the id of two." for one in _doubled(used))
     yield from (f"{one!r} can't be an id, since it has a meaning of its own." for one in used if one in RESERVED)
     places = {place.id for place in world.places}

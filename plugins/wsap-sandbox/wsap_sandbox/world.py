@@ -10,17 +10,7 @@ from typing import cast
 
 from wsap_core.authoring.packing import WRONG_DATA, pack, unpack
 from wsap_core.errors import RecordMismatchError, SnapshotError, UsageError
-from wsap_core.protocol import (
-    Action,
-    ActionResult,
-    ActionSpace,
-    Observation,
-    PlaceGraphBlock,
-    Tick,
-    TimelineBlock,
-    TimelineEntry,
-    View,
-)
+from wsap_core.protocol import Action, ActionResult, ActionSpace, Observation, Tick, View
 from wsap_core.protocol.values import JsonValue
 from wsap_core.seams.context import Context
 from wsap_core.seams.model import Backend, Reply, Request, collect
@@ -32,6 +22,7 @@ from wsap_sandbox.models import opened
 from wsap_sandbox.options import SandboxOptions
 from wsap_sandbox.seat import CharacterSeat, space_of
 from wsap_sandbox.story.chapters import tick_body
+from wsap_sandbox.story.views import world_view
 from wsap_sandbox.tick.engine import Engine, Story
 from wsap_sandbox.tick.facts import Facts, IntentFacts, intent_facts
 from wsap_sandbox.tick.influence import influenced, with_character
@@ -181,11 +172,8 @@ class Sandbox:
         return [event.text for event in events if character in event.witnesses]
 
     def _arrived(self, name: str) -> str:
-        used = {part.id for parts in (self.state.places, self.state.characters, self.state.objects) for part in parts}
-        stem = "-".join(re.findall(r"[a-z0-9]+", name.casefold())) or "newcomer"
-        stem = stem if stem[0].isalpha() else f"newcomer-{stem}"
-        names = (stem if number == 1 else f"{stem}-{number}" for number in range(1, len(used) + 3))
-        character_id = next(one for one in names if one not in used)
+        digit = re.match(r"[^a-z0-9]*[0-9]", name.casefold())  # with which no id of a character begins
+        character_id = self.state.free_id(f"newcomer {name}" if digit else name, "newcomer")
         newcomer = Character(character_id, name or character_id, "", "", self.state.places[0].id)
         self.state = with_character(self.state, newcomer, self._language)
         return character_id
@@ -199,19 +187,7 @@ class Sandbox:
 
     def render(self) -> View:
         """Return the map with everybody on it, and what everybody can see in each place."""
-        places = self.state.places
-        graph = PlaceGraphBlock(
-            tuple(place.name for place in places),
-            tuple((place.name, self.state.place(to).name) for place in places for to in place.exits),
-            occupants={place.name: tuple(one.name for one in self.state.present(place.id)) for place in places},
-        )
-        events = () if self.record is None else self.record.events
-        happened = [
-            TimelineEntry(text, self.state.tick or None, "", place.name, graph.occupants[place.name])
-            for place in places
-            if (text := " ".join([*(e.text for e in events if e.public and e.place == place.id), place.moment]).strip())
-        ]
-        return View((graph, TimelineBlock(happened)), self.state.title)
+        return world_view(self.state, () if self.record is None else self.record.events)
 
     def snapshot(self) -> bytes:
         """Return everything that what happens next depends on; intentions of an unfinished tick are given again."""

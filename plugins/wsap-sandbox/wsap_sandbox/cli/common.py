@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from wsap_core.protocol.values import JsonValue
     from wsap_core.seams.model import Price, SpendingLimit
     from wsap_core.seams.services import Runner, RunReader, Services
-    from wsap_sandbox.model import Character, Place, World, WorldObject
+    from wsap_sandbox.model import World
     from wsap_sandbox.story.chapters import Chapter
     from wsap_sandbox.world import Sandbox
 
@@ -122,10 +122,7 @@ def part_id(world: World, word: str, *kinds: str) -> str:
 
     Raises UnknownNameError if there is none, or there are several of that name.
     """
-    groups: dict[str, Sequence[Place | Character | WorldObject]] = {
-        "place": world.places, "character": world.characters, "object": world.objects
-    }  # fmt: skip
-    known = [(part.id, part.name) for kind, parts in groups.items() if not kinds or kind in kinds for part in parts]
+    known = [(part.id, part.name) for part in world.parts if not kinds or part.kind in kinds]
     ids = [one for one, _ in known]
     if word in ids:
         return word
@@ -167,11 +164,10 @@ def chapter_text(chapter: Chapter, *, events: bool = False) -> str:
     lines = ["", headline(f"{words['tick']} {chapter.tick}")]
     for scene in chapter.scenes():
         people = ", ".join(single_line(name(one)) for one in scene.people)
-        told = scene.text or " ".join(event.text for event in scene.events)
-        if not told and not people:
+        if not scene.told and not people:
             continue
         lines += ["", click.style(f"{single_line(name(scene.place))}{f' · {people}' if people else ''}", bold=True)]
-        lines.append(wrapped(told, "  "))
+        lines.append(wrapped(scene.told, "  "))
         if events:
             lines += [wrapped(chapter.line(event), "    ") for event in scene.events]
     degraded = len(chapter.record.degraded) + sum(len(note.get("degraded", ())) for note in chapter.stories.values())
@@ -191,9 +187,8 @@ def chapter_data(chapter: Chapter) -> dict[str, JsonValue]:
 
 
 def print_chapters(chapters: Iterable[Chapter], *, events: bool = False) -> int:
-    """Print ticks and return the number of the last; 0 for none."""
-    last = 0
-    for chapter in chapters:
+    """Print ticks and return how many there were."""
+    number = 0
+    for number, chapter in enumerate(chapters, 1):  # noqa: B007  # returned
         click.echo(chapter_text(chapter, events=events))
-        last = chapter.tick
-    return last
+    return number

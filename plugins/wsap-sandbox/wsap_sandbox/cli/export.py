@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from itertools import count
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -69,24 +68,13 @@ def _write(stories: Stories, name: str, form: str, target: Path, first: int, las
         return 0
     if form == "json":
         return _ticks(stories, name, target, first, last)
-    chapters = _counted(stories.chapters(name, first, last))
+    # Counted while they are written: a story may be longer than what fits into memory.
+    number = count()
+    chapters = (chapter for chapter, _ in zip(stories.chapters(name, first, last), number, strict=False))
     parts = html(chapters) if form == "html" else markdown(chapters, events=events)
     with target.open("w", encoding="utf-8") as file:
         file.writelines(parts)
-    return chapters.count
-
-
-class _counted:  # noqa: N801  # used like a function
-    """Gives chapters and counts them."""
-
-    def __init__(self, chapters: Iterator[Any]) -> None:
-        self._chapters = chapters
-        self.count = 0
-
-    def __iter__(self) -> Iterator[Any]:
-        for chapter in self._chapters:
-            self.count += 1
-            yield chapter
+    return next(number)
 
 
 def _world(stories: Stories, name: str, tick: int | None) -> str:
@@ -104,11 +92,10 @@ def _ticks(stories: Stories, name: str, target: Path, first: int, last: int | No
     target.mkdir(parents=True, exist_ok=True)
     schema = adapter_of(TickRecord).json_schema()
     (target / "tick.schema.json").write_text(json.dumps(schema, indent=1) + "\n", encoding="utf-8")
-    count = 0
-    for chapter in stories.chapters(name, first, last):
+    written = 0
+    for written, chapter in enumerate(stories.chapters(name, first, last), 1):  # noqa: B007  # returned
         stem = f"tick-{chapter.tick:06}"
         text = json.dumps(chapter_data(chapter), ensure_ascii=False, indent=1)
         (target / f"{stem}.json").write_text(text + "\n", encoding="utf-8")
         (target / f"{stem}.md").write_text("".join(markdown([chapter])), encoding="utf-8")
-        count += 1
-    return count
+    return written

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -67,14 +67,12 @@ def inspect(story: str, what: str, *, tick: int | None, words: str | None, as_js
 
 
 def _part(stories: Stories, name: str, what: str, tick: int | None, words: str | None, *, as_json: bool) -> None:
-    from wsap_sandbox.model import Character, dump
+    from wsap_sandbox.model import Character, adapter_of
 
     world = stories.world(name, tick).state
     found = part_id(world, what)
-    part = next(p for group in (world.places, world.characters, world.objects) for p in group if p.id == found)
-    data = cast(Any, dump(world))
-    group = next(key for key in ("places", "characters", "objects") if any(p["id"] == found for p in data[key]))
-    shown = next(p for p in data[group] if p["id"] == found)
+    part = next(part for part in world.parts if part.id == found)
+    shown = adapter_of(type(part)).dump_python(part, mode="json")
     more: dict[str, Any] = {}
     if isinstance(part, Character):
         begin = 1 if words is not None else max(1, world.tick - _REMEMBERED)
@@ -86,7 +84,7 @@ def _part(stories: Stories, name: str, what: str, tick: int | None, words: str |
     elif words is not None:
         raise UsageError("--find searches what a character witnessed; leave it out, or name a character.")
     if as_json:
-        print_json({"tick": world.tick, group[:-1]: shown, **more})
+        print_json({"tick": world.tick, part.kind: shown, **more})
         return
     click.echo(headline(f"{part.name} ({found}), tick {world.tick}"))
     memory = shown.pop("memory", None)
@@ -100,10 +98,8 @@ def _part(stories: Stories, name: str, what: str, tick: int | None, words: str |
         if memory["summary"]:
             click.echo(wrapped(f"before: {memory['summary']}", "  "))
         drift = more["drift"]
-        said = (
-            f"{drift['invented']:.0%} of its words are in none of the events, {drift['forgotten']:.0%} of these missing"
-        )
-        click.echo(wrapped(f"drift of memory from what happened: {said}"))
+        said = f"{drift['invented']:.0%} of its words are in none of the events, {drift['forgotten']:.0%} of these"
+        click.echo(wrapped(f"drift of memory from what happened: {said} missing"))
     for line in more.get("found", ()):
         click.echo(wrapped(line, "  "))
 

@@ -21,18 +21,13 @@ _POLL = 0.15
 """Seconds between two looks into the log for what is new."""
 
 
-def _limit_options(command: Any) -> Any:  # a decorator of click
-    for option in reversed(
-        (
-            click.option("--limit", "limits", multiple=True, metavar="KIND=N",
-                         help="Stop before calls, tokens or cost (US dollars) exceed N: cost=2, calls=100, "
-                         "tokens=500000; may be repeated."),
-            click.option("--price-in", type=float, help="US dollars per million prompt tokens."),
-            click.option("--price-out", type=float, help="US dollars per million reply tokens."),
-        )
-    ):  # fmt: skip
-        command = option(command)
-    return command
+_LIMITS = (
+    click.Option(["--limit", "limits"], multiple=True, metavar="KIND=N",
+                 help="Stop before calls, tokens or cost (US dollars) exceed N: cost=2, calls=100, tokens=500000; "
+                 "may be repeated."),
+    click.Option(["--price-in"], type=float, help="US dollars per million prompt tokens."),
+    click.Option(["--price-out"], type=float, help="US dollars per million reply tokens."),
+)  # fmt: skip
 
 
 @click.command(
@@ -54,13 +49,8 @@ def _limit_options(command: Any) -> Any:  # a decorator of click
               help="Also send the story to this address, signed with the key in WSAP_SANDBOX_WEBHOOK_SECRET; "
               "default: WSAP_SANDBOX_WEBHOOK.")  # fmt: skip
 @click.option("--estimate", "estimate_only", is_flag=True, help="Only say what the ticks would take.")
-@_limit_options
 @story_options
-def run(
-    story: str, *, ticks: int | None, every: float | None, by_hand: bool, events: bool, webhook: str | None,
-    estimate_only: bool, limits: tuple[str, ...], price_in: float | None, price_out: float | None, as_json: bool,
-    database: str | None,
-) -> None:  # fmt: skip
+def run(story: str, *, ticks: int | None, every: float | None, by_hand: bool, **given: Any) -> None:
     """Let the STORY go on, and print it as it is told.
 
     Ctrl-C stops it; a tick that was under way is carried out when the story goes on, and what a model has
@@ -68,60 +58,49 @@ def run(
     """
     from wsap_core.errors import UsageError
 
-    if by_hand and (ticks is not None or every is not None or as_json):
+    if by_hand and (ticks is not None or every is not None or given["as_json"]):
         raise UsageError("--by-hand waits for Enter; leave out --ticks, --every and --json.")
-    _go_on(
-        story, ticks=ticks, pace=None if every is None else 1 / every, by_hand=by_hand, events=events,
-        webhook=webhook, estimate_only=estimate_only, limits=limits, price=(price_in, price_out), as_json=as_json,
-        database=database,
-    )  # fmt: skip
+    _go_on(story, ticks=ticks, pace=None if every is None else 1 / every, by_hand=by_hand, **given)
 
 
 @click.command(cls=GroupedCommand, examples=("wsap sandbox step village",))
 @click.argument("story")
 @click.option("--events", is_flag=True, help="Also print the events of the ledger.")
-@_limit_options
 @story_options
-def step(
-    story: str, *, events: bool, limits: tuple[str, ...], price_in: float | None, price_out: float | None,
-    as_json: bool, database: str | None,
-) -> None:  # fmt: skip
+def step(story: str, **given: Any) -> None:
     """Carry out one tick of the STORY, and print it."""
-    _go_on(
-        story, ticks=1, pace=None, by_hand=False, events=events, webhook=None, estimate_only=False,
-        limits=limits,
-        price=(price_in, price_out), as_json=as_json, database=database,
-    )  # fmt: skip
+    _go_on(story, ticks=1, **given)
+
+
+run.params[-2:-2] = step.params[-2:-2] = _LIMITS
 
 
 def _go_on(
-    story: str, *, ticks: int | None, pace: float | None, by_hand: bool, events: bool,
-    webhook: str | None, estimate_only: bool, limits: Sequence[str],
-    price: tuple[float | None, float | None], as_json: bool, database: str | None,
+    story: str, *, ticks: int | None, events: bool, limits: Sequence[str], price_in: float | None,
+    price_out: float | None, as_json: bool, database: str | None, pace: float | None = None, by_hand: bool = False,
+    webhook: str | None = None, estimate_only: bool = False,
 ) -> None:  # fmt: skip
     with opened(database) as stories:
         about = stories.about(story)
         name = str(about["run"])
-        prices = prices_of(about, *price)
+        prices = prices_of(about, price_in, price_out)
         if estimate_only:
             estimate(stories, name, ticks or 1, prices, as_json=as_json)
             return
     with opened(database, budgets=limits_of(about, limits, prices), prices=prices) as stories:
         printer = Printer(stories, name, events=events, as_json=as_json)
         sending = _sending(stories, name, webhook)
-        try:
+        summary: dict[str, Any] | None = None
+        with contextlib.suppress(KeyboardInterrupt):
             summary = asyncio.run(_play(printer, ticks, pace, sending, by_hand=by_hand))
-            interrupted = False
-        except KeyboardInterrupt:
-            summary, interrupted = {}, True
         printer.rest()
         now = stories.runs.ticks(name)
         if as_json:
-            print_json({"run": name, "tick": now, "interrupted": interrupted, "ticks": printer.data,
-                        "usage": summary.get("usage")})  # fmt: skip
-        elif interrupted:
+            print_json({"run": name, "tick": now, "interrupted": summary is None, "ticks": printer.data,
+                        "usage": (summary or {}).get("usage")})  # fmt: skip
+        elif summary is None:
             click.echo(f"\nStopped after tick {now}. Go on: wsap sandbox run {name}", err=True)
-    if interrupted:
+    if summary is None:
         click.get_current_context().exit(130)
 
 

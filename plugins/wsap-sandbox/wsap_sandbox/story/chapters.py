@@ -54,6 +54,11 @@ class Scene:
     """The narration; empty where none was recorded."""
     events: tuple[LedgerEvent, ...]
 
+    @property
+    def told(self) -> str:
+        """The narration; else what happened."""
+        return self.text or " ".join(event.text for event in self.events)
+
 
 @dataclass(frozen=True, slots=True)
 class Chapter:

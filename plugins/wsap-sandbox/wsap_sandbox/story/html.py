@@ -65,7 +65,7 @@ def _tick(chapter: Chapter) -> dict[str, Any]:
         {
             "place": scene.place,
             "who": scene.people,
-            "text": strip_control(scene.text or " ".join(event.text for event in scene.events)),
+            "text": strip_control(scene.told),
             "rests": [single_line(line) for line in chapter.rests_on(scene)],
         }
         for scene in chapter.scenes()

@@ -25,9 +25,8 @@ def markdown(chapters: Iterable[Chapter], *, events: bool = False) -> Iterator[s
         for scene in chapter.scenes():
             people = ", ".join(_line(name(one)) for one in scene.people)
             yield f"\n### {_line(name(scene.place))}{f' · {people}' if people else ''}\n"
-            told = scene.text or " ".join(event.text for event in scene.events)
-            if told:
-                yield f"\n{_text(told)}\n"
+            if scene.told:
+                yield f"\n{_text(scene.told)}\n"
             if events and scene.events:
                 yield "\n" + "".join(f"- {_line(chapter.line(event))}\n" for event in scene.events)
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from wsap_core.protocol import PlaceGraphBlock, Selection, TextBlock, TimelineBlock, TimelineEntry, View
 from wsap_core.seams.services import RunReader
 from wsap_sandbox.languages import words_of
+from wsap_sandbox.model import LedgerEvent, World
 from wsap_sandbox.story.chapters import KINDS, Cast, Chapter, Scene, read_chapters
 
 TICKS = 12
@@ -42,6 +43,20 @@ def run_view(runs: RunReader, run: str, selection: Mapping[str, str]) -> View:
     )
 
 
+def world_view(world: World, events: Iterable[LedgerEvent]) -> View:
+    """Return the map of a world with everybody on it, and what everybody could see in each place in the last tick."""
+    names = {place.id: place.name for place in world.places}
+    exits = [(place.name, names[to]) for place in world.places for to in place.exits]
+    here = {place.name: tuple(one.name for one in world.present(place.id)) for place in world.places}
+    happened = []
+    for place in world.places:
+        texts = [event.text for event in events if event.public and event.place == place.id]
+        if text := " ".join([*texts, place.moment]).strip():
+            happened.append(TimelineEntry(text, world.tick or None, "", place.name, here[place.name]))
+    graph = PlaceGraphBlock(tuple(names.values()), tuple(exits), occupants=here)
+    return View((graph, TimelineBlock(happened)), world.title)
+
+
 class _Shown:
     """Which scenes are shown."""
 
@@ -56,7 +71,7 @@ class _Shown:
     def entries(self, chapter: Chapter) -> Iterable[TimelineEntry]:
         name = chapter.cast.name
         for scene in chapter.scenes():
-            text = scene.text or " ".join(event.text for event in scene.events)
+            text = scene.told
             if self._fits(scene, text):
                 who = tuple(map(name, scene.people))
                 rests = tuple(chapter.rests_on(scene))

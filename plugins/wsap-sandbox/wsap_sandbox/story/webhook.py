@@ -88,23 +88,23 @@ class Webhook:
     @contextlib.asynccontextmanager
     async def sending(self) -> AsyncIterator[None]:
         """Send beside what is done within; at the end send what is left, for a few seconds at most."""
-        task = asyncio.create_task(self._go_on())
+
+        async def go_on() -> None:
+            while True:
+                await self._try()
+                await self._clock.sleep(EVERY)
+
+        task = asyncio.create_task(go_on())
         try:
             yield
         finally:
             task.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await task
+            await asyncio.gather(task, return_exceptions=True)
             try:
                 with contextlib.suppress(TimeoutError):
                     await asyncio.wait_for(self._try(), GRACE)
             finally:
                 await self._transport.aclose()
-
-    async def _go_on(self) -> None:
-        while True:
-            await self._try()
-            await self._clock.sleep(EVERY)
 
     async def _try(self) -> None:
         try:
@@ -142,7 +142,8 @@ class Webhook:
         path = self._folder / f"{hashlib.sha256(json.dumps(about).encode()).hexdigest()[:24]}.json"
         cursor = _kept(path)
         if cursor is None:
-            cursor = self._beginning()
+            ticks = self._runs.history(self._run, "tick", first=self._since, last=self._since)
+            cursor = Cursor(max((event["seq"] for event in ticks), default=-1), self._since)
             _keep(path, cursor)
         events = []
         for event in self._runs.events(self._run, "tick", "story", "rewound", after=cursor.seq):
@@ -150,10 +151,6 @@ class Webhook:
             if len(events) >= _BATCH and event["kind"] == "tick":
                 break
         return path, cursor, events
-
-    def _beginning(self) -> Cursor:
-        ticks = self._runs.history(self._run, "tick", first=self._since, last=self._since)
-        return Cursor(max((event["seq"] for event in ticks), default=-1), self._since)
 
     def _messages(
         self, events: list[Mapping[str, Any]], cursor: Cursor
@@ -186,13 +183,8 @@ class Webhook:
             found = next(iter(self._runs.history(self._run, "tick", first=tick, last=tick)), None)
             self._cast = tick, Cast() if found is None else cast_of(found["body"]["body"])
         cast, place = self._cast[1], str(body["place"])
-        return {
-            **self._message(event, "story", tick),
-            "title": cast.title,
-            "language": cast.language,
-            "place": {"id": place, "name": cast.name(place)},
-            "text": body["text"],
-        }
+        about = {"title": cast.title, "language": cast.language, "place": {"id": place, "name": cast.name(place)}}
+        return {**self._message(event, "story", tick), **about, "text": body["text"]}
 
     def _message(self, event: Mapping[str, Any], kind: str, tick: int) -> dict[str, Any]:
         return {"id": f"{self._run}/{event['seq']}", "kind": kind, "run": self._run, "tick": tick}
@@ -298,20 +290,14 @@ def _keep(path: Path, cursor: Cursor) -> None:
         raise StorageError(f"How far the story was sent can't be kept in {path.parent}: {error.strerror}.") from error
 
 
-class _Quiet(logging.Filter):
-    """Lets pass what is logged elsewhere than in sending."""
-
-    def filter(self, record: logging.LogRecord) -> bool:
-        return not _sending.get()
-
-
-_QUIET = _Quiet()
+def _elsewhere(record: logging.LogRecord) -> bool:
+    return not _sending.get()
 
 
 @contextlib.contextmanager
 def _unlogged() -> Iterator[None]:
     for name in _LOGGERS:
-        logging.getLogger(name).addFilter(_QUIET)  # added once, however often
+        logging.getLogger(name).addFilter(_elsewhere)  # added once, however often
     token = _sending.set(True)
     try:
         yield

@@ -80,44 +80,27 @@ def template_schema() -> dict[str, Any]:
 
 def world_of(shape: TemplateShape, seed: int = 0) -> World:
     """Return the world that a checked template describes, before its first tick."""
-    exits = exits_of(shape)
+    exits, objects = exits_of(shape), shape.objects
+    places = (
+        Place(
+            one.id, one.name, _plain(one.description), _plain(one.moment), exits[one.id],
+            tuple(thing.id for thing in objects if thing.place == one.id),
+        )
+        for one in shape.places
+    )  # fmt: skip
+    characters = (
+        Character(
+            one.id, one.name, _plain(one.appearance), _plain(one.description), one.place, one.triggers,
+            _plain(one.secret), one.state, one.intent, tuple(thing.id for thing in objects if thing.holder == one.id),
+        )
+        for one in shape.characters
+    )  # fmt: skip
+    things = (WorldObject(one.id, one.name, _plain(one.description), (*one.stages, "")[0]) for one in objects)
+    about = shape.world
     return World(
-        title=shape.world.name,
-        language=shape.world.language,
-        premise=_plain(shape.world.about),
-        cells=shape.world.cells,
+        about.name, about.language, tuple(places), tuple(characters), tuple(things), _plain(about.about), about.cells,
         seed=seed,
-        places=tuple(
-            Place(
-                one.id,
-                one.name,
-                _plain(one.description),
-                _plain(one.moment),
-                exits[one.id],
-                tuple(thing.id for thing in shape.objects if thing.place == one.id),
-            )
-            for one in shape.places
-        ),
-        objects=tuple(
-            WorldObject(one.id, one.name, _plain(one.description), one.stages[0] if one.stages else "")
-            for one in shape.objects
-        ),
-        characters=tuple(
-            Character(
-                one.id,
-                one.name,
-                _plain(one.appearance),
-                _plain(one.description),
-                one.place,
-                one.triggers,
-                _plain(one.secret),
-                one.state,
-                one.intent,
-                tuple(thing.id for thing in shape.objects if thing.holder == one.id),
-            )
-            for one in shape.characters
-        ),
-    )
+    )  # fmt: skip
 
 
 def exits_of(shape: TemplateShape) -> dict[str, tuple[str, ...]]:

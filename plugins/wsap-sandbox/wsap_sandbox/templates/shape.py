@@ -12,14 +12,16 @@ from typing import Any, ClassVar, Literal
 Gender = Literal["m", "f", "n", "p"]
 """Masculine, feminine, neuter, plural."""
 
-_CONFIG: dict[str, Any] = {"extra": "forbid", "use_attribute_docstrings": True}  # pydantic's ConfigDict
+
+class _Shape:
+    __slots__ = ()
+    __pydantic_config__: ClassVar[dict[str, Any]] = {"extra": "forbid", "use_attribute_docstrings": True}
 
 
 @dataclass(frozen=True, slots=True)
-class Aim:
+class Aim(_Shape):
     """Something that a character pursues; for the storyteller, which goes from one aim to the next."""
 
-    __pydantic_config__: ClassVar[dict[str, Any]] = _CONFIG
     want: str
     """Why, as an infinitive: "be done before they start asking". Only the character and the game master know it."""
     do: str
@@ -33,10 +35,9 @@ class Aim:
 
 
 @dataclass(frozen=True, slots=True)
-class CharacterShape:
+class CharacterShape(_Shape):
     """Somebody who lives in the world."""
 
-    __pydantic_config__: ClassVar[dict[str, Any]] = _CONFIG
     id: str
     """Small Latin letters, digits, `-` and `_`, beginning with a letter."""
     name: str
@@ -68,10 +69,9 @@ class CharacterShape:
 
 
 @dataclass(frozen=True, slots=True)
-class PlaceShape:
+class PlaceShape(_Shape):
     """A place of the world."""
 
-    __pydantic_config__: ClassVar[dict[str, Any]] = _CONFIG
     id: str
     """As an id of a character."""
     name: str
@@ -97,10 +97,9 @@ class PlaceShape:
 
 
 @dataclass(frozen=True, slots=True)
-class ObjectShape:
+class ObjectShape(_Shape):
     """A thing that lies in a place or is carried: give either `place` or `holder`."""
 
-    __pydantic_config__: ClassVar[dict[str, Any]] = _CONFIG
     id: str
     """As an id of a character."""
     name: str
@@ -125,10 +124,9 @@ class ObjectShape:
 
 
 @dataclass(frozen=True, slots=True)
-class StakeShape:
+class StakeShape(_Shape):
     """Something that can be lost: an object that gets worse unless the characters keep it; for the storyteller."""
 
-    __pydantic_config__: ClassVar[dict[str, Any]] = _CONFIG
     object: str
     """The id of an object with stages."""
     title: str
@@ -144,10 +142,9 @@ class StakeShape:
 
 
 @dataclass(frozen=True, slots=True)
-class TopologyShape:
+class TopologyShape(_Shape):
     """How the places lie to each other."""
 
-    __pydantic_config__: ClassVar[dict[str, Any]] = _CONFIG
     kind: Literal["graph", "chain", "field"] = "graph"
     """`graph`: the places' own `exits`. `chain`: each place next to the one before it. `field`: rows of places, with
     exits to the four neighbours."""
@@ -160,10 +157,9 @@ class TopologyShape:
 
 
 @dataclass(frozen=True, slots=True)
-class WorldShape:
+class WorldShape(_Shape):
     """The world as a whole."""
 
-    __pydantic_config__: ClassVar[dict[str, Any]] = _CONFIG
     name: str
     """The title of the story."""
     about: str
@@ -178,10 +174,9 @@ class WorldShape:
 
 # Compared by identity: it is a key of caches, and large.
 @dataclass(frozen=True, slots=True, eq=False)
-class TemplateShape:
+class TemplateShape(_Shape):
     """A whole file."""
 
-    __pydantic_config__: ClassVar[dict[str, Any]] = _CONFIG
     world: WorldShape
     """The world as a whole."""
     places: tuple[PlaceShape, ...]

@@ -14,16 +14,8 @@ from typing import Any, TypeVar
 
 from wsap_core.untrusted import sanitize
 from wsap_sandbox.model import Cell, Character, Degraded, Place, TickRecord, World, after, falling
-from wsap_sandbox.tick.facts import (
-    PHASES,
-    Facts,
-    SceneFacts,
-    StoryFacts,
-    intent_facts,
-    memory_facts,
-    scene_facts,
-    stories_of,
-)
+from wsap_sandbox.tick import facts as known
+from wsap_sandbox.tick.facts import PHASES, Facts, SceneFacts, StoryFacts
 from wsap_sandbox.tick.prompts import Language
 from wsap_sandbox.tick.reading import REASKED, Reading, read
 from wsap_sandbox.tick.requests import Ask, Settings, call_key, request_for
@@ -109,7 +101,9 @@ class Engine:
 
     async def retell(self, world: World, record: TickRecord) -> None:
         """Tell the stories of the last tick (again), with the same calls under the same keys."""
-        await self._tell_all([asyncio.create_task(self._caller(world).story(one)) for one in stories_of(world, record)])
+        await self._tell_all(
+            [asyncio.create_task(self._caller(world).story(one)) for one in known.stories_of(world, record)]
+        )
 
     def _caller(self, world: World) -> _Caller:
         return _Caller(self._ask, self._gate, self._language, world, self._settings.text)
@@ -210,19 +204,19 @@ class _Tick:
         for influence in reversed(self._world.influences):
             if influence.kind == "take_over" and influence.character == one.id:
                 return Decision(influence.text, "outside")
-        reading = await self._reading(intent_facts(self._world, one), one.id)
+        reading = await self._reading(known.intent_facts(self._world, one), one.id)
         return (
             Decision(reading.text, "model") if reading.text else Decision(self._language.say("hesitates"), "fallback")
         )
 
     async def _summary(self, one: Character, cells: tuple[Cell, ...]) -> tuple[str, int]:
         """The new summary and how many cells are in it; nothing and none where it failed."""
-        reading = await self._reading(memory_facts(self._world, one, cells), one.id)
+        reading = await self._reading(known.memory_facts(self._world, one, cells), one.id)
         return reading.text, len(cells) if reading.text else 0
 
     async def _scene(self, place: Place, intents: Mapping[str, asyncio.Task[Decision]]) -> Scene:
         decisions = {one.id: await intents[one.id] for one in self._world.present(place.id)}
-        facts = scene_facts(self._world, place, {one: decision.intention for one, decision in decisions.items()})
+        facts = known.scene_facts(self._world, place, {one: decision.intention for one, decision in decisions.items()})
         reading = await self._reading(facts, place.id)
         return resolve(self._world, facts, decisions, reading.scene, self._language, self._text)
 

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from wsap_core.errors import UsageError
 from wsap_core.protocol.values import JsonValue
 from wsap_core.untrusted import sanitize
-from wsap_sandbox.model import RESERVED, Character, Influence, Place, World, WorldObject, faults
+from wsap_sandbox.model import Character, Influence, Place, World, WorldObject, faults
 from wsap_sandbox.tick.prompts import Language
 
 FIELDS: Mapping[str, tuple[str, ...]] = {
@@ -32,6 +32,7 @@ MOST_WAITING = 50
 """Most influences that one tick takes up."""
 
 P = TypeVar("P", Place, Character)
+Holder = Place | Character
 
 _PUBLIC = frozenset({"name", "appearance", "condition", "moment"})
 _LONGEST = 1000
@@ -52,12 +53,12 @@ def influenced(world: World, body: Mapping[str, JsonValue], language: Language) 
         raise UsageError(f"{kind} takes {KINDS[kind]}, and not {', '.join(map(repr, unknown))}.")
     match kind:
         case "whisper" | "take_over":
-            one, text = _character(world, _text(body, "character")), _text(body, "text")
-            influence = Influence(kind, text, character=one.id)
-            return _waiting(world, influence), language.influenced(kind, who=one.name, what=text)
+            one, text = _known(world.characters, _text(body, "character"), "character"), _text(body, "text")
+            changed, _ = _under(world, Influence(kind, text, character=one.id))
+            return changed, language.influenced(kind, who=one.name, what=text)
         case "event":
             text = _text(body, "text")
-            return _noticed(world, Influence("event", text, _place(world, _text(body, "place")).id))
+            return _under(world, Influence("event", text, _known(world.places, _text(body, "place"), "place").id))
         case "object":
             return _object_put(world, body, language)
         case "edit":
@@ -67,78 +68,68 @@ def influenced(world: World, body: Mapping[str, JsonValue], language: Language) 
 
 
 def with_character(world: World, one: Character, language: Language) -> World:
-    """Return the world with somebody new in it.
-
-    Raises UsageError if somebody has the id, or the place does not exist.
-    """
+    """Return the world with somebody new in it. Raises UsageError if somebody has the id, or there is no such place."""
     grown = replace(world, characters=(*world.characters, one))
     if wrong := next(faults(grown), None):
         raise UsageError(f"{one.name} can't come: {wrong}")
-    return _noticed(grown, Influence("move", language.influenced("move", who=one.name), one.place))[0]
+    return _under(grown, Influence("move", language.influenced("move", who=one.name), one.place))[0]
 
 
 def without_character(world: World, character_id: str) -> World:
-    """Return the world without somebody; what they carried lies where they were.
-
-    Raises UsageError if there is nobody of that id.
-    """
-    gone = _character(world, character_id)
-    places = tuple(
-        replace(place, objects=(*place.objects, *gone.inventory)) if place.id == gone.place else place
-        for place in world.places
-    )
+    """Return the world without somebody; what they carried lies there. Raises UsageError if there is nobody."""
+    gone = _known(world.characters, character_id, "character")
+    place = world.place(gone.place)
+    left = _with(world, replace(place, objects=(*place.objects, *gone.inventory)))
     others = tuple(one for one in world.characters if one.id != gone.id)
     waiting = tuple(one for one in world.influences if one.character != gone.id)
-    return replace(world, places=places, characters=others, influences=waiting)
+    return replace(left, characters=others, influences=waiting)
 
 
 def _object_put(world: World, body: Mapping[str, JsonValue], language: Language) -> tuple[World, str]:
     name = _text(body, "name")
     description = _text(body, "description") if "description" in body else ""
-    where = _text(body, "character" if "character" in body else "place")
-    used = {part.id for group in (world.places, world.characters, world.objects) for part in group}
-    base = "-".join(re.findall(r"[a-z0-9]+", name.casefold())) or "object"
-    names = (base if number == 1 else f"{base}-{number}" for number in range(1, len(used) + 3))
-    thing = WorldObject(next(one for one in names if one not in used and one not in RESERVED), name, description)
-    grown = _put(replace(world, objects=(*world.objects, thing)), thing.id, where, "character" not in body)
-    who = "" if "character" not in body else _character(world, where).name
-    at = where if not who else _character(world, where).place
-    return _noticed(grown, Influence("object", language.influenced("object", who=who, what=name), at))
+    if "character" in body:
+        holder: Holder = _known(world.characters, _text(body, "character"), "character")
+    else:
+        holder = _known(world.places, _text(body, "place"), "place")
+    thing = WorldObject(world.free_id(name, "object"), name, description)
+    grown = _with(replace(world, objects=(*world.objects, thing)), _holding(holder, (*_things(holder), thing.id)))
+    who = holder.name if isinstance(holder, Character) else ""
+    return _under(grown, Influence("object", language.influenced("object", who=who, what=name), _at(holder)))
 
 
 def _edited(world: World, part_id: str, field: str, text: str, language: Language) -> tuple[World, str]:
-    what, part = _part(world, part_id)
-    if field not in FIELDS[what]:
-        raise UsageError(f"The {field!r} of a {what} can't be edited; choose one of {', '.join(FIELDS[what])}.")
+    part = _part(world, part_id)
+    if field not in (known := FIELDS[part.kind]):
+        raise UsageError(f"The {field!r} of a {part.kind} can't be edited; choose one of {', '.join(known)}.")
     fields: dict[str, Any] = {field: text}
     changed = _with(world, replace(part, **fields))
     who, name = (part.name, "") if isinstance(part, Character) else ("", part.name)
     said = language.influenced("edit", who=who, what=name)
     if isinstance(part, Character) and field not in _PUBLIC:
-        return _waiting(changed, Influence("edit", said, character=part.id)), said
-    return _noticed(changed, Influence("edit", said, _whereabouts(world, part)))
+        return _under(changed, Influence("edit", said, character=part.id))
+    where = _holder(world, part) if isinstance(part, WorldObject) else part
+    return _under(changed, Influence("edit", said, _at(where)))
 
 
 def _moved(world: World, part_id: str, to: str, language: Language) -> tuple[World, str]:
-    part = _part(world, part_id)[1]
+    part = _part(world, part_id)
     if isinstance(part, Place):
         raise UsageError(f"{part.id} is a place, and can't be moved.")
     if isinstance(part, Character):
-        at = _place(world, to).id
+        at = _known(world.places, to, "place").id
         changed = _with(world, replace(part, place=at, came_from=""))
-        return _noticed(changed, Influence("move", language.influenced("move", who=part.name), at))
-    in_place = any(place.id == to for place in world.places)
-    changed = _put(_taken(world, part.id), part.id, to, in_place)
-    at = to if in_place else _character(world, to).place
-    return _noticed(changed, Influence("move", language.influenced("move", what=part.name), at))
+        return _under(changed, Influence("move", language.influenced("move", who=part.name), at))
+    holder = _holder(world, part)
+    left = _with(world, _holding(holder, tuple(one for one in _things(holder) if one != part.id)))
+    place = next((place for place in left.places if place.id == to), None)
+    receiver: Holder = place or _known(left.characters, to, "character")
+    changed = _with(left, _holding(receiver, (*_things(receiver), part.id)))
+    return _under(changed, Influence("move", language.influenced("move", what=part.name), _at(receiver)))
 
 
-def _noticed(world: World, influence: Influence) -> tuple[World, str]:
-    return _waiting(world, influence), influence.text
-
-
-def _waiting(world: World, influence: Influence) -> World:
-    return replace(world, influences=(*world.influences, influence))
+def _under(world: World, influence: Influence) -> tuple[World, str]:
+    return replace(world, influences=(*world.influences, influence)), influence.text
 
 
 def _text(body: Mapping[str, JsonValue], key: str) -> str:
@@ -149,20 +140,11 @@ def _text(body: Mapping[str, JsonValue], key: str) -> str:
     return text
 
 
-def _place(world: World, place_id: str) -> Place:
-    return _known(world.places, place_id, "place")
-
-
-def _character(world: World, character_id: str) -> Character:
-    return _known(world.characters, character_id, "character")
-
-
-def _part(world: World, part_id: str) -> tuple[str, Place | Character | WorldObject]:
-    for what, parts in (("place", world.places), ("character", world.characters), ("object", world.objects)):
-        for part in parts:
-            if part.id == part_id:
-                return what, part
-    raise UsageError(f"There is no place, character or object {part_id!r} in this world.")
+def _part(world: World, part_id: str) -> Place | Character | WorldObject:
+    found = next((part for part in world.parts if part.id == part_id), None)
+    if found is None:
+        raise UsageError(f"There is no place, character or object {part_id!r} in this world.")
+    return found
 
 
 def _known(parts: tuple[P, ...], wanted: str, what: str) -> P:
@@ -173,45 +155,26 @@ def _known(parts: tuple[P, ...], wanted: str, what: str) -> P:
     raise UsageError(f"There is no {what} {wanted!r} in this world; there are {ids}.")
 
 
-def _whereabouts(world: World, part: Place | Character | WorldObject) -> str:
+def _with(world: World, part: Place | Character | WorldObject) -> World:
+    """The world with a part in the place of the one of its kind and id."""
+    group = f"{part.kind}s"
+    parts: dict[str, Any] = {group: tuple(part if one.id == part.id else one for one in getattr(world, group))}
+    return replace(world, **parts)
+
+
+def _holder(world: World, thing: WorldObject) -> Holder:
+    holders: tuple[Holder, ...] = (*world.places, *world.characters)
+    return next(one for one in holders if thing.id in _things(one))
+
+
+def _at(holder: Holder) -> str:
     """The id of the place where a change of something can be noticed."""
-    if isinstance(part, Place):
-        return part.id
-    if isinstance(part, Character):
-        return part.place
-    holder = _holder(world, part.id)
     return holder.id if isinstance(holder, Place) else holder.place
 
 
-def _with(world: World, part: Place | Character | WorldObject) -> World:
-    """The world with a part in the place of the one of its kind and id."""
-    if isinstance(part, Place):
-        return replace(world, places=tuple(part if one.id == part.id else one for one in world.places))
-    if isinstance(part, Character):
-        return replace(world, characters=tuple(part if one.id == part.id else one for one in world.characters))
-    return replace(world, objects=tuple(part if one.id == part.id else one for one in world.objects))
-
-
-def _holder(world: World, thing: str) -> Place | Character:
-    for place in world.places:
-        if thing in place.objects:
-            return place
-    return next(one for one in world.characters if thing in one.inventory)
-
-
-def _things(holder: Place | Character) -> tuple[str, ...]:
+def _things(holder: Holder) -> tuple[str, ...]:
     return holder.objects if isinstance(holder, Place) else holder.inventory
 
 
-def _holding(holder: Place | Character, things: tuple[str, ...]) -> Place | Character:
+def _holding(holder: Holder, things: tuple[str, ...]) -> Holder:
     return replace(holder, objects=things) if isinstance(holder, Place) else replace(holder, inventory=things)
-
-
-def _put(world: World, thing: str, to: str, in_place: bool) -> World:
-    holder = _place(world, to) if in_place else _character(world, to)
-    return _with(world, _holding(holder, (*_things(holder), thing)))
-
-
-def _taken(world: World, thing: str) -> World:
-    holder = _holder(world, thing)
-    return _with(world, _holding(holder, tuple(one for one in _things(holder) if one != thing)))

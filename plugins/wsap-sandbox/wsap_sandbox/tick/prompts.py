@@ -12,6 +12,7 @@ from wsap_llm.kit import Quoter
 from wsap_sandbox.languages import LANGUAGES, Words, words_of
 from wsap_sandbox.model import DEGRADATIONS, InfluenceKind, WorldObject
 from wsap_sandbox.tick.facts import Actor, Facts, IntentFacts, MemoryFacts, PlaceFacts, SceneFacts, StoryFacts
+from wsap_sandbox.tick.replies import INNER
 
 _FULL = {"long": 1200, "text": 400, "memory": 400, "cells": 10, "triggers": 9}
 _COMPACT = {"long": 120, "text": 56, "memory": 110, "cells": 2, "triggers": 2}
@@ -97,7 +98,7 @@ class Language:
             "triggers": [1] if not self.compact else [],
             "unnoticed_by": [],
             "to": "stay",
-            **dict.fromkeys(("state", "goal", "tried", "came_of_it", "interpretation"), "..."),
+            **dict.fromkeys(INNER, "..."),
         }
         whole: dict[str, JsonValue] = {
             "characters": {actor.person.id: shape if at == 0 else "..." for at, actor in enumerate(facts.actors)},

@@ -12,7 +12,7 @@ from wsap_core.untrusted import sanitize, single_line
 from wsap_llm.kit import find_values
 from wsap_sandbox.model import Degraded, Outcome, Phase, TickRecord
 from wsap_sandbox.tick.facts import PHASES, Actor, Facts, IntentFacts, SceneFacts, StoryFacts
-from wsap_sandbox.tick.replies import HAPPENING, HERE, MOST_HAPPENINGS, OUTCOMES, STAY
+from wsap_sandbox.tick.replies import HAPPENING, HERE, INNER, MOST_HAPPENINGS, OUTCOMES, STAY
 
 REASKED = frozenset({"unreadable", "missing", "doubled", "language", "empty"})
 """Kinds of degraded results that are worth asking again."""
@@ -22,6 +22,7 @@ ALARMING = 0.25
 
 _LONGER = 4
 """A text is cut only after private passages were taken out; until then it may be so many times as long."""
+_MAY_STAY = ("state", "goal")
 _FEW_LETTERS = 12
 """Texts with fewer letters are not judged by their language."""
 
@@ -39,11 +40,8 @@ class Doing:
     """The id of the place it goes to; empty if it stays."""
     refused: bool
     """Whether it was sent where no exit leads."""
-    state: str
-    goal: str
-    tried: str
-    came_of_it: str
-    interpretation: str
+    inner: Mapping[str, str]
+    """Each of `INNER`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,22 +159,14 @@ def _scene(found: Mapping[str, JsonValue], facts: SceneFacts, reader: _Reader, l
         else:
             reader.note("missing", mine)
     handlings, missed = _handlings(found.get("objects"), facts, reader, limit)
-    happenings = found.get("happenings")
-    texts = happenings[:MOST_HAPPENINGS] if isinstance(happenings, list) else []
-    told = [reader.text(one, limit, "happenings", needed=False) for one in texts]
+    texts = [*_items(found.get("happenings"))][:MOST_HAPPENINGS]
+    happenings = tuple(filter(None, [reader.text(one, limit, "happenings", needed=False) for one in texts]))
     given = found.get("place")
     place = given if isinstance(given, dict) else {}
-    description = reader.text(place.get("description"), limit, "description", needed=False)
+    description, moment = (reader.text(place.get(key), limit, key, needed=False) for key in ("description", "moment"))
     cause = place.get("cause")
-    return SceneReply(
-        characters=doings,
-        handlings=handlings,
-        missed=missed,
-        happenings=tuple(filter(None, told)),
-        moment=reader.text(place.get("moment"), limit, "moment", needed=False),
-        description=description,
-        cause=cause if isinstance(cause, str) and cause in (HAPPENING, *present) else "",
-    )
+    cause = cause if isinstance(cause, str) and cause in (HAPPENING, *present) else ""
+    return SceneReply(doings, handlings, missed, happenings, moment, description, cause)
 
 
 def _doing(entry: Mapping[str, JsonValue], actor: Actor, facts: SceneFacts, reader: _Reader, limit: int) -> Doing:
@@ -201,11 +191,9 @@ def _doing(entry: Mapping[str, JsonValue], actor: Actor, facts: SceneFacts, read
         unnoticed_by=tuple(one for one in others if one in unnoticed),
         to=to if leaves and not refused and isinstance(to, str) else "",
         refused=refused,
-        state=reader.text(entry.get("state"), limit, "state", mine, needed=False),
-        goal=reader.text(entry.get("goal"), limit, "goal", mine, needed=False),
-        tried=reader.text(entry.get("tried"), limit, "tried", mine),
-        came_of_it=reader.text(entry.get("came_of_it"), limit, "came_of_it", mine),
-        interpretation=reader.text(entry.get("interpretation"), limit, "interpretation", mine),
+        inner={
+            key: reader.text(entry.get(key), limit, key, mine, needed=key not in ("state", "goal")) for key in INNER
+        },
     )
 
 

@@ -30,6 +30,8 @@ HERE = "here"
 NOBODY = "none"
 HAPPENING = "happening"
 OUTCOMES: tuple[Outcome, ...] = ("success", "partial", "failure")
+INNER = ("state", "goal", "tried", "came_of_it", "interpretation")
+"""What only the character itself gets to know."""
 MOST_HAPPENINGS = 3
 
 Schema = dict[str, JsonValue]
@@ -66,11 +68,7 @@ def _scene(facts: SceneFacts, text: Schema) -> Schema:
                 "triggers": _list(numbers, len(actor.triggers)),
                 "unnoticed_by": _list(_one_of(others), len(others)),
                 "to": _one_of(exits),
-                "state": text,
-                "goal": text,
-                "tried": text,
-                "came_of_it": text,
-                "interpretation": text,
+                **dict.fromkeys(INNER, text),
             }
         )
     thing = _object({"id": _one_of(things), "holder": _one_of([HERE, *present]), "condition": text})

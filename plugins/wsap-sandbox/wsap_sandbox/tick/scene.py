@@ -22,21 +22,12 @@ from wsap_sandbox.model import (
     World,
     place_after,
 )
+from wsap_sandbox.tick import privacy
 from wsap_sandbox.tick.facts import SceneFacts, StoryFacts, story_facts
-from wsap_sandbox.tick.privacy import (
-    ELLIPSIS,
-    Runs,
-    deed_runs,
-    private_runs,
-    public_texts,
-    runs,
-    runs_of,
-    sizes_of,
-    withhold,
-)
+from wsap_sandbox.tick.privacy import Runs
 from wsap_sandbox.tick.prompts import Language
 from wsap_sandbox.tick.reading import Doing, SceneReply
-from wsap_sandbox.tick.replies import HAPPENING, HERE
+from wsap_sandbox.tick.replies import HAPPENING, HERE, INNER
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,11 +82,11 @@ class _Resolution:
         self._events: list[LedgerEvent] = []
         self._degraded: list[Degraded] = []
         private = {
-            one.id: private_runs(one, self.decisions[one.id].intention, _whispers(self.world, one.id))
+            one.id: privacy.private_runs(one, self.decisions[one.id].intention, _whispers(self.world, one.id))
             for one in self._present
         }
-        self._public = public_texts(self.facts)
-        known = runs_of(sizes_of(frozenset().union(*private.values())), self._public)
+        self._public = privacy.public_texts(self.facts)
+        known = privacy.runs_of(privacy.sizes_of(frozenset().union(*private.values())), self._public)
         self._private = {one: hidden - known for one, hidden in private.items()}
         self._all_private: Runs = frozenset().union(*self._private.values())
 
@@ -106,34 +97,14 @@ class _Resolution:
         description, cause = self._description(acts, happened)
         lying, carried = self._objects()
         shown = [event for event in self._events if event.public]
-        change = PlaceChange(
-            id=self._place.id,
-            moment=self._public_text(self.reply.moment) or self._place.moment,
-            objects=lying,
-            description=description,
-            cause=cause,
-        )
-        conditions = tuple(
-            (one.id, condition)
-            for one in self.reply.handlings
-            if (condition := self._public_text(one.condition)) and condition != self.world.object(one.id).condition
-        )
+        moment = self._public_text(self.reply.moment) or self._place.moment
+        change = PlaceChange(self._place.id, moment, lying, description, cause)
+        told = [(one.id, self._public_text(one.condition)) for one in self.reply.handlings]
+        conditions = tuple((one, text) for one, text in told if text and text != self.world.object(one).condition)
         characters = tuple(self._change(one, acts[one.id], carried[one.id]) for one in self._present)
-        return Scene(
-            tuple(self._events),
-            characters,
-            change,
-            conditions,
-            tuple(self._degraded),
-            story_facts(
-                self.world,
-                self.world.tick + 1,
-                place_after(self._place, change, shown),
-                dict(conditions),
-                shown,
-                self._ids,
-            ),
-        )
+        left = place_after(self._place, change, shown)
+        story = story_facts(self.world, self.world.tick + 1, left, dict(conditions), shown, self._ids)
+        return Scene(tuple(self._events), characters, change, conditions, tuple(self._degraded), story)
 
     def _influences(self) -> None:
         """Write down what somebody outside did here."""
@@ -158,7 +129,7 @@ class _Resolution:
         if doing is None:
             return self._event("act", self.language.say("does_nothing", who=name), one, "failure")
         # A deed may show what somebody is after. A text longer than was asked for is more than a deed.
-        shown = deed_runs(self.world.character(one)) if len(doing.event) <= self.limit else frozenset()
+        shown = privacy.deed_runs(self.world.character(one)) if len(doing.event) <= self.limit else frozenset()
         text = self._cut(doing.event, self._all_private - shown, one) or self.language.say("does_nothing", who=name)
         outcome = doing.outcome
         if doing.refused:
@@ -178,19 +149,9 @@ class _Resolution:
         triggers: tuple[str, ...] = (),
         witnesses: tuple[str, ...] | None = None,
     ) -> LedgerEvent:
-        order, tick = len(self._events) + 1, self.world.tick + 1
-        event = LedgerEvent(
-            id=f"{tick}.{self._place.id}.{order}",
-            tick=tick,
-            order=order,
-            place=self._place.id,
-            kind=kind,
-            text=text,
-            actor=actor,
-            outcome=outcome,
-            triggers=triggers,
-            witnesses=self._ids if witnesses is None else witnesses,
-        )
+        order, tick, place = len(self._events) + 1, self.world.tick + 1, self._place.id
+        seen = self._ids if witnesses is None else witnesses
+        event = LedgerEvent(f"{tick}.{place}.{order}", tick, order, place, kind, text, actor, outcome, triggers, seen)
         self._events.append(event)
         return event
 
@@ -212,45 +173,35 @@ class _Resolution:
         before = {HERE: self._place.objects, **{one.id: one.inventory for one in self._present}}
         holder = {thing: who for who, things in before.items() for thing in things}
         moved = {one.id: one.holder for one in self.reply.handlings if holder[one.id] != one.holder}
-        after = {
-            who: (
-                *(thing for thing in things if thing not in moved),
-                *(thing for thing, to in moved.items() if to == who),
-            )
-            for who, things in before.items()
-        }
-        return after[HERE], {one: after[one] for one in self._ids}
+        after = {who: [thing for thing in things if thing not in moved] for who, things in before.items()}
+        for thing, to in moved.items():
+            after[to].append(thing)
+        return tuple(after[HERE]), {one: tuple(after[one]) for one in self._ids}
 
     def _change(self, one: Character, act: LedgerEvent, inventory: tuple[str, ...]) -> CharacterChange:
         doing = self.reply.characters.get(one.id)
         decision = self.decisions[one.id]
-        own = {"state": "", "goal": "", "tried": "", "came_of_it": "", "interpretation": ""}
+        own = dict.fromkeys(INNER, "")
         if doing is not None:
             forbidden = self._unknown_to(one.id)
-            own = {name: self._cut(getattr(doing, name), forbidden, one.id) for name in own}
+            own = {name: self._cut(text, forbidden, one.id) for name, text in doing.inner.items()}
         came = own["came_of_it"] or self.language.say("nothing_came")
         if doing is not None and doing.refused:
             came = self.language.say("could_not_leave")
         if one.id in self.reply.missed:
             came += " " + self.language.say("could_not_take")
         heard = [self.language.say("heard", what=text) for text in _whispers(self.world, one.id)]
-        return CharacterChange(
-            id=one.id,
-            place=doing.to if doing is not None and doing.to else one.place,
-            came_from=one.place if doing is not None and doing.to else "",
-            internal_state=own["state"] or one.internal_state,
-            external_intent=own["goal"] or one.external_intent,
-            inventory=inventory,
-            intention=decision.intention,
-            decided_by=decision.by,
-            cell=Cell(
-                tick=act.tick,
-                tried=own["tried"] or self.language.say("tried", what=decision.intention),
-                came_of_it=" ".join((*heard, came)),
-                interpretation=own["interpretation"] or self.language.say("puzzled"),
-                events=tuple(event.id for event in self._events if one.id in event.witnesses),
-            ),
+        cell = Cell(
+            act.tick,
+            own["tried"] or self.language.say("tried", what=decision.intention),
+            " ".join((*heard, came)),
+            own["interpretation"] or self.language.say("puzzled"),
+            tuple(event.id for event in self._events if one.id in event.witnesses),
         )
+        to = doing.to if doing is not None else ""
+        state, goal = own["state"] or one.internal_state, own["goal"] or one.external_intent
+        place, came_from = to or one.place, one.place if to else ""
+        return CharacterChange(one.id, place, came_from, state, goal, inventory, decision.intention, decision.by, cell)
 
     # --- who may know what ---------------------------------------------------------------------
 
@@ -259,20 +210,20 @@ class _Resolution:
         others: Runs = frozenset().union(*(hidden for other, hidden in self._private.items() if other != one))
         missed = (event.text for event in self._events if one not in event.witnesses)
         noticed = (event.text for event in self._events if one in event.witnesses)
-        unknown: Runs = others.union(*map(runs, missed)) - self._private[one]
+        unknown: Runs = others.union(*map(privacy.runs, missed)) - self._private[one]
         known = (*self._public, self.decisions[one].intention, *noticed)
-        return unknown - runs_of(sizes_of(unknown), known)
+        return unknown - privacy.runs_of(privacy.sizes_of(unknown), known)
 
     def _public_text(self, text: str) -> str:
         return self._cut(text, self._all_private, self._place.id)
 
     def _cut(self, text: str, forbidden: Runs, subject: str) -> str:
-        kept = withhold(text, forbidden)
+        kept = privacy.withhold(text, forbidden)
         if kept != text:
             self._note("withheld", subject)
             if not any(map(str.isalnum, kept)):
                 return ""
-        return kept if len(kept) <= self.limit else kept[: self.limit - 3].rstrip() + ELLIPSIS
+        return kept if len(kept) <= self.limit else kept[: self.limit - 3].rstrip() + privacy.ELLIPSIS
 
     def _note(self, kind: str, subject: str) -> None:
         note = Degraded("scene", subject, kind)
