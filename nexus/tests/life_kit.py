@@ -10,6 +10,7 @@ from typing import Any
 
 from wsap_core import PluginHost
 from wsap_core.host import Registration
+from wsap_core.seams.clock import Clock
 from wsap_core.seams.context import Context
 from wsap_core.seams.model import Request
 from wsap_core.specs import AdapterSpec, AgentSpec, BackendSpec
@@ -96,11 +97,13 @@ async def nexus_at(
     games: tuple[str, ...] = ("crafter", "echo"),
     personas: Mapping[str, str] | None = None,
     start: bool = True,
+    clock: Clock | None = None,
     **settings: Any,
 ) -> AsyncIterator[Place]:
     """Give a nexus with agents by id and their policies; stopped at the end of the block."""
     with open_store(str(path / "nexus.db")) as store:
-        nexus = Nexus(host, store, Settings(**{"seed": 5, "games": games, "lobby_seconds": 0.05, **settings}))
+        given = {"seed": 5, "games": games, "lobby_seconds": 0.05, **settings}
+        nexus = Nexus(host, store, Settings(**given), clock=clock)
         with nexus.nexus_store.change() as tx:
             for agent_id, policies in agents.items():
                 tx.register(agent_id, policies=policies, persona=(personas or {}).get(agent_id, ""))

@@ -5,17 +5,20 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import hub_checks
 import pytest
 from life_kit import Place, host_with, nexus_at
-from living_worlds import FAIR, MEADOW
+from living_worlds import FAIR, MEADOW, Meadow
 
 from wsap_core import Action, ActionResult, ActionSpace, AgentSpec, Context, Observation
 from wsap_core.errors import UsageError
-from wsap_core.protocol import Goal, PortableItem
+from wsap_core.protocol import Goal, PortableItem, Tick
+from wsap_core.seams.clock import SystemClock
+from wsap_nexus.cli.nexus.report import kept_of
 from wsap_nexus.errors import GameUnavailableError
 from wsap_nexus.hub.settings import KeptWorld
 from wsap_nexus.store.entities import EntryRequest, Policy
@@ -51,6 +54,32 @@ class Planter:
         self._asked = int(data)
 
 
+class Swamp(Meadow):
+    """A meadow whose third tick fails four times."""
+
+    times = 0
+
+    async def advance(self) -> Tick:
+        if self.number >= 2 and Swamp.times < 4:
+            Swamp.times += 1
+            raise RuntimeError("It sinks.")
+        return await super().advance()
+
+
+SWAMP = replace(MEADOW, name="swamp", factory=Swamp)
+
+
+class Hasty(SystemClock):
+    """Waits hardly at all, and notes how long it should have."""
+
+    def __init__(self) -> None:
+        self.waited: list[float] = []
+
+    async def sleep(self, seconds: float) -> None:
+        self.waited.append(seconds)
+        await asyncio.sleep(min(seconds, 0.01))
+
+
 class Clumsy(Planter):
     """Plants twice, and fails then."""
 
@@ -71,7 +100,7 @@ async def glade(
 ) -> AsyncIterator[Place]:
     policies = {agent: {"*": Policy(decider), "nexus": Policy(decider)} for agent in agents}
     given = {"worlds": (GLADE,), "games": ("echo",), "pace": 400.0, **settings}
-    host = host_with(MEADOW, FAIR, PLANTER, RESTLESS, CLUMSY)
+    host = host_with(MEADOW, FAIR, SWAMP, PLANTER, RESTLESS, CLUMSY)
     async with nexus_at(path, policies, host=host, **given) as place:
         yield place
 
@@ -196,6 +225,35 @@ def test_an_agent_that_fails_is_paused_and_leaves_and_the_world_goes_on_and_take
             place.nexus.store.repository.add_to_inbox(RUN, {"rain": 40})
             await place.until(lambda: events(place, "influence"))
             await until_tick(place, ticks(place)[-1] + 3)
+
+    asyncio.run(test())
+
+
+def test_a_world_that_fails_comes_back_by_itself_after_longer_and_longer_pauses(tmp_path: Path) -> None:
+    Swamp.times, clock = 0, Hasty()
+
+    async def test() -> None:
+        worlds = (KeptWorld("glade", "swamp"),)
+        async with glade(tmp_path, agents=("ada",), worlds=worlds, clock=clock, max_failures=100) as place:
+            await until_tick(place, 8)
+            await place.until(lambda: place.nexus.kept.open)
+            assert Swamp.times == 4
+            assert ticks(place) == list(range(1, len(ticks(place)) + 1))
+            assert [seconds for seconds in clock.waited if seconds in (1, 2, 4, 8, 16)][:4] == [1, 2, 4, 8]
+
+    asyncio.run(test())
+
+
+def test_listings_name_the_worlds_that_go_on_by_themselves(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with glade(tmp_path, agents=("ada",)) as place:
+            await place.nexus.enter("ada", "meadow", EntryRequest(world="glade"))
+            await until_tick(place, 3)
+            with place.nexus.nexus_store.look() as tx:
+                (line,) = kept_of(tx.connection)
+            assert (line.name, line.game, line.agents, line.failures) == ("glade", "meadow", 1, 0)
+            assert line.tick >= 3
+            assert line.text() == f"glade (meadow): tick {line.tick}, 1 agent"
 
     asyncio.run(test())
 

@@ -58,7 +58,7 @@ async def overview(nexus: Hub, request: Request, private: Private) -> Response:
     with nexus.nexus_store.look() as tx:
         counts = _counts(tx)
         here = _agents(tx, (_AGENT.c.place == "nexus") & (_AGENT.c.state != "removed"), AGENTS_SHOWN)
-        tables = _by_run(nexus.live.sessions.values())
+        tables = _by_run(nexus)
         shown = tables[:WORLDS_SHOWN]
         names = _names(tx, [stay.session.agent_id for _, stays in shown for stay in stays])
         recent = _events_of(tx, select(_EVENT).order_by(_EVENT.c.seq.desc()).limit(120), private)
@@ -135,19 +135,21 @@ async def worlds(nexus: Hub, private: Private, before: Id = "", limit: Limit = 6
     columns = (_WORLD.c.id, _WORLD.c.game, _WORLD.c.owner, _WORLD.c.created, _WORLD.c.failures)
     query = select(*columns).order_by(_WORLD.c.created.desc(), _WORLD.c.id.desc()).limit(limit)
     awake: list[dict[str, Any]] = []
+    lives = {kept.record.id for kept in nexus.kept.open}
     with nexus.nexus_store.look() as tx:
         if before:
             created, _, world_id = before.partition(" ")
             same = (_WORLD.c.created == created) & (_WORLD.c.id < world_id)
             query = query.where((_WORLD.c.created < created) | same)
-        elif open_in:
-            some = sorted(open_in)[:AWAKE_SHOWN]
+        elif open_in or lives:
+            some = sorted(lives.union(open_in))[:AWAKE_SHOWN]
             awake = rows_of(tx, select(*columns).where(_WORLD.c.id.in_(some)).order_by(_WORLD.c.id))
         found = rows_of(tx, query)
         names = _names(tx, [row["owner"] for row in [*awake, *found]])
-        names |= _names(tx, [stay.session.agent_id for row in awake for stay in open_in[row["id"]]])
+        names |= _names(tx, [stay.session.agent_id for row in awake for stay in open_in.get(row["id"], ())])
     for row in [*awake, *found]:
         row["agents"] = [stay.session.agent_id for stay in open_in.get(row["id"], ())]
+        row["lives"] = row["id"] in lives
     return json_response({"awake": awake, "worlds": found, "names": names})
 
 
@@ -161,7 +163,8 @@ async def world(nexus: Hub, world_id: str, private: Private) -> Response:
         bodies = select(_AVATAR.c.id, _AVATAR.c.agent_id, _AVATAR.c.state, _AVATAR.c.data)
         found = rows_of(tx, bodies.where(_AVATAR.c.world_id == world_id).limit(100))
         # Without a stored state, no agent can enter it again.
-        over = bool(past) and not stays and not tx.has_state(world_id)
+        kept = next((one.run_id for one in nexus.kept.open if one.record.id == world_id), None)
+        over = bool(past) and not stays and kept is None and not tx.has_state(world_id)
         body: dict[str, Any] = {
             "over": over,
             "world": {
@@ -172,7 +175,7 @@ async def world(nexus: Hub, world_id: str, private: Private) -> Response:
                 "created": record.created,
                 "failures": record.failures,
             },
-            "run": stays[0].session.run_id if stays else (past[0].run_id if past else None),
+            "run": stays[0].session.run_id if stays else kept or (past[0].run_id if past else None),
             "stays": [session_json(stay, private=private) for stay in stays],
             "avatars": [_body(row, private) for row in found],
             "sessions": [_session(s, private) for s in past],
@@ -187,13 +190,14 @@ async def world(nexus: Hub, world_id: str, private: Private) -> Response:
 @router.get("/worlds/{world_id}/view")
 async def view(nexus: Hub, request: Request, world_id: str, private: Private) -> Response:
     """The current view of a world, as the game draws it for spectators."""
-    stay = next((s for s in nexus.live.sessions.values() if s.session.world_id == world_id), None)
-    if stay is None:
+    stays = (stay.session.run_id for stay in nexus.live.sessions.values() if stay.session.world_id == world_id)
+    run = next((kept.run_id for kept in nexus.kept.open if kept.record.id == world_id), None) or next(stays, None)
+    if run is None:
         with nexus.nexus_store.look() as tx:
             tx.world(world_id)
         return json_response({"view": None, "remark": "Nobody is in this world now; it sleeps."})
     frames: Frames = request.app.state.frames
-    frame = await frames.of_run(stay.session.run_id)
+    frame = await frames.of_run(run)
     remark = frame.remark if private or not frame.error else "The game drew nothing."
     return json_response({"view": frame.view, "remark": remark}, request, etag=frame.etag)
 
@@ -256,20 +260,25 @@ def _agents(tx: Transaction, where: Any, limit: int) -> list[dict[str, Any]]:
     return found
 
 
-def _by_run(stays: Iterable[LiveSession]) -> list[tuple[str, list[LiveSession]]]:
+def _by_run(nexus: Nexus) -> list[tuple[str, list[LiveSession]]]:
+    """The runs that agents are in, and those of the worlds that live here, whoever is in them."""
     found: dict[str, list[LiveSession]] = {}
-    for stay in sorted(stays, key=lambda s: (s.session.world_id, s.session.agent_id)):
+    for stay in sorted(nexus.live.sessions.values(), key=lambda s: (s.session.world_id, s.session.agent_id)):
         found.setdefault(stay.session.run_id, []).append(stay)
+    for kept in nexus.kept.open:
+        found.setdefault(kept.run_id, [])
     return list(found.items())
 
 
 def _world_card(nexus: Nexus, run: str, stays: list[LiveSession], private: bool) -> dict[str, Any]:
-    session = stays[0].session
+    kept = next((one.record for one in nexus.kept.open if one.run_id == run), None)
+    world_id, game = (kept.id, kept.game) if kept is not None else (stays[0].session.world_id, stays[0].session.game)
     face = nexus.live.ports.get(run)
     draws = face is not None and "render" in face.spec.abilities
-    title = face.spec.display_title if face is not None else session.game
+    title = face.spec.display_title if face is not None else game
     shown = [session_json(stay, private=private) for stay in stays[:16]]
-    return {"id": session.world_id, "game": session.game, "title": title, "run": run, "draws": draws, "stays": shown}
+    lives = kept is not None
+    return {"id": world_id, "game": game, "title": title, "run": run, "draws": draws, "stays": shown, "lives": lives}
 
 
 def _names(tx: Transaction, ids: Iterable[str | None]) -> dict[str, str]:

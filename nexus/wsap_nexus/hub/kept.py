@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -13,6 +14,7 @@ from wsap_core.errors import StorageError, UsageError, WsapError
 from wsap_core.seams.context import derive_seed
 from wsap_core.specs import AdapterSpec
 from wsap_nexus.errors import GameUnavailableError
+from wsap_nexus.http.retries import Retries
 from wsap_nexus.hub.agent_context import AgentContext
 from wsap_nexus.hub.catalog import codec_of
 from wsap_nexus.hub.context import HubContext
@@ -39,10 +41,15 @@ from wsap_nexus.store.records import NewRun, RunStatus
 _LOGGER = logging.getLogger(__name__)
 
 
+_AGAIN = Retries(first=1.0, longest=300.0, jitter=0.0)
+"""When a world that failed is played again."""
+
+
 @dataclass
 class OpenWorld:
     """A world that is being played."""
 
+    world: KeptWorld
     record: WorldRecord
     spec: AdapterSpec
     run_id: str
@@ -76,11 +83,20 @@ class KeptWorlds:
         self._failures = failures
         self._sessions = sessions
         self._worlds: dict[str, OpenWorld] = {}
+        self._failed: dict[str, int] = {}
+        """How often a world has failed since its last tick."""
+        self._again: set[asyncio.Task[None]] = set()
+
+    @property
+    def open(self) -> Sequence[OpenWorld]:
+        """The worlds that are being played."""
+        return tuple(self._worlds.values())
 
     def start(self) -> None:
         """Begin to play the worlds of the settings, and those that agents are in, or go on with them.
 
-        One that can't be played is told in the log of the process; its agents come back.
+        One that can't be played, now or later, is told in the log of the process; its agents come back, and it is tried
+        again, after one second first and after five minutes at most.
         """
         wanted = {world.name: world for world in self._context.settings.worlds}
         with self._context.nexus_store.look() as tx:
@@ -88,11 +104,35 @@ class KeptWorlds:
                 if tx.has_world(world_id) and (record := tx.world(world_id)).run_id and self._is_open(record):
                     wanted.setdefault(world_id, KeptWorld(world_id, record.game, record.options))
         for world in wanted.values():
-            try:
-                self._begin(world)
-            except WsapError as error:
-                _LOGGER.error("The world %r can't be played: %s", world.name, error)
+            self._try(world)
+
+    async def stop(self) -> None:
+        """Try no world again."""
+        waiting = list(self._again)
+        for task in waiting:
+            task.cancel()
+        await asyncio.gather(*waiting, return_exceptions=True)
+
+    def _try(self, world: KeptWorld) -> None:
+        try:
+            self._begin(world)
+        except WsapError as error:
+            _LOGGER.error("The world %r can't be played: %s", world.name, error)
+            if not isinstance(error, StorageError):
                 self._bring_back(world.name, error)
+            self._try_later(world)
+
+    def _try_later(self, world: KeptWorld) -> None:
+        tries = self._failed[world.name] = self._failed.get(world.name, 0) + 1
+
+        async def again() -> None:
+            await self._context.clock.sleep(_AGAIN.pause(tries, 0.5))
+            if not self._context.live.stopping:
+                self._try(world)
+
+        task = asyncio.create_task(again(), name=f"again {world.name}")
+        self._again.add(task)
+        task.add_done_callback(self._again.discard)
 
     def check(self, spec: AdapterSpec, world: str | None, seat: str | None) -> None:
         """Refuse a way into a game that can't be had.
@@ -184,7 +224,7 @@ class KeptWorlds:
             inbox=partial(repository.inbox, run_id),
             observers=[lambda step: passages.stays[step.seat].observe(step) if step.seat in passages.stays else None],
         )
-        kept = OpenWorld(record, spec, run_id, passages)
+        kept = OpenWorld(world, record, spec, run_id, passages)
         self._worlds[record.id] = kept
         context.live.runs[run_id] = passages.run
         kept.task = context.live.run_tasks[run_id] = asyncio.create_task(self._play(kept, recorder, again=again))
@@ -235,6 +275,7 @@ class KeptWorlds:
 
     async def _play(self, kept: OpenWorld, recorder: Recorder, *, again: bool) -> None:
         live, run, passages = self._context.live, kept.passages.run, kept.passages
+        begun, failed = self._ticks(kept.run_id), True
         try:
             with hold_run(self._context.store.database, kept.run_id):
                 self._context.store.writer.set_status(kept.run_id, RunStatus.RUNNING)
@@ -248,6 +289,8 @@ class KeptWorlds:
             _LOGGER.error("The world %r has failed: %s", kept.record.id, error)
             self._bring_back(kept.record.id, error)
             self._context.breaker.count(kept.record.game, kept.record.id, error)
+        else:
+            failed = False
         finally:
             self._worlds.pop(kept.record.id, None)
             for stay in list(passages.stays.values()):
@@ -255,6 +298,14 @@ class KeptWorlds:
             self._agent_context.over(kept.run_id)
             for held in (live.run_tasks, live.runs, live.ports):
                 held.pop(kept.run_id, None)
+            if failed and not live.stopping:
+                if self._ticks(kept.run_id) > begun:
+                    self._failed.pop(kept.world.name, None)
+                self._try_later(kept.world)
+
+    def _ticks(self, run_id: str) -> int:
+        newest = self._context.store.repository.last_event(run_id, "tick")
+        return 0 if newest is None else newest.step or 0
 
     def _bring_back(self, world_id: str, error: Exception) -> None:
         """Bring all back from a world that can't be played; what they carried there is theirs again."""

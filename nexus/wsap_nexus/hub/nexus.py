@@ -130,13 +130,14 @@ class Nexus:
             context, seating=seating, agent_context=self.agent_context, failures=self.failures, capacity=self.capacity
         )
         """What is played in worlds."""
-        self._kept = KeptWorlds(
+        self.kept = KeptWorlds(
             context, seating=seating, agent_context=self.agent_context, failures=self.failures, sessions=self.sessions
         )
-        self._entrance.check = self._kept.check
+        """The worlds that live here."""
+        self._entrance.check = self.kept.check
         self.agent_tasks = AgentTasks(
             context, sessions=self.sessions, capacity=self.capacity, agent_context=self.agent_context,
-            seating=seating, failures=self.failures, kept=self._kept,
+            seating=seating, failures=self.failures, kept=self.kept,
         )  # fmt: skip
         """Agents that live now."""
         self._listeners = PluginListeners(self.nexus_store, host)
@@ -166,7 +167,7 @@ class Nexus:
             self._watching_lock = asyncio.create_task(self._watch_lock(self._lost), name="leading")
         self.sessions.settle()
         settle_cut_off_runs(self.store.repository)
-        self._kept.start()
+        self.kept.start()
         self.agent_context.start()
         self._listeners.start()
         with self.nexus_store.change() as tx:
@@ -196,6 +197,7 @@ class Nexus:
         self.live.stopping = True
         await self.storage.stop()
         await self._scheduler.stop()
+        await self.kept.stop()
         for stay in list(self.live.sessions.values()):
             stay.stop(SHUTDOWN, at_once=True)
         for run in self.sessions.runs.values():

@@ -40,6 +40,7 @@ def games(context: click.Context, *, as_json: bool, database: str | None) -> Non
     widest = max((len(row["game"]) for row in rows), default=0)
     for row in rows:
         inside = f"{plural(row['agents'], 'agent')} in {plural(row['worlds'], 'world')}"
+        inside += "".join(f"; {name}" for name in map(single_line, row["kept"]))
         why = f": {single_line(row['reason'])}" if row["reason"] else ""
         click.echo(f"{single_line(row['game']):<{widest}}  {row['status']}{why}  ({inside})")
     if not rows:
@@ -69,7 +70,7 @@ def _rows(database: str | None) -> list[dict[str, Any]]:
     # Any: JSON.
     from wsap_core.host import PluginHost
     from wsap_nexus.cli.nexus.nexus_http import NexusHttp
-    from wsap_nexus.cli.nexus.report import running_on, worlds_of
+    from wsap_nexus.cli.nexus.report import kept_of, running_on, worlds_of
     from wsap_nexus.cli.runs import open_for_reading
     from wsap_nexus.hub.catalog import CircuitBreaker
     from wsap_nexus.store.nexus_store import NexusStore
@@ -81,12 +82,14 @@ def _rows(database: str | None) -> list[dict[str, Any]]:
         names = list(PluginHost.discovered().games.names())
     opened = open_for_reading(database)
     if opened is None:
-        return [{"game": name, "status": "available", "reason": "", "worlds": 0, "agents": 0} for name in sorted(names)]
+        return [{"game": name, "status": "available", "reason": "", "worlds": 0, "agents": 0, "kept": []}
+                for name in sorted(names)]  # fmt: skip
     with opened:
         nexus_store = NexusStore(opened)
         standings = CircuitBreaker(nexus_store, 1, 1.0)
         with nexus_store.look() as tx:
             worlds = {line.game: line for line in worlds_of(tx.connection)}
+            kept = kept_of(tx.connection)
         rows = []
         for name in sorted({*names, *worlds}):
             stands = standings.of(name)
@@ -94,7 +97,8 @@ def _rows(database: str | None) -> list[dict[str, Any]]:
             line = worlds.get(name)
             inside = (line.worlds, line.agents) if line else (0, 0)
             rows.append({"game": name, "status": status, "reason": stands.reason,
-                         "worlds": inside[0], "agents": inside[1]})  # fmt: skip
+                         "worlds": inside[0], "agents": inside[1],
+                         "kept": [line.name for line in kept if line.game == name]})  # fmt: skip
         return rows
 
 

@@ -13,6 +13,7 @@ from sqlalchemy import Connection, func, select
 from wsap_core.untrusted import single_line
 from wsap_nexus import state
 from wsap_nexus.agents.chronicle import failure_of
+from wsap_nexus.cli.common import plural
 from wsap_nexus.hub.place import GAME
 from wsap_nexus.hub.prune import size_of
 from wsap_nexus.paths import database_location
@@ -23,6 +24,7 @@ from wsap_nexus.store.tables import METADATA
 
 _EVENT, _NEXUS_EVENT = METADATA.tables["event"], METADATA.tables["nexus_event"]
 _SESSION, _AGENT, _WORLD = METADATA.tables["session"], METADATA.tables["agent"], METADATA.tables["world"]
+_RUN = METADATA.tables["run"]
 
 
 @dataclass(frozen=True)
@@ -63,6 +65,26 @@ class WorldLine:
 
 
 @dataclass(frozen=True)
+class KeptLine:
+    """A world that lives in the nexus, whether somebody is in it or not."""
+
+    name: str
+    game: str
+    tick: int
+    """The number of its last tick."""
+    agents: int
+    """Agents in it now."""
+    failures: int
+    """How often it has failed."""
+
+    def text(self) -> str:
+        """Return it in one line."""
+        failed = f", failed {plural(self.failures, 'time')}" if self.failures else ""
+        name, game = single_line(self.name), single_line(self.game)
+        return f"{name} ({game}): tick {self.tick}, {plural(self.agents, 'agent')}{failed}"
+
+
+@dataclass(frozen=True)
 class Status:
     """A nexus at one moment."""
 
@@ -79,6 +101,8 @@ class Status:
     """Days after which a running nexus deletes recordings; None if it does not, or is not running."""
     agents: list[AgentRow] = field(default_factory=list)
     worlds: list[WorldLine] = field(default_factory=list)
+    kept: list[KeptLine] = field(default_factory=list)
+    """The worlds that go on by themselves, by name."""
     events: int = 0
     """Events in the nexus' log."""
     sessions: int = 0
@@ -124,6 +148,7 @@ def status_of(
                 **{name: getattr(found, name) for name in found.__dataclass_fields__},
                 "agents": agent_rows(tx),
                 "worlds": worlds_of(tx.connection),
+                "kept": kept_of(tx.connection),
                 "events": int(count),
                 "sessions": int(sessions),
             }
@@ -163,9 +188,9 @@ def agent_row(tx: Transaction, agent: AgentIdentity, session: Any) -> AgentRow:
     )
 
 
-def last_step(connection: Connection, run_id: str) -> int:
-    """Return the number of decisions in a recording."""
-    query = select(_EVENT.c.step).where(_EVENT.c.run_id == run_id, _EVENT.c.kind == "step")
+def last_step(connection: Connection, run_id: str, kind: str = "step") -> int:
+    """Return the number of decisions, or of ticks, in a recording."""
+    query = select(_EVENT.c.step).where(_EVENT.c.run_id == run_id, _EVENT.c.kind == kind)
     return int(connection.execute(query.order_by(_EVENT.c.seq.desc()).limit(1)).scalar() or 0)
 
 
@@ -178,6 +203,21 @@ def worlds_of(connection: Connection) -> list[WorldLine]:
     for game, count in connection.execute(open_sessions).all():
         found[game] = (found.get(game, (0, 0))[0], count)
     return [WorldLine(game, *found[game]) for game in sorted(found)]
+
+
+def kept_of(connection: Connection) -> list[KeptLine]:
+    """Return the worlds that live in the nexus, by name."""
+    lives = _RUN.c.config["open"].as_boolean().is_(True)
+    query = select(_WORLD.c.id, _WORLD.c.game, _WORLD.c.run_id, _WORLD.c.failures)
+    worlds = connection.execute(query.join(_RUN, _RUN.c.id == _WORLD.c.run_id).where(lives).order_by(_WORLD.c.id)).all()
+    found = []
+    for world in worlds:
+        inside = select(func.count()).select_from(_SESSION)
+        inside = inside.where(_SESSION.c.world_id == world.id, _SESSION.c.closed.is_(None))
+        tick = last_step(connection, world.run_id, "tick")
+        agents = int(connection.execute(inside).scalar_one())
+        found.append(KeptLine(world.id, world.game, tick, agents, world.failures))
+    return found
 
 
 def session_of(tx: Transaction, agent: AgentIdentity) -> SessionRecord | None:

@@ -78,6 +78,8 @@ def status_lines(found: Status) -> list[str]:
             "",
             *(f"{single_line(w.game)}: {plural(w.worlds, 'world')}, {plural(w.agents, 'agent')}" for w in found.worlds),
         ]
+    if found.kept:
+        lines += ["", "Worlds that go on by themselves:", *(f"  {line.text()}" for line in found.kept)]
     return lines
 
 

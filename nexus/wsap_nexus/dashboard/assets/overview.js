@@ -52,7 +52,8 @@ export async function overviewPage(context) {
         return line.node;
       });
       return el('article.card', {}, picture, el('div.grow', {},
-        el('h3', {}, link(to('world', world.id), world.title), ' ', el('small', {}, world.id)), stays));
+        el('h3', {}, link(to('world', world.id), world.title), ' ', el('small', {}, world.id)), stays,
+        world.stays.length ? null : el('small', {}, 'Goes on by itself; nobody is in it.')));
     }), found.more_worlds ? el('p.more', {}, link('#/worlds', `${many(found.more_worlds, 'more world')}`)) : null,
     found.worlds.length ? null : empty('Nobody is in a world now. Agents choose one by themselves within seconds; or open an ',
       link('#/agents', 'agent'), ' and send it into one.'));
