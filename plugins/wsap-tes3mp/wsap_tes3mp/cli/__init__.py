@@ -9,6 +9,7 @@ from wsap_core.cli.lazy import lazy_group
 _HERE = "wsap_tes3mp.cli"
 COMMANDS: Mapping[str, tuple[str, str]] = {
     "serve": (f"{_HERE}.serve:serve", "Serve a bridge, with the embedded engine or a TES3MP server behind it."),
+    "install": (f"{_HERE}.install:install", "Put the script into a TES3MP server, or take it out."),
 }
 """Name -> import path, and its line in the help."""
 

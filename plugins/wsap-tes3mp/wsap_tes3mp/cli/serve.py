@@ -61,7 +61,7 @@ class _Given:
 @click.option("--script", metavar="ADDRESS", default="127.0.0.1:8766", show_default=True,
               help="Where the script in the TES3MP server listens, or its mailbox folder.")  # fmt: skip
 @click.option("--script-token", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE",
-              help="The file with the script's token; wsap tes3mp install says which.")  # fmt: skip
+              help="The file with the script's token; the one of wsap tes3mp install if not given.")  # fmt: skip
 @click.option("--data", multiple=True, type=click.Path(path_type=Path), metavar="PATH",
               help="The game's data files, or their folder, for names and weights; may be repeated.")  # fmt: skip
 @click.option("--host", default="127.0.0.1", show_default=True,
@@ -141,10 +141,8 @@ async def _engine(given: _Given) -> Engine:
             await simulated.join(JoinRequest(agent_id=agent))
         return simulated
     refuse_given("with --engine tes3mp", "agents", "seed", "stepped")
-    from wsap_core.textfile import read_text
-    from wsap_tes3mp.engines.tes3mp.engine import Tes3mpEngine
-    from wsap_tes3mp.engines.tes3mp.esm import read_data
+    from wsap_tes3mp.engines.tes3mp.opening import open_engine
+    from wsap_tes3mp.log.database import default_path
 
-    names = read_data(given.data) if given.data else None
-    token = read_text(given.script_token, "The token of the script").strip() if given.script_token else ""
-    return Tes3mpEngine(token, given.script, names=names)
+    home = default_path().parent
+    return open_engine(home, address=given.script, token_file=given.script_token, data=given.data)

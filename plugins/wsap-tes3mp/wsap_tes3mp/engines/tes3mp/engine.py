@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -53,6 +54,8 @@ _ERRORS: dict[str, type[BridgeError]] = {
 
 _UNSURE = frozenset({"INTERNAL", "BAD_REPLY"})
 """Errors in reply to a command with which it may have been carried out."""
+
+_LOG = logging.getLogger(__name__)
 
 
 @dataclass
@@ -223,12 +226,14 @@ class Tes3mpEngine(Engine, Joinable, Respawning):
         while True:
             try:
                 await self._session()
-                self._problem = "the connection broke"
-                pause = FIRST_PAUSE
+                problem, pause = "the connection broke", FIRST_PAUSE
             except RefusedError as error:
-                self._problem = _REFUSALS.get(str(error), "the script refuses the connection")
+                problem = _REFUSALS.get(str(error), "the script refuses the connection")
             except (OSError, TimeoutError) as error:
-                self._problem = text(str(error), 200) or type(error).__name__
+                problem = text(str(error), 200) or type(error).__name__
+            if problem != self._problem:
+                _LOG.warning("No connection to the TES3MP script at %s: %s.", self._address, problem)
+            self._problem = problem
             await self._clock.sleep(pause)
             pause = min(pause * 2, LONGEST_PAUSE)
 
@@ -258,6 +263,8 @@ class Tes3mpEngine(Engine, Joinable, Respawning):
         await self._settle(connection)
         while True:
             self._learn_agents(await within(self._clock, ANSWER_SECONDS, connection.request("agents")))
+            if self._connection is None:
+                _LOG.info("Connected to the TES3MP script at %s.", self._address)
             self._connection = connection
             await self._clock.sleep(LOOK_SECONDS)
 

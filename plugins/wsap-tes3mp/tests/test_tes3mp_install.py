@@ -1,0 +1,111 @@
+"""`wsap tes3mp install`, into the folder of a server."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+from lua_server import LuaServer
+
+from wsap_core.errors import ConfigError
+from wsap_tes3mp.cli.install import install
+from wsap_tes3mp.engines.tes3mp.opening import open_engine
+
+LINE = 'require("custom.wsap.main")'
+
+
+@pytest.fixture
+def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder of a TES3MP server."""
+    monkeypatch.setenv("WSAP_HOME", str(tmp_path / "home"))
+    scripts = tmp_path / "tes3mp" / "server" / "scripts"
+    (scripts / "custom").mkdir(parents=True)
+    (scripts / "serverCore.lua").touch()
+    (scripts / "customScripts.lua").write_bytes(
+        b'-- own scripts\r\n-- require("custom.wsap.main")\r\nrequire("custom/own")'
+    )
+    return tmp_path / "tes3mp"
+
+
+def run(*arguments: Any) -> str:
+    result = CliRunner().invoke(install, [str(argument) for argument in arguments], catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+    return result.output
+
+
+def test_the_script_comes_with_its_token_and_one_line_however_often(server: Path, tmp_path: Path) -> None:
+    listed = server / "server" / "scripts" / "customScripts.lua"
+    target = server / "server" / "scripts" / "custom" / "wsap"
+    assert "loads it now" in run(server)
+    assert listed.read_bytes().endswith(f'require("custom/own")\r\n{LINE}\r\n'.encode())
+    token = (tmp_path / "home" / "tes3mp" / "script.token").read_text().strip()
+    settings = target / "settings.lua"
+    assert f'token = "{token}"' in settings.read_text()
+    if os.name == "posix":
+        assert settings.stat().st_mode & 0o077 == 0
+    settings.write_text(settings.read_text().replace("8766", "9000").replace(token, "an older one"))
+    (target / "main.lua").write_text("of an older version")
+    content = listed.read_bytes()
+    assert "loads it already" in run(server / "server")
+    assert listed.read_bytes() == content
+    assert "9000" in settings.read_text()
+    assert f'token = "{token}"' in settings.read_text()
+    assert "WsapTick" in (target / "main.lua").read_text()
+
+
+def test_what_was_installed_loads_and_its_token_is_the_bridge_s(server: Path, tmp_path: Path) -> None:
+    run(server)
+    scripts = server / "server" / "scripts"
+    lua = LuaServer(folder=scripts, module="custom.wsap.main")
+    assert any("listens by" in line or "not started" in line for line in lua.log)
+    lua.event("OnServerExit")
+    open_engine(tmp_path / "home" / "tes3mp")
+
+
+def test_it_goes_as_it_came(server: Path) -> None:
+    scripts = server / "server" / "scripts"
+    run(server)
+    (scripts / "custom" / "wsap" / "of_the_owner.txt").touch()
+    run(server, "--remove")
+    assert [path.name for path in (scripts / "custom" / "wsap").iterdir()] == ["of_the_owner.txt"]
+    assert (scripts / "customScripts.lua").read_bytes().endswith(b'require("custom/own")\r\n')
+    assert b'-- require("custom.wsap.main")' in (scripts / "customScripts.lua").read_bytes()
+    run(server, "--remove")
+
+
+def test_the_list_of_scripts_can_be_left_alone(server: Path) -> None:
+    listed = server / "server" / "scripts" / "customScripts.lua"
+    before = listed.read_bytes()
+    assert LINE in run(server, "--print-line")
+    assert listed.read_bytes() == before
+
+
+def test_what_is_no_server_is_refused_in_a_sentence(tmp_path: Path) -> None:
+    (tmp_path / "scripts").mkdir()
+    result = CliRunner().invoke(install, [str(tmp_path)])
+    assert isinstance(result.exception, ConfigError)
+    assert "is no TES3MP 0.8 server" in str(result.exception)
+    assert not list((tmp_path / "scripts").iterdir())
+
+
+def test_settings_without_a_token_line_are_refused(server: Path) -> None:
+    run(server)
+    (server / "server" / "scripts" / "custom" / "wsap" / "settings.lua").write_text("return {}")
+    result = CliRunner().invoke(install, [str(server)])
+    assert "has no line token" in str(result.exception)
+
+
+def test_an_engine_needs_a_token_and_an_address(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="wsap tes3mp install"):
+        open_engine(tmp_path)
+    (tmp_path / "script.token").write_text("0123456789")
+    for address in ("8766", "localhost:", "localhost:99999", ":8766", str(tmp_path / "no" / "mailbox")):
+        with pytest.raises(ConfigError):
+            open_engine(tmp_path, address=address)
+    open_engine(tmp_path, address=str(tmp_path))
+    (tmp_path / "script.token").write_text("short")
+    with pytest.raises(ConfigError, match="holds no token"):
+        open_engine(tmp_path)

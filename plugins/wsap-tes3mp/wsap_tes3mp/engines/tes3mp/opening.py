@@ -1,0 +1,48 @@
+"""Makes a `Tes3mpEngine` from what a person names: a token's file, an address, data files."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from wsap_core.errors import ConfigError
+from wsap_core.textfile import read_text
+from wsap_tes3mp.engines.tes3mp.engine import ADDRESS, Tes3mpEngine
+from wsap_tes3mp.engines.tes3mp.esm import Encoding, read_data
+
+SCRIPT_TOKEN = "script.token"  # noqa: S105 - the name of a file
+"""The file of the script's token, in the folder of the plugin's files."""
+
+
+def open_engine(
+    home: Path,
+    *,
+    address: str = ADDRESS,
+    token_file: Path | None = None,
+    data: Sequence[Path] = (),
+    encoding: Encoding = "cp1252",
+) -> Tes3mpEngine:
+    """Return an engine that is not started yet.
+
+    Args:
+        home: the folder of the plugin's files, in which the token lies unless `token_file` says where.
+        address: `HOST:PORT` of the script, or the folder of its mailbox.
+        data: the game's data files, or folders of them.
+        encoding: the code page of their text.
+
+    Raises:
+        UsageError: there is no token, the address is none, or a data file can't be read.
+    """
+    host, _, port = address.rpartition(":")
+    if "/" in address or "\\" in address:
+        if not Path(address).is_dir():
+            raise ConfigError(f"The mailbox {address} is no folder; make it, and name it in the script's settings.lua.")
+    elif not host or not port.isdecimal() or not 0 < int(port) < 65536:
+        raise ConfigError(f"{address!r} is no address of the script; name HOST:PORT, such as {ADDRESS}, or a folder.")
+    path = token_file or home / SCRIPT_TOKEN
+    if token_file is None and not path.exists():
+        raise ConfigError(f"There is no token of the script in {path}; run: wsap tes3mp install SERVER_FOLDER")
+    token = read_text(path, "The token of the script").strip()
+    if not 8 <= len(token) <= 200 or not token.isprintable():
+        raise ConfigError(f"{path} holds no token of 8 to 200 characters.")
+    return Tes3mpEngine(token, address, names=read_data(data, encoding=encoding) if data else None)
