@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections import Counter, defaultdict
 
-from wsap_check.play import RandomPlayer, Table, fill, own_actions, walk
+from wsap_check.play import RandomPlayer, Table, fill, offered, own_actions, walk
 from wsap_check.steps import Step
 from wsap_check.subject import Notes, NothingToCheck, Subject, check
 from wsap_core.errors import SnapshotError
@@ -111,7 +111,7 @@ async def _every_action(subject: Subject) -> list[Step]:
             await table.next_episode()
         saved, before = table.world.snapshot(), await seat.observe()
         for definition in own_actions(seat):
-            action = fill(definition, generator)
+            action = fill(offered(definition, before), generator)
             result = await seat.act(action)
             found.append(Step(table.seed, table.episode, before.step, seat.agent_id, before, action, result))
             try:

@@ -16,10 +16,12 @@ from wsap_check.steps import Step, first_difference, fresh_text, place
 from wsap_check.subject import TICKING, Fault, Notes, NothingToCheck, Subject
 from wsap_core.errors import WsapError
 from wsap_core.protocol import AVATAR_ACTIONS, Action, ActionDef, ActionResult, Observation
+from wsap_core.protocol.availability import choices_of
 from wsap_core.sampling import sample
 from wsap_core.seams.context import derive_seed
 from wsap_core.seams.game import Lives
 from wsap_core.worlds import GAME_OVER, MESSAGE_ACTIONS, Seat, World
+from wsap_core.worlds.legality import narrowed
 
 T = TypeVar("T")
 
@@ -58,13 +60,19 @@ class RandomPlayer:
         if self._mood == "available" or (self._mood == "mixed" and generator.random() < 0.75):
             closed = {a.name for a in observation.available_actions or () if not a.available}
             candidates = [a for a in candidates if a.name not in closed] or candidates
-        return fill(candidates[generator.randrange(len(candidates))], generator)
+        return fill(offered(candidates[generator.randrange(len(candidates))], observation), generator)
 
 
 def own_actions(seat: Seat) -> list[ActionDef]:
     """Return what the game itself declares, but for leaving, gestures and messages where there is anything else."""
     declared = [a for a in seat.action_space.actions if a.name in seat.own_actions]
     return [a for a in declared if a.name not in _SHARED] or declared or list(AVATAR_ACTIONS.actions[1:])
+
+
+def offered(definition: ActionDef, observation: Observation) -> ActionDef:
+    """Return an action with the words for its parameters that the observation says are possible now."""
+    told = observation.is_available(definition.name)
+    return definition if told is None else narrowed(definition, choices_of(told))
 
 
 def fill(definition: ActionDef, generator: random.Random) -> Action:

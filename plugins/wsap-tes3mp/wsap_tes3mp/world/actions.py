@@ -1,0 +1,193 @@
+"""The actions of the world `morrowind`: the seed's commands, which of them are legal by a perception, and back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from wsap_core.protocol import Action, ActionAvailability, ActionDef, ActionSpace, ParamDef
+from wsap_core.protocol.actions import TOOL
+from wsap_core.protocol.availability import Possible, choices_of
+from wsap_core.protocol.values import JsonValue
+from wsap_tes3mp.protocol.perception import PerceptionOutput
+
+_NUMBER = {"type": "number", "minimum": -1_000_000, "maximum": 1_000_000}
+_ID = "id of something in sight"
+_LIVING = ("npc", "creature", "player")
+"""Entity types that can be fought."""
+NEVER = "unavailable"
+"""The fidelity of what an engine does not have."""
+
+ACTION_SPACE = ActionSpace(
+    (
+        ActionDef(
+            "move_to",
+            "Go to something in sight (doors lead elsewhere once you interact with them), or to coordinates",
+            (
+                ParamDef("target_entity_id", _ID, optional=True),
+                ParamDef("target_cell", "name of a place", optional=True),
+                ParamDef("target_x", "number", optional=True, schema=_NUMBER),
+                ParamDef("target_y", "number", optional=True, schema=_NUMBER),
+                ParamDef("target_z", "number", optional=True, schema=_NUMBER),
+            ),
+            category="movement",
+        ),
+        ActionDef(
+            "interact",
+            "Do something with what is in sight; without a type, what is usual: talk to people, take items, go through"
+            " doors, open containers",
+            (
+                ParamDef("entity_id", _ID),
+                ParamDef("interaction_type", "activate|talk|take|open|loot|read", optional=True),
+            ),
+            category="interaction",
+        ),
+        ActionDef(
+            "use_item",
+            "Use, equip, drink or read an item that you carry, on something in sight where that is named",
+            (ParamDef("item_id", "id of an item you carry"), ParamDef("target_entity_id", _ID, optional=True)),
+            category="interaction",
+        ),
+        ActionDef(
+            "combat_action",
+            "Fight somebody in sight",
+            (ParamDef("action_type", "attack|block|flee"), ParamDef("target_entity_id", _ID)),
+            category="combat",
+        ),
+        ActionDef(
+            "dialogue",
+            "Say something in the dialogue that is open: a topic, or the number of one of the answers, from 0",
+            (
+                ParamDef("entity_id", "id of the one you talk to"),
+                ParamDef("topic", "a topic", optional=True),
+                ParamDef("choice_idx", "0-9", optional=True),
+            ),
+            category="interaction",
+        ),
+        ActionDef(
+            "wait",
+            "Do nothing for a while",
+            (ParamDef("duration_seconds", "1-3600"),),
+            category="survival",
+        ),
+        ActionDef(
+            "journal_note",
+            "Write an observation into your journal; takes no time",
+            (
+                ParamDef("content", "text", schema={"type": "string", "minLength": 1, "maxLength": 2000}),
+                ParamDef(
+                    "tags",
+                    "words",
+                    optional=True,
+                    schema={
+                        "type": "array",
+                        "items": {"type": "string", "minLength": 1, "maxLength": 40},
+                        "maxItems": 8,
+                    },
+                ),
+            ),
+            category=TOOL,
+        ),
+        ActionDef("noop", "Let this beat pass", category="meta"),
+    )
+)
+"""All actions: the seed's commands with the seed's parameters."""
+
+
+def availability(seen: PerceptionOutput) -> list[ActionAvailability]:
+    """Return what is legal by a perception, with the ids and topics that there are."""
+    return [_without(seen, name) or _with_choices(seen, name) for name in ACTION_SPACE.names]
+
+
+def refusal(action: Action, seen: PerceptionOutput) -> str:
+    """Return why a declared action is illegal by a perception; empty where it is legal."""
+    told = _without(seen, action.name)
+    if told is not None:
+        return told.reason
+    given = action.parameters
+    if action.name == "move_to" and not given.keys() & {"target_entity_id", "target_cell", "target_x", "target_y"}:
+        return "move_to needs target_entity_id, target_cell, or target_x and target_y"
+    if action.name == "move_to" and "target_entity_id" not in given and ("target_x" in given) != ("target_y" in given):
+        return "target_x and target_y go together"
+    if action.name == "dialogue":
+        return _dialogue_refusal(given, seen)
+    for name, possible in choices_of(_with_choices(seen, action.name)).items():
+        if name in given and given[name] not in possible:
+            kind = "you carry" if name == "item_id" else "in sight"
+            return f"there is no {given[name]!r} {kind}; there is: {_some(possible)}"
+    return ""
+
+
+def _dialogue_refusal(given: Mapping[str, JsonValue], seen: PerceptionOutput) -> str:
+    talk, choice, topic = seen.dialogue, given.get("choice_idx"), given.get("topic")
+    if choice is None and topic is None:
+        return "dialogue needs topic or choice_idx"
+    if talk is None:
+        people = choices_of(_with_choices(seen, "dialogue")).get("entity_id", ())
+        return "" if given["entity_id"] in people else f"there is no {given['entity_id']!r} in sight"
+    if given["entity_id"] != talk.entity_id:
+        return f"you are talking to {talk.entity_id}"
+    if talk.choices:
+        if choice is not None and choice < len(talk.choices):
+            return ""
+        return f"answer by choice_idx, from 0 to {len(talk.choices) - 1}"
+    return "" if topic in talk.topics else f"that is no topic here; the topics are: {_some(talk.topics)}"
+
+
+def command_params(action: Action, seen: PerceptionOutput) -> dict[str, JsonValue]:
+    """Return the parameters of the command that a legal action is."""
+    given = {name: value for name, value in action.parameters.items() if value is not None}
+    if action.name == "move_to" and "target_entity_id" in given:
+        return {"target_entity_id": given["target_entity_id"]}
+    if action.name == "dialogue" and seen.dialogue is not None:
+        given.pop("topic" if seen.dialogue.choices else "choice_idx", None)
+    return given
+
+
+def _without(seen: PerceptionOutput, name: str) -> ActionAvailability | None:
+    """Return that an action is impossible now, and why; None where it is possible."""
+    why = ""
+    if (seen.fidelity or {}).get(f"command.{name}") == NEVER:
+        why = "this engine can't do that"
+    elif name in ("interact", "combat_action") and not seen.nearby_entities:
+        why = "nothing is in sight"
+    elif name == "combat_action" and not any(e.entity_type in _LIVING for e in seen.nearby_entities):
+        why = "nobody is in sight"
+    elif name == "use_item" and not _carried(seen):
+        why = "you carry nothing"
+    elif name == "dialogue" and seen.dialogue is None:
+        known = seen.fidelity is not None and seen.fidelity.get("dialogue") != NEVER
+        if known or not any(e.entity_type == "npc" for e in seen.nearby_entities):
+            why = "no dialogue is open; interact with somebody first"
+    return ActionAvailability(name, False, why) if why else None
+
+
+def _carried(seen: PerceptionOutput) -> bool:
+    return bool(seen.inventory) if seen.inventory is not None else seen.inventory_summary.item_count > 0
+
+
+def _with_choices(seen: PerceptionOutput, name: str) -> ActionAvailability:
+    found = {parameter: tuple(words) for parameter, words in _choices(seen, name) if words}
+    return Possible(name, choices=found) if found else ActionAvailability(name)
+
+
+def _choices(seen: PerceptionOutput, name: str) -> Iterator[tuple[str, Sequence[str]]]:
+    ids = [e.entity_id for e in seen.nearby_entities]
+    match name:
+        case "move_to":
+            yield "target_entity_id", ids
+        case "interact":
+            yield "entity_id", ids
+        case "use_item":
+            yield "item_id", [item.item_id for item in seen.inventory or ()]
+            yield "target_entity_id", ids
+        case "combat_action":
+            yield "target_entity_id", [e.entity_id for e in seen.nearby_entities if e.entity_type in _LIVING]
+        case "dialogue" if seen.dialogue is not None:
+            yield "entity_id", [seen.dialogue.entity_id]
+            yield "topic", () if seen.dialogue.choices else seen.dialogue.topics
+        case "dialogue":
+            yield "entity_id", [e.entity_id for e in seen.nearby_entities if e.entity_type == "npc"]
+
+
+def _some(words: Sequence[str]) -> str:
+    return ", ".join(words[:12]) + (", ..." if len(words) > 12 else "")

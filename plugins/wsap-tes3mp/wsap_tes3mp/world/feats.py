@@ -1,0 +1,123 @@
+"""What an agent achieved, worked out from two perceptions and the command between them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from wsap_core.protocol import Event
+from wsap_core.protocol.values import JsonValue
+from wsap_core.untrusted import sanitize
+from wsap_tes3mp.protocol.perception import PerceptionOutput
+
+FRIEND = 70
+"""Disposition from which on somebody is a friend."""
+MANY_PLACES = 5
+STAGE, QUEST, FEAT, DEATH = 0.5, 5.0, 0.2, -2.0
+"""Rewards: for a stage of a quest, its completion, a new achievement, and death."""
+
+
+@dataclass
+class Memory:
+    """What a world keeps of an agent's way through it."""
+
+    cells: list[str] = field(default_factory=list)
+    """Places that it was in, in the order of the first visit."""
+    ways: list[tuple[str, str]] = field(default_factory=list)
+    """From where to where it went."""
+    stages: dict[str, int] = field(default_factory=dict)
+    """Quest -> the highest stage that was reached."""
+    done: list[str] = field(default_factory=list)
+    """Quests that were completed."""
+    feats: list[str] = field(default_factory=list)
+    """Achievements so far."""
+    story: list[tuple[int, str]] = field(default_factory=list)
+    """Step and sentence: what will be told of it."""
+
+    def to_json(self) -> JsonValue:
+        """Return it as JSON-ready data."""
+        return [self.cells, self.ways, self.stages, self.done, self.feats, self.story[-200:]]
+
+    @classmethod
+    def from_json(cls, data: JsonValue) -> Memory:
+        """Return the memory of `to_json`; the data is not trusted.
+
+        Raises:
+            ValueError, TypeError: the data describes none.
+        """
+        cells, ways, stages, done, feats, story = data
+        pairs = [(str(a), str(b)) for a, b in ways]
+        told = [(int(step), str(text)) for step, text in story]
+        ranks = {str(quest): int(stage) for quest, stage in stages.items()}
+        return cls([str(c) for c in cells], pairs, ranks, [str(q) for q in done], [str(f) for f in feats], told)
+
+    def begin(self, seen: PerceptionOutput) -> None:
+        """Take in where everything begins."""
+        self._visit(seen.location.cell)
+        self.stages.update({quest.quest_id: quest.stage for quest in seen.active_quests})
+
+    def take_in(
+        self, before: PerceptionOutput, seen: PerceptionOutput, command: str, step: int
+    ) -> tuple[float, list[str], list[Event]]:
+        """Return reward, new achievements and events of a command, by the perceptions before and after it."""
+        reward, events, names = 0.0, list[Event](), list(_feats(before, seen, command))
+        cell, old = seen.location.cell, before.location.cell
+        if cell != old:
+            names += ["travel"] + (["go_inside"] if seen.location.interior else [])
+            self._visit(cell, old)
+            self.story.append((step, f"Went to {sanitize(cell, 60)}."))
+        names += ["see_places"] if len(self.cells) >= MANY_PLACES else []
+        for quest in seen.active_quests:
+            known = self.stages.get(quest.quest_id)
+            if known is None or quest.stage > known:
+                self.stages[quest.quest_id] = quest.stage
+                reward += STAGE
+                names.append("begin_quest" if known is None else "advance_quest")
+                how = "begun" if known is None else f"now at stage {quest.stage}"
+                events.append(Event(f"The quest {sanitize(quest.name, 60)} is {how}.", "quest", None, step))
+        for quest in seen.completed_quests or ():
+            if quest.quest_id not in self.done:
+                self.done.append(quest.quest_id)
+                reward += QUEST
+                names += ["complete_quest"] + (["complete_two_quests"] if len(self.done) >= 2 else [])
+                events.append(Event(f"The quest {sanitize(quest.name, 60)} is completed.", "quest", None, step))
+        lost = before.health.current - seen.health.current
+        if lost > 0:
+            events.append(Event(f"You lost {lost} health.", "damage", None, step))
+        new = [name for name in dict.fromkeys(names) if name not in self.feats]
+        self.feats += new
+        reward += FEAT * len(new) + (DEATH if seen.health.current == 0 < before.health.current else 0.0)
+        self.story += [(step, event.description) for event in events if event.type == "quest"]
+        return round(reward, 6), new, events
+
+    def _visit(self, cell: str, before: str = "") -> None:
+        if cell not in self.cells:
+            self.cells.append(cell)
+        if before and (before, cell) not in self.ways:
+            self.ways.append((before, cell))
+
+
+def _feats(before: PerceptionOutput, seen: PerceptionOutput, command: str) -> Iterator[str]:
+    if seen.dialogue is not None or seen.environment.is_dialogue:
+        yield "talk"
+    had, have = before.inventory_summary, seen.inventory_summary
+    if command == "interact" and have.item_count > had.item_count:
+        yield "take_item"
+    if have.gold > had.gold:
+        yield "earn_gold"
+    worn = {item.item_id for item in before.inventory or () if item.equipped}
+    if before.inventory is not None and any(i.equipped and i.item_id not in worn for i in seen.inventory or ()):
+        yield "equip"
+    liked = {one.entity_id: one.disposition for one in before.nearby_entities}
+    for one in seen.nearby_entities:
+        then = liked.get(one.entity_id)
+        if then is not None and one.disposition is not None and then < FRIEND <= one.disposition:
+            yield "befriend"
+    if seen.environment.is_combat:
+        yield "fight"
+    if command == "use_item" and seen.health.current > before.health.current:
+        yield "heal"
+    there = {one.entity_id for one in seen.nearby_entities if one.entity_type == "creature"}
+    gone = {one.entity_id for one in before.nearby_entities if one.entity_type == "creature"} - there
+    if command == "combat_action" and gone and before.location.cell == seen.location.cell and seen.health.current:
+        yield "prevail"

@@ -1,0 +1,474 @@
+"""The world `morrowind`: agents with bodies behind a bridge, embedded in this process or anywhere else."""
+
+from __future__ import annotations
+
+import asyncio
+from base64 import b64decode, b64encode
+from collections.abc import Callable, Coroutine
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any, Protocol, TypeVar, cast
+
+from pydantic import ValidationError
+from typing_extensions import override
+
+from wsap_core.authoring.body import Body, Session
+from wsap_core.authoring.packing import WRONG_DATA, pack, unpack
+from wsap_core.errors import SnapshotError, UsageError
+from wsap_core.protocol import (
+    Action,
+    ActionResult,
+    ActionSpace,
+    Avatar,
+    AvatarSpec,
+    AvatarState,
+    DeathEvent,
+    Entry,
+    JackInResult,
+    JackOutResult,
+    Observation,
+    Receipt,
+    RespawnOption,
+    TransitPackage,
+    View,
+)
+from wsap_core.protocol.avatars import LEAVING
+from wsap_core.seams.context import Context, derive_seed
+from wsap_core.seams.game import AvatarGameAdapter
+from wsap_tes3mp.bridge.port import BridgePort
+from wsap_tes3mp.engines.engine import Joinable, Respawning
+from wsap_tes3mp.protocol.bridge import JoinRequest
+from wsap_tes3mp.protocol.errors import BridgeError, NotOfferedError
+from wsap_tes3mp.world.actions import ACTION_SPACE
+from wsap_tes3mp.world.catalogue import GAME_ID, TRANSFER_RULES
+from wsap_tes3mp.world.items import bring_in, carry_out
+from wsap_tes3mp.world.options import WorldOptions
+from wsap_tes3mp.world.player import DESCRIPTION, Player, Surroundings
+from wsap_tes3mp.world.source import Embedded, Live, MakeEngine, at_once, simulated
+
+T = TypeVar("T")
+
+
+class Doors(Joinable, Respawning, Protocol):
+    """Where bodies come and go: an engine, or a bridge."""
+
+
+AWAKE = RespawnOption("awake", "spawn_point", "where the world brings its dead back", description="Wake up again.")
+_HEADER = b"WSAP morrowind 1\n"
+_RULES = frozenset(rule.id for rule in TRANSFER_RULES)
+
+
+class Seat:
+    """The world for one of several agents."""
+
+    action_space: ActionSpace = ACTION_SPACE
+    game_description = DESCRIPTION
+
+    def __init__(self, player: Callable[[], Player]) -> None:
+        self._player = player
+
+    async def observe(self) -> Observation:
+        """Return what the agent perceives."""
+        return await self._player().observe()
+
+    async def act(self, action: Action) -> ActionResult:
+        """Carry out an action, once those before it are done."""
+        return await self._player().act(action)
+
+    def default_action(self) -> Action:
+        """Return what is done where the agent is late: let the beat pass."""
+        return Action("noop")
+
+    def render(self) -> View:
+        """Return what the agent perceives, drawn."""
+        return self._player().render()
+
+    def reset(self) -> Observation:
+        """Raise `UsageError`: one agent can't reset a world of several."""
+        raise UsageError("One seat can't reset a shared world; reset the world.")
+
+
+class MorrowindWorld(AvatarGameAdapter):
+    """One world and the agents in it; configuration: see `wsap_tes3mp.world.options`.
+
+    Raises:
+        ConfigError: an option can't be.
+    """
+
+    action_space: ActionSpace = ACTION_SPACE
+    game_description = DESCRIPTION
+
+    def __init__(
+        self,
+        context: Context | None = None,
+        *,
+        engine: MakeEngine = simulated,
+        bridge: BridgePort | None = None,
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
+        context = context or Context()
+        self.options = options = WorldOptions.read(context.config)
+        self._seed, self._episode, self._bodies = context.seed, 0, 0
+        self._embedded = None if options.live else Embedded(context.seed, options, context.clock, engine)
+        self._live = Live(options, context.clock, bridge) if options.live else None
+        self._due: list[Callable[[], Coroutine[Any, Any, object]]] = []
+        self._around = Surroundings(
+            None if self._embedded is None else self._embedded.bridge,
+            context.clock,
+            now,
+            asyncio.Lock(),
+            options.live,
+            options.length,
+            options.quests,
+            options.patience,
+        )
+        self._players: dict[str, Player] = {}
+        self._name_episode()
+
+    # --- play -------------------------------------------------------------------------------------
+
+    @override
+    async def observe(self) -> Observation:
+        player = self._only()
+        if player is None:
+            return Observation()
+        await self._settle()
+        return await player.observe()
+
+    @override
+    async def act(self, action: Action) -> ActionResult:
+        player = self._only()
+        if player is None:
+            return ActionResult(False, "Nobody is in this world; create an avatar first.")
+        await self._settle()
+        return await player.act(action)
+
+    @override
+    async def reset(self, seed: int | None = None) -> Observation:
+        """Begin an episode: of the seed, or the next one of the world's own; a live world goes on as it is."""
+        self._seed, self._episode = (self._seed, self._episode + 1) if seed is None else (seed, 0)
+        self._name_episode()
+        if self._embedded is not None:
+            self._embedded.begin(derive_seed(self._seed, self._episode))
+            self._around.bridge = self._embedded.bridge
+        for player in list(self._players.values()):
+            self._begin_again(player)
+        await self._settle()
+        if self.options.seats > 1:
+            return Observation()
+        return await self.observe()
+
+    def _begin_again(self, player: Player) -> None:
+        body, dead = player.body, player.body.state is AvatarState.DESTROYED
+        if body.despawned:
+            del self._players[player.agent_id]
+            return
+        if self._embedded is not None:
+            player.items.lose_all(body.avatar_id, "lost when the episode ended and another world began")
+            player.items.new_avatar()
+        player.begin(body.after(player.steps))
+        self._due.append(lambda: self._revive(player) if dead and self._embedded is None else self._wake(player))
+
+    def _only(self) -> Player | None:
+        if self.options.seats > 1:
+            raise UsageError("This world has several seats; ask one of them.")
+        return next(iter(self._players.values()), None)
+
+    def _player(self, agent_id: str) -> Player:
+        player = self._players.get(agent_id)
+        if player is None:
+            raise UsageError(f"{agent_id!r} has no avatar in this world.")
+        return player
+
+    def _owner(self, avatar_id: str) -> Player | None:
+        return next((p for p in self._players.values() if p.body.avatar_id == avatar_id), None)
+
+    def _name_episode(self) -> None:
+        self._around.episode = self.options.episode or f"seed-{self._seed}-{self._episode}"
+
+    # --- what the bridge has to do ----------------------------------------------------------------
+
+    def _do(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T | None:
+        """Do something at once in the embedded world; in a live one before the next thing that can wait."""
+        if self._embedded is not None:
+            return at_once(work())
+        self._due.append(work)
+        return None
+
+    async def _settle(self) -> None:
+        if self._live is not None:
+            self._around.bridge = await self._live.open()
+        while self._due:
+            await self._due[0]()
+            self._due.pop(0)
+
+    async def _wake(self, player: Player) -> None:
+        """Give a player its body in the world, and let it perceive."""
+        request = JoinRequest(agent_id=player.agent_id, name=player.body.name or None)
+        try:
+            player.bridge_id = (await self._doors.join(request)).agent_id
+        except NotOfferedError:
+            player.bridge_id = await self._there_is(player)
+        await self._look(player)
+
+    async def _there_is(self, player: Player) -> str:
+        """Return who a player is for a bridge that makes no bodies.
+
+        Raises:
+            UsageError: that is not clear.
+        """
+        if self.options.agent:
+            return self.options.agent
+        try:
+            ids = [one.agent_id for one in await self._around.port.agents()]
+        except NotOfferedError:
+            return (await self._around.port.perception(None)).agent_id
+        if player.agent_id in ids:
+            return player.agent_id
+        if len(ids) == 1:
+            return ids[0]
+        shown = ", ".join(ids[:10]) or "none"
+        raise UsageError(f"Say which agent to play with --option agent=ID; on the bridge there are: {shown}.")
+
+    async def _leave(self, player: Player, mode: str) -> None:
+        try:
+            await self._doors.leave(player.bridge_id, mode)
+        except NotOfferedError:
+            pass  # the body stays as it is
+
+    async def _revive(self, player: Player) -> None:
+        await self._doors.respawn(player.bridge_id)
+        await self._look(player)
+
+    @property
+    def _doors(self) -> Doors:
+        return self._around.port if self._embedded is None else self._embedded.engine
+
+    async def _look(self, player: Player) -> None:
+        if self._embedded is None:
+            await player.look()
+        else:
+            player.take(await self._embedded.perception(player.bridge_id))
+
+    # --- bodies -----------------------------------------------------------------------------------
+
+    @override
+    def list_avatars(self, agent_id: str) -> list[Avatar]:
+        player = self._players.get(agent_id)
+        return [] if player is None else [player.avatar()]
+
+    @override
+    def create_avatar(self, agent_id: str, spec: AvatarSpec) -> Avatar:
+        """Create the agent's body, unbound; one that is destroyed is replaced.
+
+        Raises:
+            UsageError: its body lives, or all seats are taken.
+        """
+        player = self._players.get(agent_id)
+        if player is not None and player.body.state is not AvatarState.DESTROYED:
+            raise UsageError(f"{player.body.avatar_id} of {agent_id!r} lives in this world; jack in to it.")
+        if player is None and len(self._players) >= self.options.seats:
+            raise UsageError(f"All {self.options.seats} bodies of this world are taken; give the option seats=N.")
+        self._bodies += 1
+        former: tuple[str, ...] = ()
+        if player is not None:
+            player.items.lose_all(player.body.avatar_id, "lost with the body before")
+            player.items.new_avatar()
+            former = (*player.former, player.body.avatar_id)
+            old = player
+            self._do(lambda: self._leave(old, "despawn"))
+            player.begin(player.body)
+        else:
+            player = self._players[agent_id] = Player(self._around, agent_id, self._bodies)
+        player.former = former
+        player.body = Body(number=self._bodies).claimed(agent_id, spec)
+        new = player
+        self._do(lambda: self._wake(new))
+        return player.avatar()
+
+    @override
+    def jack_in(self, agent_id: str, avatar_id: str) -> JackInResult:
+        player = self._players.get(agent_id)
+        if player is None or player.body.avatar_id != avatar_id:
+            return JackInResult(False, None, f"{agent_id!r} has no avatar {avatar_id!r} in this world.")
+        body = player.body
+        if body.state is AvatarState.DESTROYED:
+            how = "it was despawned" if body.despawned else f"it died; respawn it with {AWAKE.id!r}"
+            return JackInResult(False, player.avatar(), f"{avatar_id} is destroyed: {how}.")
+        if body.state is AvatarState.BOUND:
+            return JackInResult(False, player.avatar(), f"{agent_id!r} is in {avatar_id} already.")
+        if body.state is not AvatarState.UNBOUND:
+            self._do(lambda: self._wake(player))
+        player.session = Session(player.steps)
+        player.body = replace(body, state=AvatarState.BOUND)
+        return self._entered(player, f"You are {player.body.name}.")
+
+    def _entered(self, player: Player, message: str) -> JackInResult:
+        seen = None if player.seen is None else player.observation()
+        return JackInResult(True, player.avatar(), message, player.items.take_news(), seen)
+
+    @override
+    def jack_out(self, agent_id: str, mode: str = "dormant") -> JackOutResult:
+        player = self._players.get(agent_id)
+        if player is None or player.body.driver != agent_id:
+            state = AvatarState.UNBOUND if player is None else player.body.state
+            return JackOutResult(False, state, f"{agent_id!r} is in no avatar in this world.")
+        body = player.body
+        if mode not in LEAVING:
+            return JackOutResult(False, body.state, f"There is no mode {mode!r}; it is {', '.join(LEAVING)}.")
+        if player.seen is not None and player.seen.environment.is_combat:
+            return JackOutResult(False, body.state, "You can't leave now: you are in a fight.")
+        player.body = replace(body, state=LEAVING[mode], despawned=mode == "despawn")
+        # A body that is to be gone waits out of the world until its items were fetched.
+        self._do(lambda: self._leave(player, "suspend" if mode == "despawn" else mode))
+        message = f"{body.avatar_id} is {player.body.state.value} now."
+        return JackOutResult(True, player.body.state, message, player.session.stats(player.steps))
+
+    @override
+    def handle_death(self, avatar_id: str) -> DeathEvent:
+        """Return what destroyed a body, and how it can live again.
+
+        Raises:
+            UsageError: there is no such body, or it is not destroyed.
+        """
+        player = self._owner(avatar_id)
+        if player is None:
+            raise UsageError(f"There is no avatar {avatar_id!r} in this world.")
+        body = player.body
+        if body.state is not AvatarState.DESTROYED:
+            raise UsageError(f"{avatar_id} is not dead: it is {body.state.value}.")
+        cause, killer = ("despawned", None) if body.despawned else player.death
+        options = () if body.despawned else (AWAKE,)
+        at = tuple(player.avatar().position)
+        return DeathEvent(avatar_id, cause, killer, at, f"step {player.steps}", respawn_options=options)
+
+    @override
+    def respawn(self, avatar_id: str, option: RespawnOption | str) -> JackInResult:
+        player = self._owner(avatar_id)
+        chosen = option.id if isinstance(option, RespawnOption) else option
+        if player is None or player.body.state is not AvatarState.DESTROYED or player.body.despawned:
+            return JackInResult(False, None, f"There is no avatar {avatar_id!r} in this world to bring back.")
+        if chosen != AWAKE.id:
+            return JackInResult(False, player.avatar(), f"The only way back is {AWAKE.id!r}.")
+        player.over, player.events = "", ()
+        player.body = replace(player.body, state=AvatarState.BOUND)
+        self._do(lambda: self._revive(player))
+        return self._entered(player, f"You are {player.body.name} again.")
+
+    # --- transit ----------------------------------------------------------------------------------
+
+    async def admit(self, avatar_id: str, entry: Entry) -> Receipt:
+        """Apply the agent's bonuses and import its items; a repeated transfer id answers the same.
+
+        Raises:
+            UsageError: the agent has no such avatar here.
+        """
+        player = self._players.get(entry.agent_id)
+        if player is not None and entry.transfer_id in player.items.receipts:
+            return player.items.receipts[entry.transfer_id]
+        if player is None or player.body.avatar_id != avatar_id:
+            raise UsageError(f"{entry.agent_id!r} has no avatar {avatar_id!r} in this world of {GAME_ID}.")
+        await self._settle()
+        if player.body.state is AvatarState.DESTROYED:
+            reason = "the body was despawned" if player.body.despawned else "the body is dead"
+            receipt = Receipt(entry.transfer_id, {}, (), {item.item_id: reason for item in entry.items})
+        else:
+            receipt = await bring_in(player, entry)
+        player.items.answered(receipt)
+        return receipt
+
+    async def release(self, avatar_id: str, transfer_id: str) -> TransitPackage:
+        """Take what is portable out of the body; a repeated transfer id answers the same.
+
+        Raises:
+            UsageError: there was never such an avatar here.
+        """
+        player = next((p for p in self._players.values() if avatar_id in (p.body.avatar_id, *p.former)), None)
+        if player is None:
+            raise UsageError(f"There is no avatar {avatar_id!r} in this world of {GAME_ID}.")
+        if transfer_id in player.items.packages:
+            return player.items.packages[transfer_id]
+        await self._settle()
+        dead = player.body.state is AvatarState.DESTROYED and not player.body.despawned
+        out = [] if dead or avatar_id != player.body.avatar_id else await carry_out(player, transfer_id)
+        package = TransitPackage(transfer_id, out, player.items.lost.pop(avatar_id, {}))
+        player.items.answered(package)
+        return package
+
+    # --- people and state -------------------------------------------------------------------------
+
+    def render(self) -> View:
+        """Return what people see: of the one player, or of the first of several."""
+        player = next(iter(self._players.values()), None)
+        return View((), "Morrowind") if player is None else player.render()
+
+    def snapshot(self) -> bytes:
+        """Return the whole state of an embedded world.
+
+        Raises:
+            SnapshotError: a live world has none.
+        """
+        if self._embedded is None:
+            raise SnapshotError("A live world of morrowind can't be saved.")
+        state = {
+            "seed": [self._seed, self._episode, self._bodies],
+            "engine": b64encode(self._embedded.engine.snapshot()).decode(),
+            "players": {agent_id: player.to_json() for agent_id, player in self._players.items()},
+        }
+        return pack(_HEADER, state)
+
+    def restore(self, data: bytes) -> None:
+        """Restore a snapshot.
+
+        Raises:
+            SnapshotError: the data is none of an embedded world; nothing has changed.
+        """
+        if self._embedded is None:
+            raise SnapshotError("A live world of morrowind can't be restored.")
+        state = unpack(_HEADER, data, GAME_ID)
+        try:
+            seed, episode, bodies = state["seed"]
+            if not all(type(n) is int and n >= 0 for n in (seed, episode, bodies)):
+                raise ValueError("the seed is not what it should be")
+            players = {}
+            for agent_id, record in state["players"].items():
+                player = players[str(agent_id)] = Player(self._around, str(agent_id), 1)
+                player.load_json(record, _RULES)
+            if len(players) > self.options.seats:
+                raise ValueError(f"it has {len(players)} bodies, and the option seats is {self.options.seats}")
+            engine = b64decode(state["engine"], validate=True)
+        except (*WRONG_DATA, ValidationError) as error:
+            raise SnapshotError(f"The snapshot of {GAME_ID} is damaged: {error}.") from error
+        self._embedded.engine.restore(engine)
+        self._seed, self._episode, self._bodies, self._players = seed, episode, bodies, players
+        self._name_episode()
+
+    async def close(self) -> None:
+        """Let the bodies of a live world sleep, and let go of the bridge."""
+        if self._live is None:
+            await cast(Embedded, self._embedded).close()
+            return
+        try:
+            if self._players:
+                await self._settle()
+            for player in self._players.values():
+                if player.body.state is AvatarState.BOUND:
+                    await self._leave(player, "dormant")
+        except BridgeError:
+            pass  # it is not reached any more; the body stays as it is
+        finally:
+            await self._live.close()
+
+
+class SharedWorld(MorrowindWorld):
+    """The same with several seats."""
+
+    def seat(self, agent_id: str) -> Seat:
+        """Return the world for one of several agents."""
+        return Seat(lambda: self._player(agent_id))
+
+
+def create(context: Context) -> MorrowindWorld:
+    """Return the world that the options describe."""
+    kind = SharedWorld if WorldOptions.read(context.config).seats > 1 else MorrowindWorld
+    return kind(context)

@@ -1,0 +1,127 @@
+"""What agents bring into `morrowind` and take out of it: which item becomes which thing, and which leave."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+
+from wsap_core.authoring.item_ledger import Refused
+from wsap_core.protocol import Bonus, Entry, PortableItem, Receipt
+from wsap_core.protocol.values import JsonValue
+from wsap_core.untrusted import sanitize
+from wsap_tes3mp.protocol.bridge import ItemsReceipt, ItemsRequest
+from wsap_tes3mp.protocol.errors import BridgeError, NotOfferedError
+from wsap_tes3mp.protocol.perception import InventoryItem
+from wsap_tes3mp.world.catalogue import GAME_ID, PORTABLE, TRANSFER_RULES
+from wsap_tes3mp.world.player import Player
+
+
+def thing_of(item: PortableItem) -> str | Refused:
+    """Return the thing that an item becomes, or why it is refused.
+
+    A hint for this game is followed if it names a thing of the item's category whose tier is not above the item's, so
+    that what left comes back as itself. Otherwise it is the thing of the category with the nearest tier, the plainer
+    of two.
+    """
+    hint = item.hints.get(GAME_ID, "")
+    if hint in PORTABLE and PORTABLE[hint][1] == item.category and PORTABLE[hint][2] <= item.tier:
+        return hint
+    alike = [thing for thing, (_, category, _) in PORTABLE.items() if category == item.category]
+    if not alike:
+        return Refused(f"there is nothing here like something of the category {item.category}")
+    return min(alike, key=lambda thing: abs(PORTABLE[thing][2] - item.tier))
+
+
+async def bring_in(player: Player, entry: Entry) -> Receipt:
+    """Apply an agent's bonuses and import its items, in one transfer of the bridge."""
+    ledger, extra = player.items, Counter[str]()
+
+    def give(bonus: Bonus) -> JsonValue:
+        extra[bonus.name] += int(bonus.amount)
+        return {bonus.name: int(bonus.amount)}
+
+    had = ledger.rules, dict(ledger.news), dict(ledger.kept)
+    bonuses = ledger.apply_rules(TRANSFER_RULES, entry.skills, give)
+    admitted, refused = ledger.import_items(entry.items, thing_of)
+    wanted = extra + Counter(ledger.kept[item_id][0] for item_id in admitted)
+    if wanted:
+        request = ItemsRequest(transfer_id=entry.transfer_id, give=_things(wanted))
+        try:
+            given = Counter({i.item_id: i.count for i in (await _transfer(player, request)).given})
+        except BridgeError as error:
+            ledger.rules, ledger.news, ledger.kept = had
+            reason = f"nothing is let in here: {sanitize(str(error), 200)}"
+            return Receipt(entry.transfer_id, {}, (), {item.item_id: reason for item in entry.items})
+        given -= extra
+        player.gifts += extra
+        for item_id in list(admitted):
+            thing = ledger.kept[item_id][0]
+            if given[thing] > 0:
+                given[thing] -= 1
+                continue
+            del ledger.kept[item_id]
+            admitted.remove(item_id)
+            refused[item_id] = "the world did not take it"
+    return Receipt(entry.transfer_id, bonuses, admitted, refused)
+
+
+async def carry_out(player: Player, transfer_id: str) -> list[PortableItem]:
+    """Take what is portable out of a body: all that came with the agent and is still there, and the best of its own.
+
+    Raises:
+        BridgeError: the bridge fails; asked again with the same id, it is done once.
+    """
+    ledger = player.items
+    there = Counter({item.item_id: item.count for item in (player.seen.inventory if player.seen else None) or ()})
+    left = Counter(there)
+    for item_id, (thing, _) in list(ledger.kept.items()):
+        if left[thing] > 0:
+            left[thing] -= 1
+        else:
+            ledger.lose(player.body.avatar_id, item_id, "used up or given away")
+    own = own_things(there, ledger.count(), player.gifts)
+    if wanted := ledger.count() + Counter(own):
+        request = ItemsRequest(transfer_id=transfer_id, take=_things(wanted))
+        try:
+            taken = Counter({i.item_id: i.count for i in (await _transfer(player, request)).taken})
+        except NotOfferedError:
+            taken = Counter()
+        for item_id, (thing, _) in list(ledger.kept.items()):
+            if taken[thing] > 0:
+                taken[thing] -= 1
+            else:
+                ledger.lose(player.body.avatar_id, item_id, "the world did not give it back")
+        own = list((taken & Counter(own)).elements())
+    return ledger.export_items(transfer_id, [item_of(thing) for thing in own])
+
+
+def own_things(there: Mapping[str, int], kept: Mapping[str, int], gifts: Mapping[str, int]) -> list[str]:
+    """Return what leaves with an agent besides what it brought along: the best thing of each category.
+
+    Bonuses stay with the body: each new body gets them again, and they would multiply.
+    """
+    best: dict[str, str] = {}
+    for thing, (_, category, tier) in PORTABLE.items():
+        if there.get(thing, 0) - kept.get(thing, 0) - gifts.get(thing, 0) > 0:
+            if category not in best or tier > PORTABLE[best[category]][2]:
+                best[category] = thing
+    return list(best.values())
+
+
+def item_of(thing: str) -> PortableItem:
+    """Return a thing of this world as a new portable item, which has no id yet."""
+    name, category, tier = PORTABLE[thing]
+    return PortableItem("", name, category, tier, {}, GAME_ID, {GAME_ID: thing})
+
+
+def _things(wanted: Mapping[str, int]) -> tuple[InventoryItem, ...]:
+    return tuple(
+        InventoryItem(item_id=thing, name=PORTABLE[thing][0], count=count) for thing, count in sorted(wanted.items())
+    )
+
+
+async def _transfer(player: Player, request: ItemsRequest) -> ItemsReceipt:
+    """Move items, and let the player see its inventory; a body that is away is woken for it, and sleeps again."""
+    receipt = await player.around.port.transfer(player.bridge_id, request)
+    await player.look()
+    return receipt

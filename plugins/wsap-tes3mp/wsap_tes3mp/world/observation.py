@@ -1,0 +1,174 @@
+"""What an agent in `morrowind` perceives: a perception as an observation, in words, and drawn."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from typing_extensions import override
+
+from wsap_core.protocol import Avatar, EmbodiedObservation, Entity, Event, Goal, Location
+from wsap_core.protocol.base import freeze_mappings
+from wsap_core.protocol.lines import number
+from wsap_core.protocol.observation import render_observation
+from wsap_core.protocol.values import JsonValue
+from wsap_core.protocol.views import Block, PlaceGraphBlock, TableBlock, TextBlock, View
+from wsap_core.untrusted import sanitize
+from wsap_tes3mp.protocol.perception import NearbyEntity, PerceptionOutput
+from wsap_tes3mp.world.actions import availability
+
+_NAME, _SPEECH = 60, 600
+"""Most characters of a name, and of what somebody says, in a text for models."""
+_MOST = 30
+"""Most entities and items in a text."""
+_KEPT_OUT = {"raw_engine_data", "boot_id"}
+"""Fields of a perception that no decision may depend on."""
+
+
+@dataclass(frozen=True)
+class MorrowindObservation(EmbodiedObservation):
+    """A perception as an observation."""
+
+    perception: Mapping[str, JsonValue] = field(default_factory=dict, kw_only=True)
+    """The `PerceptionOutput` as JSON, without `raw_engine_data` and `boot_id`."""
+    stale_seconds: float = field(default=0.0, kw_only=True)
+    """For how long the bridge has shown this same moment, where that is too long; else 0."""
+
+    @override
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        freeze_mappings(self, "perception")
+
+    @property
+    def seen(self) -> PerceptionOutput:
+        """The perception.
+
+        Raises:
+            pydantic.ValidationError: the observation was made from something else.
+        """
+        return PerceptionOutput.model_validate(self.perception)
+
+    @override
+    def to_text(self) -> str:
+        seen = self.seen
+        sections = [("EQUIPPED", ", ".join(self.avatar.equipment.values())), _speech(seen)]
+        if self.stale_seconds:
+            told = f"This is {number(round(self.stale_seconds))} seconds old; the bridge shows nothing newer."
+            sections.insert(0, ("STALE", told))
+        # The ids in the choices are among what is nearby and carried: of many only those that are shown.
+        return render_observation(self, extra_sections=sections)
+
+    @override
+    def to_view(self) -> View:
+        return picture(self.seen)
+
+
+def observation_of(
+    seen: PerceptionOutput,
+    avatar: Avatar,
+    *,
+    step: int,
+    events: Sequence[Event] = (),
+    stale_seconds: float = 0.0,
+    over: str = "",
+) -> MorrowindObservation:
+    """Return a perception as an observation.
+
+    Args:
+        seen: the perception.
+        avatar: the body.
+        step: commands so far.
+        events: what happened since the last observation.
+        stale_seconds: for how long this same moment has been shown, where that is too long.
+        over: why nothing is possible any more; empty while something is.
+    """
+    place = seen.location
+    told = availability(seen)
+    if over:
+        told = [replace(one, available=False, reason=over) for one in told]
+    inventory = {item.item_id: item.count for item in seen.inventory or ()}
+    status: dict[str, JsonValue] = {
+        "health": f"{seen.health.current}/{seen.health.max}",
+        "gold": seen.inventory_summary.gold,
+        "load": f"{100 * seen.inventory_summary.encumbrance_pct:.0f}%"
+        + (" (overloaded)" if seen.inventory_summary.encumbrance_pct > 1 else ""),
+    }
+    if seen.inventory is None:
+        status["items"] = seen.inventory_summary.item_count
+    if seen.environment.is_combat:
+        status["combat"] = True
+    return MorrowindObservation(
+        status=status,
+        inventory=inventory,
+        location=Location(
+            (place.x, place.y, place.z),
+            place.cell,
+            f"{_plain(place.cell)}, {'inside' if place.interior else 'outside'},"
+            f" at x {number(round(place.x, 1))}, y {number(round(place.y, 1))}",
+        ),
+        nearby_entities=[_entity(one) for one in seen.nearby_entities[:_MOST]],
+        current_goals=[Goal(q.quest_id, sanitize(q.name, 200), "main", f"stage {q.stage}") for q in seen.active_quests],
+        recent_events=events,
+        step=step,
+        time_of_day=f"{_plain(seen.environment.time_of_day)}, {_plain(seen.environment.weather)}",
+        available_actions=told,
+        avatar=avatar,
+        perception=seen.model_dump(mode="json", exclude=_KEPT_OUT, exclude_none=True),
+        stale_seconds=stale_seconds,
+    )
+
+
+def _entity(one: NearbyEntity) -> Entity:
+    feeling = "" if one.disposition is None else f", likes you {one.disposition} of 100"
+    name = _plain(one.name)
+    return Entity(
+        one.entity_type,
+        name,
+        one.distance,
+        "around",
+        None,
+        True,
+        f'{one.entity_id}: "{name}" ({one.entity_type}), {number(round(one.distance, 1))} away{feeling}',
+    )
+
+
+def _speech(seen: PerceptionOutput) -> tuple[str, str]:
+    talk = seen.dialogue
+    if talk is None:
+        return "DIALOGUE", ""
+    lines = [sanitize(talk.text, _SPEECH, lines=True)] if talk.text.strip() else []
+    lines += [f"topics: {', '.join(_plain(topic) for topic in talk.topics)}"] if talk.topics else []
+    lines += [f"answer {index}: {sanitize(text, 200)}" for index, text in enumerate(talk.choices)]
+    return f"DIALOGUE WITH {_plain(talk.entity_id)}", "\n".join(lines) or "Nothing was said yet."
+
+
+def picture(seen: PerceptionOutput, *more: Block) -> View:
+    """Return a perception drawn: the place with its doors and who is in it, what is nearby, what is carried."""
+    here = _plain(seen.location.cell)
+    doors = sorted({_plain(e.name) for e in seen.nearby_entities if e.entity_type == "door"} - {here})
+    present = [_plain(e.name) for e in seen.nearby_entities if e.entity_type in ("npc", "creature", "player")]
+    graph = PlaceGraphBlock((here, *doors), [(here, door) for door in doors], here, {here: ("you", *present)})
+    return View((graph, *more, *_tables(seen)), f"Morrowind: {here}")
+
+
+def _tables(seen: PerceptionOutput) -> Iterator[Block]:
+    rows = [
+        (
+            _plain(e.name),
+            e.entity_type,
+            number(round(e.distance, 1)),
+            "" if e.disposition is None else str(e.disposition),
+        )
+        for e in seen.nearby_entities
+    ]
+    if rows:
+        yield TableBlock(("what", "kind", "away", "likes you"), rows, "Nearby")
+    if seen.inventory:
+        carried = [(_plain(i.name), str(i.count), "yes" if i.equipped else "") for i in seen.inventory]
+        yield TableBlock(("item", "count", "equipped"), carried, "Carried")
+    if seen.dialogue is not None and seen.dialogue.text:
+        yield TextBlock(sanitize(seen.dialogue.text, _SPEECH), _plain(seen.dialogue.entity_id))
+
+
+def _plain(text: str) -> str:
+    return sanitize(text, _NAME)

@@ -1,0 +1,122 @@
+"""Where a world's bridge comes from: one of its own in this process, or one that is reached."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Coroutine
+from pathlib import Path
+from typing import Any, Protocol, TypeVar, cast
+
+from wsap_core.errors import ConfigError
+from wsap_core.seams.clock import Clock
+from wsap_tes3mp.bridge.bridge import Bridge, perceived
+from wsap_tes3mp.bridge.port import BridgePort
+from wsap_tes3mp.engines.engine import Carrying, Engine, Joinable, Respawning, Rewindable
+from wsap_tes3mp.log.database import default_path
+from wsap_tes3mp.log.log import open_log
+from wsap_tes3mp.protocol.perception import PerceptionOutput
+from wsap_tes3mp.world.options import WorldOptions
+
+T = TypeVar("T")
+
+
+class SteppedEngine(Engine, Joinable, Respawning, Carrying, Rewindable, Protocol):
+    """An engine that can be embedded: it has every ability, and none of its methods waits for anything."""
+
+
+MakeEngine = Callable[[int], SteppedEngine]
+"""Returns a stepped engine of a seed."""
+
+
+def simulated(seed: int) -> SteppedEngine:
+    """Return the simulated engine, stepped."""
+    from wsap_tes3mp.engines.simulated.engine import SimulatedEngine  # deferred for weight: a live world needs none
+
+    return SimulatedEngine(seed=seed, realtime=False)
+
+
+def at_once(work: Coroutine[Any, Any, T]) -> T:
+    """Carry out what never waits, as no method of an embedded engine does, and return its result."""
+    try:
+        work.send(None)
+    except StopIteration as end:
+        return cast(T, end.value)
+    work.close()
+    raise RuntimeError("an embedded engine must not wait")
+
+
+class Embedded:
+    """A bridge of the world's own, with an engine that is stepped.
+
+    Args:
+        seed: of the engine's world.
+        options: of the world.
+        clock: of the bridge.
+        make: makes the engine.
+    """
+
+    def __init__(self, seed: int, options: WorldOptions, clock: Clock, make: MakeEngine) -> None:
+        self._clock, self._make = clock, make
+        self._log = open_log(Path(options.log) if options.log else None)
+        self.begin(seed)
+
+    def begin(self, seed: int) -> None:
+        """Begin another world."""
+        self.engine = self._make(seed)
+        at_once(self.engine.start())
+        self.bridge = Bridge(self.engine, self._log, clock=self._clock)
+
+    async def perception(self, agent_id: str) -> PerceptionOutput:
+        """Return what an agent perceives, without the bridge's deadline."""
+        return perceived(self.engine, agent_id, await self.engine.perceive(agent_id))
+
+    async def close(self) -> None:
+        """Stop the bridge and close the log."""
+        await self.bridge.stop()
+        self._log.close()
+
+
+class Live:
+    """A bridge that is reached, or one of our own in front of a TES3MP server; opened at the first use."""
+
+    def __init__(self, options: WorldOptions, clock: Clock, port: BridgePort | None = None) -> None:
+        self._options, self._clock, self._port = options, clock, port
+        self._closers: list[Callable[[], Any]] = []
+
+    async def open(self) -> BridgePort:
+        """Return the bridge."""
+        if self._port is None:
+            self._port = self._reached() if self._options.bridge else await self._own()
+        return self._port
+
+    def _reached(self) -> BridgePort:
+        from wsap_tes3mp.client import BridgeClient  # deferred for weight: an embedded world needs no HTTP
+
+        client = BridgeClient(self._options.bridge, self._options.token or _own_token(), clock=self._clock)
+        self._closers.append(client.aclose)
+        return client
+
+    async def _own(self) -> BridgePort:
+        from wsap_tes3mp.engines.tes3mp.engine import ADDRESS, Tes3mpEngine  # deferred for weight, as above
+
+        if not self._options.token:
+            raise ConfigError("engine=tes3mp needs the token of the script: --option token=env:NAME")
+        engine = Tes3mpEngine(self._options.token, self._options.address or ADDRESS, clock=self._clock)
+        log = open_log(Path(self._options.log) if self._options.log else default_path())
+        bridge = Bridge(engine, log, clock=self._clock)
+        self._closers += [log.close, bridge.stop]
+        await bridge.start()
+        return bridge
+
+    async def close(self) -> None:
+        """Let go of the bridge."""
+        while self._closers:
+            closed = self._closers.pop()()
+            if closed is not None:
+                await closed
+
+
+def _own_token() -> str | None:
+    """Return the token of a bridge on this machine, as `wsap tes3mp serve` wrote it; None where there is none."""
+    path = default_path().parent / "token"
+    return path.read_text("utf-8").strip() if os.access(path, os.R_OK) else None
