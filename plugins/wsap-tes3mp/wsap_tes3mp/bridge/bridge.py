@@ -17,7 +17,7 @@ from wsap_core.seams.clock import Clock, SystemClock, within
 from wsap_core.untrusted import single_line
 from wsap_tes3mp.bridge.news import Event, News
 from wsap_tes3mp.bridge.port import BridgePort
-from wsap_tes3mp.engines.engine import Carrying, Done, Engine, Joinable, Respawning
+from wsap_tes3mp.engines.engine import Carrying, Done, Engine, EngineView, Joinable, Respawning
 from wsap_tes3mp.log.log import CommandLog
 from wsap_tes3mp.protocol.bridge import AgentInfo, BridgeStatus, ItemsReceipt, ItemsRequest, JoinRequest
 from wsap_tes3mp.protocol.commands import PARAMS, UNHINDERED, CommandAccepted, CommandInput, Outcome
@@ -100,20 +100,7 @@ class Bridge(BridgePort):
             raise PerceptionTimeoutError(
                 f"The engine did not respond within {self._deadline:g} s; ask again."
             ) from None
-        head = {
-            "protocol_version": PROTOCOL_VERSION,
-            "timestamp": view.timestamp,
-            "agent_id": agent.agent_id,
-            "boot_id": self.engine.boot_id,
-            "sequence": view.sequence,
-        }
-        try:
-            found = PerceptionOutput.model_validate({**view.body, **head})
-            dumps(found.raw_engine_data).encode()
-        except (ValidationError, WireError, TypeError, UnicodeEncodeError) as error:
-            raise SchemaMismatchError(
-                f"The engine {self.engine.name} gave a perception that does not fit the schema: {first_problem(error)}."
-            ) from error
+        found = perceived(self.engine, agent.agent_id, view)
         self._remember(found)
         return found
 
@@ -357,6 +344,29 @@ class Bridge(BridgePort):
                 f"There is no agent {single_line(agent_id)[:80]!r} here; there are: {_few(agents)}.", {"agent_ids": ids}
             )
         return agents[agent_id]
+
+
+def perceived(engine: Engine, agent_id: str, view: EngineView) -> PerceptionOutput:
+    """Return what an engine says that an agent perceives, checked.
+
+    Raises:
+        SchemaMismatchError: it does not fit the schema.
+    """
+    head = {
+        "protocol_version": PROTOCOL_VERSION,
+        "timestamp": view.timestamp,
+        "agent_id": agent_id,
+        "boot_id": engine.boot_id,
+        "sequence": view.sequence,
+    }
+    try:
+        found = PerceptionOutput.model_validate({**view.body, **head})
+        dumps(found.raw_engine_data).encode()
+    except (ValidationError, WireError, TypeError, UnicodeEncodeError) as error:
+        raise SchemaMismatchError(
+            f"The engine {engine.name} gave a perception that does not fit the schema: {first_problem(error)}."
+        ) from error
+    return found
 
 
 def read_command(raw: JsonValue) -> CommandInput:

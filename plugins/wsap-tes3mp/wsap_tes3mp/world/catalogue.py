@@ -56,6 +56,24 @@ def quests_completed(episodes: Sequence[EpisodeSummary]) -> float:
     return sum(name in e.achievements for e in episodes for name in names) / len(episodes) if episodes else 0.0
 
 
-PORTABLE: Mapping[str, tuple[str, str, int]] = {}
-"""Thing of the simulated engine -> its name, the category and the tier that it has elsewhere."""
-TRANSFER_RULES: tuple[TransferRule, ...] = ()
+PORTABLE: Mapping[str, tuple[str, str, int]] = {
+    "club": ("Driftwood Club", "weapon", 1),
+    "gaff": ("Boat Gaff", "weapon", 3),
+    "cutlass": ("Old Cutlass", "weapon", 5),
+    "oilskin": ("Oilskin Coat", "armor", 2),
+    "scale_vest": ("Scale Vest", "armor", 4),
+    "bread": ("Rye Bread", "consumable", 1),
+    "smoked_eel": ("Smoked Eel", "consumable", 2),
+    "salve": ("Green Salve", "consumable", 4),
+    "rope": ("Coil of Rope", "tool", 1),
+    "hide": ("Marsh Hide", "material", 2),
+    "moonmoss": ("Moonmoss", "material", 1),
+}
+"""Thing of the simulated engine -> its name, the category and the tier that it has elsewhere. Gold, gifts and what quests
+are about stay here."""
+TRANSFER_RULES = (
+    TransferRule("fighter", "combat", 0.3, Bonus("item", "gaff", 1), "a boat gaff: a better weapon to begin with"),
+    TransferRule("survivor", "survival", 0.3, Bonus("item", "salve", 2), "two green salves more"),
+    TransferRule("steward", "resource_management", 0.3, Bonus("item", "smoked_eel", 3), "provisions: three eels"),
+    TransferRule("smith", "crafting", 0.5, Bonus("item", "oilskin", 1), "an oilskin coat"),
+)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from base64 import b64decode, b64encode
 from collections.abc import Callable, Coroutine
 from dataclasses import replace
@@ -231,10 +232,8 @@ class MorrowindWorld(AvatarGameAdapter):
         raise UsageError(f"Say which agent to play with --option agent=ID; on the bridge there are: {shown}.")
 
     async def _leave(self, player: Player, mode: str) -> None:
-        try:
+        with contextlib.suppress(NotOfferedError):  # then the body stays as it is
             await self._doors.leave(player.bridge_id, mode)
-        except NotOfferedError:
-            pass  # the body stays as it is
 
     async def _revive(self, player: Player) -> None:
         await self._doors.respawn(player.bridge_id)

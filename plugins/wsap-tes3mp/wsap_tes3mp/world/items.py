@@ -102,9 +102,9 @@ def own_things(there: Mapping[str, int], kept: Mapping[str, int], gifts: Mapping
     """
     best: dict[str, str] = {}
     for thing, (_, category, tier) in PORTABLE.items():
-        if there.get(thing, 0) - kept.get(thing, 0) - gifts.get(thing, 0) > 0:
-            if category not in best or tier > PORTABLE[best[category]][2]:
-                best[category] = thing
+        own = there.get(thing, 0) - kept.get(thing, 0) - gifts.get(thing, 0)
+        if own > 0 and (category not in best or tier > PORTABLE[best[category]][2]):
+            best[category] = thing
     return list(best.values())
 
 
