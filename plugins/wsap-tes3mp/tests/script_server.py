@@ -247,12 +247,17 @@ async def _refused(server: ScriptServer, command_id: str, number: int) -> None:
     server.say({"re": number, "error": {"code": "OUT_OF_REACH", "message": "It is too far away."}})
 
 
+async def _bad_reply(server: ScriptServer, command_id: str, number: int) -> None:
+    server.execute(command_id)
+    server.say({"re": number, "error": "\ud800"})
+
+
 NOISE = (
     b"", b"not json", b"[1,2]", b"null", b'{"re":', b'{"re":null,"ok":{}}', b'{"re":1e999,"ok":{}}', b'{"re":true}',
     b'{"event":"outcome"}', b'{"event":"outcome","command_id":7,"state":"failed"}', b'{"event":["x"]}', b"{}",
     b'{"event":"agents","agents":[{"agent":NaN},3,{"agent":""},{"agent":"\xff\xfe"}]}', b"\xff\xfe\x00", b"[" * 5000,
     b'{"event":"outcome","command_id":"x","state":{}}', b'{"re":' + b"9" * 5000 + b"}", b"x" * 300_000,
-    b'{"event":"changed","agent":"mira","sequence":NaN}', b'{"re":2,"error":"\\ud800"}',
+    b'{"event":"changed","agent":"mira","sequence":NaN}', b'{"re":0,"error":"\\ud800"}',
 )  # fmt: skip
 """Lines that no script should send."""
 _FAULTS: dict[str, Callable[[ScriptServer, str, int], Awaitable[None]]] = {
@@ -271,5 +276,6 @@ _FAULTS: dict[str, Callable[[ScriptServer, str, int], Awaitable[None]]] = {
     "slow": _slow,
     "noisy": _noisy,
     "refused": _refused,
+    "bad_reply": _bad_reply,
 }
 FAULTS = tuple(_FAULTS)

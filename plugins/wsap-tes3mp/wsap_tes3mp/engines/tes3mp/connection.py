@@ -135,7 +135,7 @@ class Connection:
             self._on_event(said)
             return
         number = said.get("re")
-        reply = self._waiting.get(number) if isinstance(number, int) else None
+        reply = self._waiting.get(number) if type(number) is int else None
         if reply is None or reply.done():
             if number is None:
                 self._drop("neither reply nor event")
