@@ -1,12 +1,16 @@
-"""Texts that a person wrote into a file."""
+"""Texts that a person wrote into a file, and files that are written whole or not at all."""
 
 from __future__ import annotations
 
+import contextlib
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
+from typing import IO
 
-from wsap_core.errors import ConfigError
+from wsap_core.errors import ConfigError, UsageError
 
-__all__ = ["LONGEST", "read_text"]
+__all__ = ["LONGEST", "read_text", "written_to"]
 
 LONGEST = 200_000
 """Most bytes of such a file: more is no text that a person wrote for a prompt, and fits into none."""
@@ -33,3 +37,26 @@ def read_text(path: Path, what: str) -> str:
     if "\0" in text:
         raise ConfigError(f"{what} in {str(path)!r} is no text: it holds zero bytes.")
     return text.replace("\r\n", "\n")
+
+
+@contextlib.contextmanager
+def written_to(path: Path) -> Iterator[IO[str]]:
+    """Open a temporary file that replaces the named one once everything is written.
+
+    Raises:
+        UsageError: it can't be written.
+    """
+    partial: Path | None = None
+    try:
+        with tempfile.NamedTemporaryFile(
+            "w", encoding="utf-8", newline="\n", dir=path.parent, prefix=f".{path.name[:40]}.", delete=False
+        ) as file:
+            partial = Path(file.name)
+            yield file
+        partial.replace(path)
+        partial = None
+    except OSError as error:
+        raise UsageError(f"{str(path)!r} can't be written: {error.strerror or error}.") from error
+    finally:
+        if partial is not None:
+            partial.unlink(missing_ok=True)

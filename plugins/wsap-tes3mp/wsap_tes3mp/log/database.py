@@ -94,6 +94,7 @@ def _prepare(connection: sqlite3.Connection, where: str, *, fresh_allowed: bool)
     run("PRAGMA trusted_schema = OFF")
     run("PRAGMA foreign_keys = ON")
     if fresh_allowed:
+        run("PRAGMA auto_vacuum = INCREMENTAL")  # of a new file; no effect on others
         run("PRAGMA journal_mode = WAL")
         # A commit survives the end of the process; a power cut may cost the last ones, but never consistency.
         run("PRAGMA synchronous = NORMAL")

@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 import secrets
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 from filelock import FileLock, Timeout
 from pydantic import JsonValue
-from sqlalchemy import Connection, Executable, Row, insert, select, update
+from sqlalchemy import Connection, Executable, Row, insert, select, text, update
 from sqlalchemy.dialects.sqlite import insert as insert_or
 from sqlalchemy.exc import IntegrityError
 
@@ -41,6 +41,8 @@ RAW = 20_000
 NEVER_SENT = "The bridge stopped before it sent the command."
 LOST = "The bridge stopped while the command was running; nobody knows what came of it."
 
+Mode = Literal["own", "read", "beside"]
+"""A bridge's own log, or another process that reads or prunes it."""
 _COMMANDS = select(COMMAND)
 _OPEN = COMMAND.c.state.in_(("accepted", "dispatched"))
 
@@ -54,6 +56,7 @@ def open_log(
     path: str | Path | None = None,
     *,
     read_only: bool = False,
+    beside: bool = False,
     now: Callable[[], float] = time.time,
     ids: Callable[[], str] = new_id,
 ) -> CommandLog:
@@ -64,6 +67,7 @@ def open_log(
     Args:
         path: None for a log in memory; `default_path()` is the usual place.
         read_only: read beside a bridge that writes; nothing is settled.
+        beside: write beside a bridge that writes, to delete old commands; nothing is settled.
         now: seconds since 1970.
         ids: gives command ids.
 
@@ -73,7 +77,8 @@ def open_log(
         NotADatabaseError: the file is something else.
         StorageError: it can't be opened.
     """
-    return CommandLog(None if path is None else Path(path).expanduser(), read_only=read_only, now=now, ids=ids)
+    mode: Mode = "read" if read_only else "beside" if beside else "own"
+    return CommandLog(None if path is None else Path(path).expanduser(), mode, now=now, ids=ids)
 
 
 class CommandLog:
@@ -82,19 +87,19 @@ class CommandLog:
     Every method raises `StorageError` if the log can't be written or read.
     """
 
-    def __init__(self, path: Path | None, *, read_only: bool, now: Callable[[], float], ids: Callable[[], str]) -> None:
+    def __init__(self, path: Path | None, mode: Mode, *, now: Callable[[], float], ids: Callable[[], str]) -> None:
         self.path = path
         self._now = now
         self._ids = ids
         self._where = "in memory" if path is None else str(path)
         self._lock: FileLock | None = None
         self._known: str | None = None  # the perception that was kept last
-        if path is not None and not read_only:
+        if path is not None and mode == "own":
             self._lock = self._claim(path)
         try:
-            self._engine = open_database(path, read_only=read_only)
+            self._engine = open_database(path, read_only=mode == "read")
             self._connection: Connection = self._engine.connect()
-            if not read_only:
+            if mode == "own":
                 self._settle()
         except BaseException:
             self.close()
@@ -171,25 +176,28 @@ class CommandLog:
             "state": "accepted",
             "received": self._now(),
         }
-        body = None
+        body = "" if perception is None else body_of(perception)
         if perception is not None:
-            body = body_of(perception)
             values["perception_hash"] = digest(body)
             values["perception"] = moment_of(perception)
         with said_clearly(self._where):
             try:
-                with self._connection.begin():
-                    if body is not None and self._known != values["perception_hash"]:
-                        row = {"hash": values["perception_hash"], "body": body}
-                        self._connection.execute(insert_or(PERCEPTION).on_conflict_do_nothing(), row)
-                    self._connection.execute(insert(COMMAND), values)
+                self._insert(values, body)
             except IntegrityError as error:
-                self._known = None  # another process may have pruned it
                 if key is not None and "key" in str(error.orig):
                     raise KeyReusedError("The idempotency key was used before; take a new key.") from None
-                raise
-        self._known = values.get("perception_hash", self._known)
+                self._known = None  # another process deleted the perception
+                self._insert(values, body)
         return command_id
+
+    def _insert(self, values: Mapping[str, Any], body: str) -> None:
+        found = values.get("perception_hash")
+        with self._connection.begin():
+            if found is not None and found != self._known:
+                row = {"hash": found, "body": body}
+                self._connection.execute(insert_or(PERCEPTION).on_conflict_do_nothing(), row)
+            self._connection.execute(insert(COMMAND), values)
+        self._known = found or self._known
 
     def reject(self, raw: JsonValue, code: str, message: str) -> str:
         """Keep a command that is refused, whatever it looks like, and return the id of its row."""
@@ -266,10 +274,15 @@ class CommandLog:
         found = self.read(select(PERCEPTION.c.body).where(PERCEPTION.c.hash == record.perception_hash))
         return PerceptionOutput.model_validate({**json.loads(found[0].body), **record.perception_moment})
 
-    def read(self, statement: Executable) -> list[Row[Any]]:
-        """Return the rows that a query finds, all at once."""
+    def read(self, statement: Executable) -> list[Any]:
+        """Return the rows that a query finds, all at once (Any: rows have the query's columns)."""
         with said_clearly(self._where), self._connection.begin():
             return list(self._connection.execute(statement).all())
+
+    def stream(self, statement: Executable) -> Iterator[Row[Any]]:
+        """Give the rows that a query finds, as the log is at the first of them."""
+        with said_clearly(self._where), self._connection.begin():
+            yield from self._connection.execute(statement.execution_options(yield_per=200))
 
     def write(self, *statements: Any) -> int:
         """Carry out a statement, with its values if there are any, in one transaction; return the rows touched.
@@ -278,6 +291,11 @@ class CommandLog:
         """
         with said_clearly(self._where), self._connection.begin():
             return self._connection.execute(*statements).rowcount
+
+    def shrink(self) -> None:
+        """Give the room of what was deleted back to the file system, a little at a time."""
+        for _ in range(self.read(text("PRAGMA freelist_count"))[0][0] // 500 + 1):
+            self.read(text("PRAGMA incremental_vacuum(500)"))
 
     def _settle(self) -> None:
         now = self._now()

@@ -6,7 +6,7 @@ import hashlib
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 from pydantic import JsonValue
@@ -60,15 +60,15 @@ class CommandRecord:
         return max(0.0, self.finished - self.received)
 
 
+_COLUMNS = tuple(field.name for field in fields(CommandRecord) if field.name != "perception_moment")
+
+
 def record_of(row: Row[Any]) -> CommandRecord:
     """Return the record that a row of the table stands for."""
-    values = dict(row._mapping)
-    for name in ("key", "fingerprint"):
-        values.pop(name, None)
+    values = {name: row._mapping[name] for name in _COLUMNS}
     for name in ("params", "context", "data"):
         values[name] = json.loads(values[name] or "{}")
-    values["perception_moment"] = json.loads(values.pop("perception") or "{}")
-    return CommandRecord(**values)
+    return CommandRecord(**values, perception_moment=json.loads(row._mapping["perception"] or "{}"))
 
 
 def fingerprint(command: CommandInput) -> str:

@@ -70,10 +70,11 @@ def export(
     """
     # Deferred for weight: the engine, the prompts, pydantic.
     from wsap_core.errors import UsageError
+    from wsap_core.textfile import written_to
     from wsap_tossim.cli.sources import named
     from wsap_tossim.export.games import Wanted
     from wsap_tossim.export.lines import schema_of
-    from wsap_tossim.export.writing import write_chat, write_episodes, written_to
+    from wsap_tossim.export.writing import write_chat, write_episodes
 
     if out is None:
         refuse_given("without --out", "force")

@@ -1,42 +1,16 @@
-"""Write lines atomically into a file, or to standard output."""
+"""Write lines into a file."""
 
 from __future__ import annotations
 
-import contextlib
 import tempfile
-from collections.abc import Iterable, Iterator
-from pathlib import Path
+from collections.abc import Iterable
 from typing import IO
 
-from wsap_core.errors import UsageError
 from wsap_tossim.export.games import Advantage, Tally, Wanted, chat_lines, episode_lines, with_advantage
 from wsap_tossim.export.lines import EpisodeLine
 from wsap_tossim.export.walk import Source
 
-__all__ = ["write_chat", "write_episodes", "written_to"]
-
-
-@contextlib.contextmanager
-def written_to(path: Path) -> Iterator[IO[str]]:
-    """Open a temporary file that replaces the named one once everything is written.
-
-    Raises:
-        UsageError: it can't be written.
-    """
-    partial: Path | None = None
-    try:
-        with tempfile.NamedTemporaryFile(
-            "w", encoding="utf-8", newline="\n", dir=path.parent, prefix=f".{path.name[:40]}.", delete=False
-        ) as file:
-            partial = Path(file.name)
-            yield file
-        partial.replace(path)
-        partial = None
-    except OSError as error:
-        raise UsageError(f"{str(path)!r} can't be written: {error.strerror or error}.") from error
-    finally:
-        if partial is not None:
-            partial.unlink(missing_ok=True)
+__all__ = ["write_chat", "write_episodes"]
 
 
 def write_chat(sources: Iterable[Source], wanted: Wanted, file: IO[str], *, bare: bool = False) -> Tally:

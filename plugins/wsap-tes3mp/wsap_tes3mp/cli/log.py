@@ -1,0 +1,300 @@
+"""`wsap tes3mp log`: read, export and prune the log of commands."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import sys
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import asdict
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from wsap_core.cli.grouped import GroupedCommand, refuse_given
+from wsap_core.cli.lazy import lazy_group
+from wsap_core.cli.output import print_json, print_table
+from wsap_core.cli.params import STEPS, WholeNumber
+from wsap_core.errors import UsageError
+from wsap_core.untrusted import single_line
+
+if TYPE_CHECKING:
+    from wsap_tes3mp.log.log import CommandLog
+    from wsap_tes3mp.log.query import Filter
+    from wsap_tes3mp.log.records import CommandRecord
+
+F = TypeVar("F", bound=Callable[..., Any])
+_HERE = "wsap_tes3mp.cli.log"
+COMMANDS: Mapping[str, tuple[str, str]] = {
+    "list": (f"{_HERE}:list_commands", "List commands, the newest first."),
+    "show": (f"{_HERE}:show", "Show all that is kept of one command."),
+    "stats": (f"{_HERE}:stats", "Count commands by agent, kind, outcome and code, with latencies."),
+    "journal": (f"{_HERE}:journal", "Show what agents wrote into their journals."),
+    "export": (f"{_HERE}:export", "Write commands as training data."),
+    "prune": (f"{_HERE}:prune", "Delete old commands."),
+}
+"""Name -> where it is, and its line in the help."""
+log = lazy_group(
+    "log",
+    "The log of a bridge's commands: each with what led to it and what became of it.",
+    COMMANDS,
+    examples=("wsap tes3mp log list", "wsap tes3mp log stats", "wsap tes3mp log export --out commands.jsonl"),
+)
+_AGO = re.compile(r"(\d{1,6})([mhd])")
+_SECONDS = {"m": 60, "h": 3600, "d": 86400}
+
+
+class _Moment(click.ParamType):  # type: ignore[type-arg]  # older versions of click have no types to choose from
+    """Seconds since 1970, typed as an ISO time in UTC or as an age such as 7d."""
+
+    name = "time"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """Return the moment that was typed."""
+        if isinstance(value, float):
+            return value
+        if (ago := _AGO.fullmatch(value)) is not None:
+            return time.time() - int(ago[1]) * _SECONDS[ago[2]]
+        try:
+            found = datetime.fromisoformat(value)
+            return (found if found.tzinfo is not None else found.replace(tzinfo=UTC)).timestamp()
+        except (ValueError, OverflowError):
+            text = f"{single_line(value)[:40]!r} is no time; expected for example 2026-03-21T14:30 (UTC), or 7d for"
+            raise click.BadParameter(f"{text} seven days ago.", ctx, param) from None
+
+
+def _log_option(command: F) -> F:
+    about = "The command log. Default: tes3mp/commands.sqlite in the data folder."
+    return click.option("--log", "path", metavar="PATH", type=click.Path(path_type=Path), help=about)(command)
+
+
+def _choice_options(command: F) -> F:
+    for option in reversed((
+        click.option("--agent", "agents", multiple=True, metavar="ID", help="Only this agent; may be repeated."),
+        click.option("--episode", "episodes", multiple=True, metavar="ID", help="Only this episode; may be repeated."),
+        click.option("--since", type=_Moment(), help="Only since then: 2026-03-21T14:30 (UTC), or 7d for 7 days ago."),
+        click.option("--until", type=_Moment(), help="Only before then."),
+    )):  # fmt: skip
+        command = option(command)
+    return _log_option(command)
+
+
+def _opened(path: Path | None, *, beside: bool = False) -> CommandLog:
+    from wsap_tes3mp.log.database import default_path
+    from wsap_tes3mp.log.log import open_log
+
+    if path is None:
+        path = default_path()
+        if not path.is_file():
+            raise UsageError("Nothing is logged yet; begin with: wsap tes3mp serve")
+    if not path.is_file():
+        raise UsageError(f"There is no command log {path}; name another one with --log.")
+    return open_log(path, read_only=not beside, beside=beside)
+
+
+def _chosen(
+    agents: tuple[str, ...], episodes: tuple[str, ...], since: float | None, until: float | None, **more: Any
+) -> Filter:
+    from wsap_tes3mp.log.query import Filter
+
+    return Filter(agents=agents, episodes=episodes, since=since, until=until, **more)
+
+
+def _time(seconds: float | None) -> str:
+    return "" if seconds is None else datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M:%S")
+
+
+_JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON and nothing else.")
+
+
+@click.command("list", cls=GroupedCommand,
+               examples=("wsap tes3mp log list", "wsap tes3mp log list --agent mira --state failed"))  # fmt: skip
+@_choice_options
+@click.option("--command", "commands", multiple=True, metavar="NAME", help="Only this command; may be repeated.")
+@click.option("--state", "states", multiple=True, metavar="STATE",
+              help="Only rejected, accepted, dispatched, confirmed, failed or unknown; may be repeated.")  # fmt: skip
+@click.option("--limit", type=STEPS, default=30, show_default=True, help="Maximum number of commands.")
+@_JSON
+def list_commands(
+    *, agents: tuple[str, ...], episodes: tuple[str, ...], since: float | None, until: float | None,
+    commands: tuple[str, ...], states: tuple[str, ...], limit: int, as_json: bool, path: Path | None,
+) -> None:  # fmt: skip
+    """List commands, the newest first."""
+    from wsap_tes3mp.log.query import newest
+
+    with _opened(path) as opened:
+        found = newest(opened, _chosen(agents, episodes, since, until, commands=commands, states=states), limit)
+    if as_json:
+        print_json([asdict(record) for record in found])
+        return
+    rows = [[r.id, _time(r.received), r.agent_id, r.command, r.state, _short(r)] for r in found]
+    print_table(["ID", "TIME (UTC)", "AGENT", "COMMAND", "STATE", "MESSAGE"], rows)
+
+
+def _short(record: CommandRecord) -> str:
+    text = f"{record.code}: {record.message}" if record.code else record.message
+    return text if len(text) <= 120 else text[:117] + "..."
+
+
+@click.command(cls=GroupedCommand, examples=("wsap tes3mp log show cmd_0a1b2c3d4e5f6071",))
+@click.argument("command_id")
+@_log_option
+@_JSON
+def show(*, command_id: str, as_json: bool, path: Path | None) -> None:
+    """Show all that is kept of the command COMMAND_ID, with the perception that led to it."""
+    with _opened(path) as opened:
+        record = opened.record(command_id)
+        if record is None:
+            raise UsageError(f"The log has no command {single_line(command_id)[:60]!r}; see: wsap tes3mp log list")
+        seen = opened.perception(record)
+    data = {**asdict(record), "perception": None if seen is None else seen.model_dump(mode="json", exclude_none=True)}
+    if as_json:
+        print_json(data)
+        return
+    for name, value in data.items():
+        if value not in (None, "", {}):
+            shown = _time(value) if isinstance(value, float) else value
+            click.echo(f"{name.replace('_', ' ')}: {single_line(shown)}")
+
+
+@click.command(cls=GroupedCommand, examples=("wsap tes3mp log stats", "wsap tes3mp log stats --since 7d --json"))
+@_choice_options
+@_JSON
+def stats(
+    *, agents: tuple[str, ...], episodes: tuple[str, ...], since: float | None, until: float | None, as_json: bool,
+    path: Path | None,
+) -> None:  # fmt: skip
+    """Count commands by agent, kind, outcome and code, with their latencies."""
+    from wsap_tes3mp.log.query import stats as stats_of
+
+    with _opened(path) as opened:
+        found = stats_of(opened, _chosen(agents, episodes, since, until))
+    if as_json:
+        print_json(asdict(found))
+        return
+    click.echo(f"{found.commands} commands of {len(found.agents)} agents in {found.episodes} episodes, "
+               f"{found.perceptions} different perceptions; {_time(found.first)} to {_time(found.last)}")  # fmt: skip
+    rows = []
+    for command, states in found.kinds.items():
+        took = found.latencies.get(command)
+        times = ["", "", ""] if took is None else [f"{one:.3f}" for one in (took.median, took.p95, took.most)]
+        rows.append([command or "(none)", *times, ", ".join(f"{count} {state}" for state, count in states.items())])
+    print_table(["COMMAND", "MEDIAN S", "P95 S", "MOST S", "OUTCOMES"], rows)
+    for title, counts in (("Agents", found.agents), ("Codes", found.codes)):
+        if counts:
+            click.echo(f"{title}: " + ", ".join(f"{single_line(name) or '(none)'} {n}" for name, n in counts.items()))
+
+
+@click.command(cls=GroupedCommand, examples=("wsap tes3mp log journal", "wsap tes3mp log journal --tag quest"))
+@_choice_options
+@click.option("--tag", "tags", multiple=True, help="Only notes with this tag; may be repeated.")
+@click.option("--limit", type=STEPS, default=100, show_default=True, help="Maximum number of notes.")
+@_JSON
+def journal(
+    *, agents: tuple[str, ...], episodes: tuple[str, ...], since: float | None, until: float | None,
+    tags: tuple[str, ...], limit: int, as_json: bool, path: Path | None,
+) -> None:  # fmt: skip
+    """Show what agents wrote into their journals, oldest first."""
+    from wsap_tes3mp.log.query import notes
+
+    with _opened(path) as opened:
+        found = notes(opened, _chosen(agents, episodes, since, until), tags, limit)
+    if as_json:
+        print_json([asdict(note) for note in found])
+        return
+    rows = [[_time(n.received), n.agent_id, ", ".join(n.tags), n.content] for n in found]
+    print_table(["TIME (UTC)", "AGENT", "TAGS", "NOTE"], rows)
+
+
+@click.command(
+    cls=GroupedCommand,
+    examples=(
+        "wsap tes3mp log export --out turns.jsonl",
+        "wsap tes3mp log export --format steps --episode ep_1 --perceptions seen.jsonl --out steps.jsonl",
+        "wsap tes3mp log export --redact names --redact text --pattern '[0-9.]{7,15}'",
+    ),
+)
+@_choice_options
+@click.option("--format", "form", type=click.Choice(["chat", "steps"]), default="chat", show_default=True,
+              help="chat: one command a line as a conversation. steps: state, action and outcome.")  # fmt: skip
+@click.option("--state", "states", multiple=True, metavar="STATE",
+              help="Only commands of this outcome; default: confirmed with chat, all with steps.")  # fmt: skip
+@click.option("--bare", is_flag=True, help="With chat: write nothing but the messages.")
+@click.option("--perceptions", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE",
+              help="With steps: write each perception once into this file, and only its id into the rows.")  # fmt: skip
+@click.option("--redact", multiple=True, type=click.Choice(["names", "text", "reasoning"]),
+              help="Take out names of agents and players, free text, or the reasoning; may be repeated.")  # fmt: skip
+@click.option("--pattern", "patterns", multiple=True, metavar="REGEX",
+              help="Take out what matches; may be repeated.")  # fmt: skip
+@click.option("--out", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE",
+              help="The file to write; default: standard output.")  # fmt: skip
+@click.option("--force", is_flag=True, help="Overwrite existing files.")
+@click.option("--schema", is_flag=True, help="Only print the JSON Schema of the format's lines.")
+def export(
+    *, agents: tuple[str, ...], episodes: tuple[str, ...], since: float | None, until: float | None, form: Any,
+    states: tuple[str, ...], bare: bool, perceptions: Path | None, redact: tuple[str, ...],
+    patterns: tuple[str, ...], out: Path | None, force: bool, schema: bool, path: Path | None,
+) -> None:  # fmt: skip
+    """Write commands as training data, one JSON object a line, in the order of receipt."""
+    from wsap_core.textfile import written_to
+    from wsap_tes3mp.log.export import schema_of, write
+    from wsap_tes3mp.log.query import all_agents, everything
+    from wsap_tes3mp.log.redact import Redaction, compiled
+
+    if out is None and perceptions is None:
+        refuse_given("without --out", "force")
+    if form == "chat":
+        refuse_given("without --format steps", "perceptions")
+    else:
+        refuse_given("without --format chat", "bare")
+    if schema:
+        print_json(schema_of(form))
+        return
+    for file in (out, perceptions):
+        if file is not None and file.exists() and not force:
+            raise UsageError(f"{file} exists already; choose another name, or overwrite it with --force.")
+    redaction = Redaction("names" in redact, "text" in redact, "reasoning" in redact, compiled(patterns))
+    chosen = _chosen(agents, episodes, since, until, states=states or (("confirmed",) if form == "chat" else ()))
+    with contextlib.ExitStack() as files:
+        opened = files.enter_context(_opened(path))
+        target: IO[str] = sys.stdout if out is None else files.enter_context(written_to(out))
+        seen = None if perceptions is None else files.enter_context(written_to(perceptions))
+        written = write(everything(opened, chosen), form, target, redaction=redaction, agents=all_agents(opened),
+                        perceptions=seen, bare=bare)  # fmt: skip
+    click.echo(f"Wrote {written.lines} lines{f' to {out}' if out is not None else ''}.", err=True)
+    if written.without_perception:
+        click.echo(f"Left out: {written.without_perception} commands that no perception is kept of.", err=True)
+
+
+@click.command(
+    cls=GroupedCommand, examples=("wsap tes3mp log prune --older-than 90", "wsap tes3mp log prune --keep 1000000")
+)
+@click.option("--older-than", type=click.FloatRange(0, 100_000), metavar="DAYS", help="Delete commands of this age.")
+@click.option("--keep", type=WholeNumber(0), metavar="COUNT", help="Delete all but the newest of this number.")
+@click.option("--journal", is_flag=True, help="Delete notes of journals, too.")
+@click.option("--dry-run", is_flag=True, help="Only print what would be deleted.")
+@_log_option
+@_JSON
+def prune(
+    *, older_than: float | None, keep: int | None, journal: bool, dry_run: bool, as_json: bool, path: Path | None
+) -> None:
+    """Delete old commands, and perceptions that no command needs any more, also while a bridge is running.
+
+    An episode is deleted as a whole, once its newest command is old enough. Never deleted: commands that are running,
+    and those of the last hour.
+    """
+    from wsap_tes3mp.log.query import prune as pruned
+
+    if older_than is None and keep is None:
+        raise UsageError("Say what to delete: --older-than DAYS, --keep COUNT, or both (what both allow is deleted).")
+    with _opened(path, beside=True) as opened:
+        age = None if older_than is None else older_than * 86400
+        found = pruned(opened, time.time(), older_than=age, keep=keep, journal=journal, dry_run=dry_run)
+    if as_json:
+        print_json({**asdict(found), "dry_run": dry_run})
+    else:
+        verb = "would be deleted" if dry_run else "deleted"
+        click.echo(f"{found.commands} commands and {found.perceptions} perceptions {verb}.")

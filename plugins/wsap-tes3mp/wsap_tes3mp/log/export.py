@@ -1,0 +1,246 @@
+"""Commands as training data: conversations for fine-tuning, and rows of state, action and outcome."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import IO, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, JsonValue, ValidationError
+
+from wsap_tes3mp.log.query import Logged
+from wsap_tes3mp.log.records import dump
+from wsap_tes3mp.log.redact import Redaction, Redactor
+from wsap_tes3mp.protocol.commands import PARAMS, CommandState
+
+Form = Literal["chat", "steps"]
+OPAQUE = frozenset({"raw_engine_data", "boot_id", "protocol_version"})
+"""Fields of a perception that no decision may depend on; exports leave them out."""
+
+
+class Message(BaseModel):
+    """One message of a conversation."""
+
+    model_config = ConfigDict(frozen=True)
+
+    role: Literal["system", "user", "assistant"]
+    content: str
+
+
+class ChatLine(BaseModel):
+    """One command as a conversation: what can be done, what was perceived, what was commanded."""
+
+    model_config = ConfigDict(frozen=True)
+
+    format: Literal["wsap-tes3mp-chat"] = "wsap-tes3mp-chat"
+    version: Literal[1] = 1
+    agent: str
+    episode: str | None
+    command_id: str
+    state: CommandState
+    messages: tuple[Message, ...]
+
+
+class ActionCell(BaseModel):
+    """What was commanded."""
+
+    model_config = ConfigDict(frozen=True)
+
+    command: str
+    params: dict[str, JsonValue]
+    """Those that the command knows, as the protocol types them."""
+    reasoning: str
+    heartbeat_cycle: int | None
+
+
+class OutcomeCell(BaseModel):
+    """What became of it."""
+
+    model_config = ConfigDict(frozen=True)
+
+    state: CommandState
+    code: str | None
+    message: str
+    sequence: int | None
+    latency_seconds: float | None
+
+
+class StepLine(BaseModel):
+    """One command as a row of state, action and outcome."""
+
+    model_config = ConfigDict(frozen=True)
+
+    format: Literal["wsap-tes3mp-step"] = "wsap-tes3mp-step"
+    version: Literal[1] = 1
+    agent: str
+    episode: str | None
+    command_id: str
+    engine: str
+    time: float
+    """When the bridge received the command, seconds since 1970."""
+    state_id: str | None
+    """Names the perception; equal ones have one id. Time and sequence do not count."""
+    state: dict[str, JsonValue] | None
+    """The perception; None where the rows refer to a file of perceptions, or none is kept."""
+    state_time: str | None
+    state_sequence: int | None
+    action: ActionCell
+    outcome: OutcomeCell
+    next_state_id: str | None
+    """The perception that led to the agent's next command in the same episode."""
+
+
+@dataclass
+class Written:
+    """What an export came to."""
+
+    lines: int = 0
+    perceptions: int = 0
+    """Written into the file of perceptions."""
+    without_perception: int = 0
+    """Commands that a conversation can't be made of."""
+
+
+def schema_of(form: Form) -> dict[str, Any]:
+    """Return the JSON Schema of a form's lines. Any: JSON."""
+    return (ChatLine if form == "chat" else StepLine).model_json_schema()
+
+
+def write(
+    logged: Iterable[Logged],
+    form: Form,
+    file: IO[str],
+    *,
+    redaction: Redaction | None = None,
+    agents: Iterable[str] = (),
+    perceptions: IO[str] | None = None,
+    bare: bool = False,
+) -> Written:
+    """Write commands as JSON lines.
+
+    Args:
+        logged: the commands.
+        form: `chat` for fine-tuning, `steps` for rows of state, action and outcome.
+        file: where to.
+        redaction: what is taken out.
+        agents: ids of all agents of the log, for the redaction.
+        perceptions: with `steps`, where each perception is written once; rows then have its id alone.
+        bare: with `chat`, only the messages.
+    """
+    written, redactor = Written(), Redactor(redaction or Redaction(), agents)
+    known: set[str] = set()
+    for one in logged:
+        state = None if one.perception is None else redactor.line(_visible(one.perception))
+        if form == "chat":
+            if state is None:
+                written.without_perception += 1
+                continue
+            line: BaseModel = _chat(one, state, redactor)
+            file.write(line.model_dump_json(include={"messages"} if bare else None) + "\n")
+        else:
+            step = _step(one, state, redactor)
+            if perceptions is not None and step.state_id is not None:
+                if step.state_id not in known:
+                    known.add(step.state_id)
+                    perceptions.write(dump({"state_id": step.state_id, "state": step.state}) + "\n")
+                    written.perceptions += 1
+                step = step.model_copy(update={"state": None})
+            file.write(step.model_dump_json() + "\n")
+        written.lines += 1
+    return written
+
+
+_INTRODUCTION = (
+    "You act in a game world. Each message is what you perceive, as JSON. Answer with one command as JSON: "
+    '{"reasoning": why, "command": name, "params": {...}}. The commands:'
+)
+
+
+def system_prompt() -> str:
+    """Return what a model is told of its commands."""
+    lines = [_INTRODUCTION]
+    for name, model in PARAMS.items():
+        required = {field for field, about in model.model_fields.items() if about.is_required()}
+        params = ", ".join(field if field in required else f"{field}?" for field in model.model_fields)
+        lines.append(f"- {name}({params}): {(model.__doc__ or '').strip()}")
+    return "\n".join(lines)
+
+
+_SYSTEM = Message(role="system", content=system_prompt())
+
+
+def _visible(perception: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
+    return {key: value for key, value in perception.items() if key not in OPAQUE}
+
+
+def _params(one: Logged) -> dict[str, JsonValue]:
+    """Return the parameters as the protocol types them, so that rows of one command have columns of one type."""
+    model = PARAMS.get(one.record.command)
+    try:
+        found = {} if model is None else model.model_validate(one.record.params).model_dump(mode="json")
+    except ValidationError:
+        return {}
+    return {key: value for key, value in found.items() if value is not None}
+
+
+def _action(one: Logged, redactor: Redactor) -> dict[str, Any]:
+    record = one.record
+    return redactor.line({"command": record.command, "params": _params(one), "reasoning": record.reasoning})
+
+
+def _chat(one: Logged, state: dict[str, JsonValue], redactor: Redactor) -> ChatLine:
+    action = _action(one, redactor)
+    answer = {"reasoning": action["reasoning"]} if action["reasoning"] else {}
+    answer |= {"command": action["command"], "params": action["params"]}
+    messages = (
+        _SYSTEM,
+        Message(role="user", content=_text(state)),
+        Message(role="assistant", content=_text(answer)),
+    )
+    record = one.record
+    return ChatLine(
+        agent=redactor.word(record.agent_id),
+        episode=None if record.episode_id is None else redactor.word(record.episode_id),
+        command_id=record.id,
+        state=record.state,
+        messages=messages,
+    )
+
+
+def _step(one: Logged, state: dict[str, JsonValue] | None, redactor: Redactor) -> StepLine:
+    record = one.record
+    moment = record.perception_moment
+    cycle = record.context.get("heartbeat_cycle")
+    outcome = redactor.line({"message": record.message})
+    if state is not None:
+        state = {key: value for key, value in state.items() if key not in ("timestamp", "sequence")}
+    time, sequence = moment.get("timestamp"), moment.get("sequence")
+    return StepLine(
+        agent=redactor.word(record.agent_id),
+        episode=None if record.episode_id is None else redactor.word(record.episode_id),
+        command_id=record.id,
+        engine=record.engine,
+        time=record.received,
+        state_id=_short(record.perception_hash),
+        state=state,
+        state_time=time if isinstance(time, str) else None,
+        state_sequence=sequence if isinstance(sequence, int) else None,
+        action=ActionCell(**_action(one, redactor), heartbeat_cycle=cycle if isinstance(cycle, int) else None),
+        outcome=OutcomeCell(
+            state=record.state,
+            code=record.code,
+            message=str(outcome["message"]),
+            sequence=record.sequence,
+            latency_seconds=record.latency,
+        ),
+        next_state_id=_short(one.next_hash),
+    )
+
+
+def _short(perception_hash: str | None) -> str | None:
+    return None if perception_hash is None else perception_hash[:16]
+
+
+def _text(value: Mapping[str, JsonValue]) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(", ", ": "))

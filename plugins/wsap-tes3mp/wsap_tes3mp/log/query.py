@@ -1,0 +1,286 @@
+"""Reading a command log: which commands, their statistics, and which of them retention deletes."""
+
+from __future__ import annotations
+
+import json
+import statistics
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from pydantic import JsonValue
+from sqlalchemy import ColumnElement, Select, and_, case, delete, exists, func, or_, select
+
+from wsap_tes3mp.log.log import COMMAND, PERCEPTION, CommandLog
+from wsap_tes3mp.log.records import CommandRecord, record_of
+
+YOUNGEST = 3600.0
+"""Seconds for which commands are never deleted, since their idempotency keys may still be repeated."""
+BATCH = 500
+"""Most rows that are deleted in one transaction, so that a bridge that writes hardly waits."""
+
+
+@dataclass(frozen=True)
+class Filter:
+    """Which commands; what is empty or None chooses all."""
+
+    agents: Sequence[str] = ()
+    episodes: Sequence[str] = ()
+    commands: Sequence[str] = ()
+    states: Sequence[str] = ()
+    since: float | None = None
+    """Seconds since 1970, by the time of receipt."""
+    until: float | None = None
+    """Seconds since 1970; not included."""
+
+    def where(self) -> list[ColumnElement[bool]]:
+        """Return the conditions of a query."""
+        columns = COMMAND.c
+        chosen: list[ColumnElement[bool]] = [
+            column.in_(list(values))
+            for column, values in (
+                (columns.agent_id, self.agents),
+                (columns.episode_id, self.episodes),
+                (columns.command, self.commands),
+                (columns.state, self.states),
+            )
+            if values
+        ]
+        if self.since is not None:
+            chosen.append(columns.received >= self.since)
+        if self.until is not None:
+            chosen.append(columns.received < self.until)
+        return chosen
+
+
+def newest(log: CommandLog, chosen: Filter, limit: int) -> list[CommandRecord]:
+    """Return the newest commands that are chosen, newest first."""
+    return [record_of(row) for row in log.read(_select(chosen).order_by(COMMAND.c.number.desc()).limit(limit))]
+
+
+def _select(chosen: Filter) -> Select[Any]:
+    return select(COMMAND).where(*chosen.where())
+
+
+def all_agents(log: CommandLog) -> list[str]:
+    """Return the ids of all agents that ever commanded."""
+    return [row[0] for row in log.read(select(COMMAND.c.agent_id).distinct()) if row[0]]
+
+
+@dataclass(frozen=True)
+class Note:
+    """A note of an agent's journal."""
+
+    command_id: str
+    agent_id: str
+    episode_id: str | None
+    received: float
+    """Seconds since 1970."""
+    content: str
+    tags: tuple[str, ...]
+
+
+def notes(log: CommandLog, chosen: Filter, tags: Sequence[str] = (), limit: int | None = None) -> list[Note]:
+    """Return the newest notes of journals that have one of the tags (any where none is given), oldest first."""
+    statement = select(COMMAND).where(COMMAND.c.command == "journal_note", COMMAND.c.state == "confirmed")
+    found: list[Note] = []
+    for row in log.stream(statement.where(*chosen.where()).order_by(COMMAND.c.number.desc())):
+        record = record_of(row)
+        its = record.params.get("tags")
+        note = Note(
+            record.id,
+            record.agent_id,
+            record.episode_id,
+            record.received,
+            str(record.params.get("content", "")),
+            tuple(map(str, its)) if isinstance(its, list) else (),
+        )
+        if tags and not set(tags) & set(note.tags):
+            continue
+        found.append(note)
+        if limit is not None and len(found) == limit:
+            break
+    return found[::-1]
+
+
+@dataclass(frozen=True)
+class Logged:
+    """One command, and the bodies of perceptions around it."""
+
+    record: CommandRecord
+    perception: dict[str, JsonValue] | None
+    """What led to it; None where none is kept."""
+    next_hash: str | None
+    """The perception that led to the agent's next command in the same episode."""
+
+
+def everything(log: CommandLog, chosen: Filter) -> Iterator[Logged]:
+    """Give the chosen commands in the order of receipt, with their perceptions, as they are at this moment."""
+    later = COMMAND.alias("later")
+    following = (
+        select(later.c.perception_hash)
+        .where(later.c.agent_id == COMMAND.c.agent_id)
+        .where(later.c.episode_id.is_not_distinct_from(COMMAND.c.episode_id))
+        .where(later.c.number > COMMAND.c.number)
+        .where(later.c.perception_hash.is_not(None))
+        .order_by(later.c.number)
+        .limit(1)
+        .scalar_subquery()
+    )
+    statement = (
+        select(COMMAND, PERCEPTION.c.body.label("body"), following.label("next_hash"))
+        .join(PERCEPTION, PERCEPTION.c.hash == COMMAND.c.perception_hash, isouter=True)
+        .where(*chosen.where())
+        .order_by(COMMAND.c.number)
+    )
+    for row in log.stream(statement):
+        record = record_of(row)
+        body = None if row.body is None else {**json.loads(row.body), **record.perception_moment}
+        yield Logged(record, body, row.next_hash)
+
+
+@dataclass(frozen=True)
+class Latency:
+    """Seconds from receipt to outcome."""
+
+    count: int
+    median: float
+    p95: float
+    most: float
+
+
+@dataclass(frozen=True)
+class LogStats:
+    """What a log has, in numbers."""
+
+    commands: int
+    agents: dict[str, int]
+    """Agent -> commands."""
+    kinds: dict[str, dict[str, int]]
+    """Command -> state -> count."""
+    codes: dict[str, int]
+    """Code of failure or rejection -> count."""
+    episodes: int
+    perceptions: int
+    """Different ones, in the whole log."""
+    first: float | None
+    """Seconds since 1970."""
+    last: float | None
+    latencies: dict[str, Latency] = field(default_factory=dict)
+    """Command -> its latency, of those that were confirmed or failed."""
+
+
+def stats(log: CommandLog, chosen: Filter) -> LogStats:
+    """Return the statistics of the chosen commands."""
+    columns = COMMAND.c
+    where = chosen.where()
+    agents: Counter[str] = Counter()
+    kinds: dict[str, Counter[str]] = {}
+    codes: Counter[str] = Counter()
+    keys = (columns.agent_id, columns.command, columns.state, columns.code)
+    for agent, command, state, code, count in log.read(select(*keys, func.count()).where(*where).group_by(*keys)):
+        agents[agent] += count
+        kinds.setdefault(command, Counter())[state] += count
+        if code is not None:
+            codes[code] += count
+    took = case((columns.finished > columns.received, columns.finished - columns.received), else_=0.0)
+    ended = and_(columns.finished.is_not(None), columns.state.in_(("confirmed", "failed")))
+    seconds: dict[str, list[float]] = {}
+    for command, value in log.read(select(columns.command, took).where(ended, *where)):
+        seconds.setdefault(command, []).append(value)
+    whole = select(func.count(columns.episode_id.distinct()), func.min(columns.received), func.max(columns.received))
+    ((episodes, first, last),) = log.read(whole.where(*where))
+    return LogStats(
+        agents.total(),
+        dict(agents.most_common()),
+        {command: dict(sorted(states.items())) for command, states in sorted(kinds.items())},
+        dict(codes.most_common()),
+        episodes,
+        log.read(select(func.count()).select_from(PERCEPTION))[0][0],
+        first,
+        last,
+        {command: _latency(values) for command, values in sorted(seconds.items())},
+    )
+
+
+def _latency(values: list[float]) -> Latency:
+    ordered = sorted(values)
+    rank = max(0, -(-95 * len(ordered) // 100) - 1)  # the nearest rank
+    return Latency(len(ordered), statistics.median(ordered), ordered[rank], ordered[-1])
+
+
+@dataclass(frozen=True)
+class Pruned:
+    """What was deleted, or would be."""
+
+    commands: int = 0
+    perceptions: int = 0
+
+
+def prune(
+    log: CommandLog,
+    now: float,
+    *,
+    older_than: float | None = None,
+    keep: int | None = None,
+    journal: bool = False,
+    dry_run: bool = False,
+) -> Pruned:
+    """Delete old commands, and the perceptions that no command needs any more.
+
+    Episodes go as a whole, once the newest command of one is old enough, so that no export begins in the middle of
+    one. Kept are commands that are running, those of the last hour, and the journal.
+
+    Args:
+        log: the log; a bridge may be writing it.
+        now: seconds since 1970.
+        older_than: seconds; None for any age.
+        keep: how many commands to keep, at least; None for any number.
+        journal: delete notes of the journal, too.
+        dry_run: only count.
+    """
+    columns, other = COMMAND.c, COMMAND.alias("other")
+    before = now - max(YOUNGEST, older_than or 0.0)
+    border = None
+    if keep is not None:
+        found = log.read(select(columns.number).order_by(columns.number.desc()).offset(keep).limit(1))
+        border = found[0][0] if found else 0
+
+    def old(table: Any) -> ColumnElement[bool]:  # Any: a table or an alias of it
+        old_enough: ColumnElement[bool] = table.c.received < before
+        return old_enough if border is None else and_(old_enough, table.c.number <= border)
+
+    done = columns.state.not_in(("accepted", "dispatched"))
+    goes_on = exists().where(
+        other.c.agent_id == columns.agent_id, other.c.episode_id == columns.episode_id, ~old(other)
+    )
+    goes = and_(old(COMMAND), done, or_(columns.episode_id.is_(None), ~goes_on))
+    if not journal:
+        goes = and_(goes, ~and_(columns.command == "journal_note", columns.state == "confirmed"))
+    numbers = [row[0] for row in log.read(select(columns.number).where(goes))]
+    if dry_run:
+        return Pruned(len(numbers), _orphans(log, numbers))
+    for start in range(0, len(numbers), BATCH):
+        log.write(delete(COMMAND).where(columns.number.in_(numbers[start : start + BATCH])).where(done))
+    perceptions = 0
+    unused = ~exists().where(columns.perception_hash == PERCEPTION.c.hash)
+    while True:
+        hashes = [row[0] for row in log.read(select(PERCEPTION.c.hash).where(unused).limit(BATCH))]
+        gone = log.write(delete(PERCEPTION).where(PERCEPTION.c.hash.in_(hashes)).where(unused)) if hashes else 0
+        perceptions += gone
+        if not gone:
+            break
+    log.shrink()
+    return Pruned(len(numbers), perceptions)
+
+
+def _orphans(log: CommandLog, numbers: Sequence[int]) -> int:
+    """Return how many perceptions no command would need without these."""
+    gone: Counter[str] = Counter()
+    column = COMMAND.c.perception_hash
+    for start in range(0, len(numbers), BATCH):
+        chosen = COMMAND.c.number.in_(numbers[start : start + BATCH])
+        gone.update(row[0] for row in log.read(select(column).where(chosen, column.is_not(None))))
+    used = {row[0]: row[1] for row in log.read(select(column, func.count()).group_by(column))}
+    return sum(used.get(one) == count for one, count in gone.items())
