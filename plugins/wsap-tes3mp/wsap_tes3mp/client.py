@@ -179,10 +179,7 @@ class BridgeClient(BridgePort):
     @override
     async def agents(self) -> list[AgentInfo]:
         await self._need("a list of agents")
-        answer = await self._ask("GET", "/agents")
-        rows = answer.get("agents")
-        if not isinstance(rows, list):
-            raise SchemaMismatchError("The bridge gave no list of agents.")
+        rows = await self._ask("GET", "/agents", of=list)
         return [_read(AgentInfo, row, "agent", versioned=False) for row in rows]
 
     @override
@@ -229,7 +226,8 @@ class BridgeClient(BridgePort):
         key: str | None = None,
         repeatable: bool = True,
         longer: float = 0.0,
-    ) -> dict[str, Any]:
+        of: type = dict,
+    ) -> Any:  # Any: JSON, of that type
         headers = {} if key is None else {"Idempotency-Key": key}
         request: dict[str, Any] = {"params": dict(params or {}), "headers": headers}
         if method == "POST":
@@ -250,7 +248,7 @@ class BridgeClient(BridgePort):
                     raise self._lost(error, repeatable=False) from error
                 continue
             if status < 400:
-                return self._data(content, status, repeatable=repeatable)
+                return self._data(content, status, of, repeatable=repeatable)
             refused = _refusal(content, status)
             own = isinstance(refused, BridgeRefusedError)
             retryable = refused.retry if isinstance(refused, BridgeRefusedError) else refused.retryable
@@ -288,14 +286,14 @@ class BridgeClient(BridgePort):
             f"The answer of the bridge at {self.url} was lost ({reason}); nobody knows whether it took the command."
         )
 
-    def _data(self, content: bytes, status: int, *, repeatable: bool) -> dict[str, Any]:
+    def _data(self, content: bytes, status: int, of: type, *, repeatable: bool) -> Any:  # Any: JSON
         try:
             data = read_json(content) if content else {}
         except NotJsonError as error:
             data, reason = None, str(error)
         else:
-            reason = "It is no JSON object."
-        if isinstance(data, dict) and status < 300:
+            reason = "It is no JSON object." if of is dict else "It is no list."
+        if isinstance(data, of) and status < 300:
             return data
         if not repeatable:
             raise UnknownOutcomeError(f"The bridge's answer can't be read: {reason} It may have taken the command.")

@@ -17,7 +17,7 @@ import click
 from wsap_core.cli.grouped import GroupedCommand, refuse_given
 from wsap_core.cli.lazy import lazy_group
 from wsap_core.cli.output import print_json, print_table
-from wsap_core.cli.params import STEPS, WholeNumber
+from wsap_core.cli.params import STEPS, WholeNumber, json_option
 from wsap_core.errors import UsageError
 from wsap_core.untrusted import single_line
 
@@ -107,9 +107,6 @@ def _time(seconds: float | None) -> str:
     return "" if seconds is None else datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M:%S")
 
 
-_JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON and nothing else.")
-
-
 @click.command("list", cls=GroupedCommand,
                examples=("wsap tes3mp log list", "wsap tes3mp log list --agent mira --state failed"))  # fmt: skip
 @_choice_options
@@ -117,7 +114,7 @@ _JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON and not
 @click.option("--state", "states", multiple=True, metavar="STATE",
               help="Only rejected, accepted, dispatched, confirmed, failed or unknown; may be repeated.")  # fmt: skip
 @click.option("--limit", type=STEPS, default=30, show_default=True, help="Maximum number of commands.")
-@_JSON
+@json_option
 def list_commands(
     *, agents: tuple[str, ...], episodes: tuple[str, ...], since: float | None, until: float | None,
     commands: tuple[str, ...], states: tuple[str, ...], limit: int, as_json: bool, path: Path | None,
@@ -142,7 +139,7 @@ def _short(record: CommandRecord) -> str:
 @click.command(cls=GroupedCommand, examples=("wsap tes3mp log show cmd_0a1b2c3d4e5f6071",))
 @click.argument("command_id")
 @_log_option
-@_JSON
+@json_option
 def show(*, command_id: str, as_json: bool, path: Path | None) -> None:
     """Show all that is kept of the command COMMAND_ID, with the perception that led to it."""
     with _opened(path) as opened:
@@ -162,7 +159,7 @@ def show(*, command_id: str, as_json: bool, path: Path | None) -> None:
 
 @click.command(cls=GroupedCommand, examples=("wsap tes3mp log stats", "wsap tes3mp log stats --since 7d --json"))
 @_choice_options
-@_JSON
+@json_option
 def stats(
     *, agents: tuple[str, ...], episodes: tuple[str, ...], since: float | None, until: float | None, as_json: bool,
     path: Path | None,
@@ -192,7 +189,7 @@ def stats(
 @_choice_options
 @click.option("--tag", "tags", multiple=True, help="Only notes with this tag; may be repeated.")
 @click.option("--limit", type=STEPS, default=100, show_default=True, help="Maximum number of notes.")
-@_JSON
+@json_option
 def journal(
     *, agents: tuple[str, ...], episodes: tuple[str, ...], since: float | None, until: float | None,
     tags: tuple[str, ...], limit: int, as_json: bool, path: Path | None,
@@ -277,7 +274,7 @@ def export(
 @click.option("--journal", is_flag=True, help="Delete notes of journals, too.")
 @click.option("--dry-run", is_flag=True, help="Only print what would be deleted.")
 @_log_option
-@_JSON
+@json_option
 def prune(
     *, older_than: float | None, keep: int | None, journal: bool, dry_run: bool, as_json: bool, path: Path | None
 ) -> None:

@@ -117,7 +117,7 @@ def write(
     perceptions: IO[str] | None = None,
     bare: bool = False,
 ) -> Written:
-    """Write commands as JSON lines.
+    """Write commands as JSON lines, in ASCII, so that no character in a text looks like the end of a line.
 
     Args:
         logged: the commands.
@@ -137,7 +137,7 @@ def write(
                 written.without_perception += 1
                 continue
             line: BaseModel = _chat(one, state, redactor)
-            file.write(line.model_dump_json(include={"messages"} if bare else None) + "\n")
+            file.write(dump(line.model_dump(mode="json", include={"messages"} if bare else None)) + "\n")
         else:
             step = _step(one, state, redactor)
             if perceptions is not None and step.state_id is not None:
@@ -146,7 +146,7 @@ def write(
                     perceptions.write(dump({"state_id": step.state_id, "state": step.state}) + "\n")
                     written.perceptions += 1
                 step = step.model_copy(update={"state": None})
-            file.write(step.model_dump_json() + "\n")
+            file.write(dump(step.model_dump(mode="json")) + "\n")
         written.lines += 1
     return written
 

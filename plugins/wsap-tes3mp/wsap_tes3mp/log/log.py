@@ -295,7 +295,10 @@ class CommandLog:
     def shrink(self) -> None:
         """Give the room of what was deleted back to the file system, a little at a time."""
         for _ in range(self.read(text("PRAGMA freelist_count"))[0][0] // 500 + 1):
-            self.read(text("PRAGMA incremental_vacuum(500)"))
+            # As a script, since a plain statement would give back one page only.
+            with said_clearly(self._where):
+                raw: Any = self._connection.connection.driver_connection  # Any: sqlite3's
+                raw.executescript("PRAGMA incremental_vacuum(500)")
 
     def _settle(self) -> None:
         now = self._now()
