@@ -17,7 +17,9 @@ from wsap_core.protocol import Achievement, Action, TransferRule
 from wsap_core.untrusted import single_line
 from wsap_core.version import PROTOCOL_VERSION
 
-Ability = Literal["seed", "snapshot", "render", "avatars", "multi-seat", "transit", "messages", "lives", "influence"]
+Ability = Literal[
+    "seed", "snapshot", "render", "avatars", "multi-seat", "transit", "messages", "lives", "influence", "live"
+]  # fmt: skip
 """What a game or agent can do beyond the required members."""
 
 Timing = Literal["free", "alternating", "simultaneous", "phased"]
@@ -144,6 +146,11 @@ class AdapterSpec:
     options: tuple[OptionDef, ...] = ()
     """What can be given with `--option NAME=VALUE`."""
     protocol_version: str = PROTOCOL_VERSION
+
+    @property
+    def stays_home(self) -> bool:
+        """Whether its worlds stay in the process that runs the agents."""
+        return self.asks_models or "live" in self.abilities
 
     @property
     def display_title(self) -> str:

@@ -6,10 +6,10 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Literal
 
 from wsap_core.protocol.availability import ActionAvailability
-from wsap_core.protocol.base import Part, freeze_mappings, freeze_sequences
+from wsap_core.protocol.base import LEFT_OUT, Part, freeze_mappings, freeze_sequences
 from wsap_core.protocol.observation import Observation
 from wsap_core.protocol.words import ENGLISH, Words
 from wsap_core.untrusted import single_line
@@ -176,6 +176,9 @@ class ActionResult(Part):
     """True when this seat's episode is over; stays True until reset or respawn."""
     observation: Observation = field(default_factory=Observation)
     """The state after the action."""
+    outcome: Literal["done", "failed", "unknown"] = field(default="done", metadata=LEFT_OUT)
+    """What became of an action that the world took: `failed` if it came to nothing after it was begun, `unknown` if
+    nobody knows, such as when a game in another process was lost in the middle of it; it is not done again."""
 
     def __post_init__(self) -> None:
         freeze_sequences(self, "achievements")

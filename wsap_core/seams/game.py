@@ -9,6 +9,7 @@ its spec, and the conformance suite holds it to that.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Mapping
+from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 from wsap_core.protocol import (
@@ -213,4 +214,30 @@ class Influenced(Protocol):
 
         Raises:
             UsageError: it can't be taken; nothing has changed.
+        """
+
+
+@dataclass(frozen=True)
+class ChoiceKey:
+    """Names one choice of one seat, in all runs."""
+
+    text: str
+    """Run, seat and number of the decision, such as `crafter-3f2a/seat-1/17`."""
+    again: bool = False
+    """Whether the run was cut off after the choice was recorded, so that the world may have heard of it already."""
+
+
+@runtime_checkable
+class Live(Protocol):
+    """Ability `live`: a world that can't be rewound, such as a game in another process with a clock of its own.
+
+    A run that is resumed attaches to its present, and acts nothing again. A choice is committed before such a world
+    hears of it. It has neither the ability `seed` nor `snapshot`; `reset` changes nothing that has happened.
+    """
+
+    def act_once(self, action: Action, key: ChoiceKey) -> ActionResult | Awaitable[ActionResult]:
+        """Carry out an action at most once for its key, and return what came of it.
+
+        Where the key comes `again`, it finds out what came of the action, carrying it out only if the world certainly
+        never heard of it; if nobody knows, the result's outcome is `unknown`.
         """

@@ -23,7 +23,7 @@ from wsap_core.protocol import (
     View,
 )
 from wsap_core.protocol.words import ENGLISH, words_of
-from wsap_core.seams.game import GameAdapter, HasClosingResult, HasDefaultAction, Renders
+from wsap_core.seams.game import ChoiceKey, GameAdapter, HasClosingResult, HasDefaultAction, Live, Renders
 from wsap_core.specs import AdapterSpec
 from wsap_core.untrusted import single_line
 from wsap_core.worlds.legality import check_action, index_actions
@@ -159,21 +159,21 @@ class Seat:
         """Carry out an action and return what came of it."""
         return (await self.step(action)).result
 
-    async def step(self, action: Action) -> Outcome:
-        """Carry out an action and return what came of it, and how."""
+    async def step(self, action: Action, key: ChoiceKey | None = None) -> Outcome:
+        """Carry out an action and return what came of it, and how; a `live` world is told the choice's key."""
         if self.left is not None:
             return await self._refuse(action, "You have left this world.", done=True)
         if self.closing is not None and action.name == GAME_OVER.name:
             self.done, self.last_observation = True, self.closing.observation
             return Outcome(GAME_OVER, self.closing, stepped=False)
-        action, reason = check_action(action, self._declared)
-        if reason:
-            return await self._refuse(action, reason)
+        action, why_not = check_action(action, self._declared)
+        if why_not:
+            return await self._refuse(action, why_not)
         if action.name not in self.own_actions and not (self.world.has_avatars and action.name in _GESTURES):
             return await self._carry_out(action)
         mailbox = self.world.mailbox
         heard = len(mailbox.waiting(self.agent_id)) if mailbox is not None else 0
-        result = await self._call(lambda: self.face.act(action))
+        result = await self._call(lambda: self._act(action, key))
         if not isinstance(result, ActionResult):
             raise WorldError(f"{self._name} answered {action.name!r} with a {type(result).__name__}.")
         result = self._worded(result)
@@ -183,6 +183,11 @@ class Seat:
         self.last_observation = result.observation
         death = self.world.death_of(self.agent_id, result) if result.done else None
         return Outcome(action, result, stepped=True, death=death)
+
+    def _act(self, action: Action, key: ChoiceKey | None) -> ActionResult | Awaitable[ActionResult]:
+        if key is not None and isinstance(self.face, Live):
+            return self.face.act_once(action, key)
+        return self.face.act(action)
 
     def leave(self, mode: str = "dormant") -> JackOutResult:
         """Take the agent out of the world by force, without asking whether it is safe."""

@@ -44,12 +44,13 @@ class Seating:
                 agent = tx.agent(entries[number].agent_id) if number < len(entries) else None
                 seats.append(seat_plan(name, agent, spec.name, spec.default_agent))
         seed = entry_seed(self._context.settings.seed, entries[0])
-        return RunPlan(spec.name, tuple(seats), seed, entries[0].terms.steps, {}, self._context.settings.snapshot_every)
+        steps, every = entries[0].terms.steps, self._context.settings.snapshot_every
+        return RunPlan(spec.name, tuple(seats), seed, steps, {}, every, live="live" in spec.abilities)
 
     def deciders_for(self, plan: RunPlan, agents: Mapping[str, str]) -> dict[str, AgentSpec]:
         """Return who decides in each seat; `agents` says which agent of the nexus sits there."""
-        # Somebody outside may be gone for good; where others wait for it, the world's deadline holds for it, too.
-        deadline = self._context.catalog.spec(plan.game).deadline if len(plan.seats) > 1 else None
+        # Somebody outside may be gone for good: the world's deadline holds for it, too.
+        deadline = self._context.catalog.spec(plan.game).deadline
         # Whoever sat in another seat is elsewhere now; no agent has such an id.
         return {s.name: self.agent_spec(agents.get(s.name, f"({s.name})"), s.agent, deadline) for s in plan.seats}
 

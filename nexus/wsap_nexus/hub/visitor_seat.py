@@ -30,6 +30,7 @@ from wsap_core.protocol import (
     View,
 )
 from wsap_core.protocol.wire import dumps
+from wsap_core.seams.game import ChoiceKey
 from wsap_core.untrusted import single_line
 from wsap_core.worlds import Outcome
 from wsap_core.worlds.legality import check_action
@@ -172,12 +173,12 @@ class VisitorSeat:
         """Return what this seat sees now, drawn by the game."""
         return await self.inner.look()
 
-    async def step(self, action: Action) -> Outcome:
+    async def step(self, action: Action, key: ChoiceKey | None = None) -> Outcome:
         """Carry out an action, `exit_game` among them, and return what came of it."""
         if action.name == EXIT_GAME.name and self._offers:
             outcome = await self._exit(action)
         else:
-            outcome = await self.inner.step(action)
+            outcome = await self.inner.step(action, key)
         if self._decision >= self._fresh and self._decision in self._whispered:
             self._read(sorted(self._whispered[self._decision]))
         self._decision += 1

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import time
 
+from wsap_core.seams.clock import Clock, SystemClock
+
 
 class Gate:
     """Holds decisions while it is closed; those that waited then pass one at a time, so that others are heard."""
@@ -37,13 +39,22 @@ class Controls:
         pace: decisions a second for each seat; None for as fast as it goes.
         pauses_when_forced: whether a run is paused in which one decision after the other is forced.
         gate: what decisions wait for; None for nothing.
+        clock: for the pace.
     """
 
     YIELD_EVERY = 0.02
     """Seconds after which a run of fast synchronous steps lets others (a view, the keys) have a turn."""
 
-    def __init__(self, *, pace: float | None = None, pauses_when_forced: bool = True, gate: Gate | None = None) -> None:
+    def __init__(
+        self,
+        *,
+        pace: float | None = None,
+        pauses_when_forced: bool = True,
+        gate: Gate | None = None,
+        clock: Clock | None = None,
+    ) -> None:
         self.pace = pace
+        self.clock: Clock = clock or SystemClock()
         self.pauses_when_forced = pauses_when_forced
         self._gate = gate
         self.stopping = False
@@ -110,8 +121,8 @@ class Controls:
     async def wait_until_running(self, last: float | None = None) -> bool:
         """Wait until a decision or tick may begin; return False if the run is to stop.
 
-        The pace is a pause before it; or a beat where the time is given at which the `last` began, on the monotonic
-        clock.
+        The pace is a beat: it waits for what is left of its time since the `last` one began, by the clock of these
+        controls; and all of it before the first.
         """
         if self._finishing:
             self.stop()
@@ -127,8 +138,9 @@ class Controls:
             if not self._allowance:
                 self.pause()
         if self.pace:
-            passed = 0.0 if last is None else time.monotonic() - last
-            await asyncio.sleep(max(0.0, 1 / self.pace - passed))
+            passed = 0.0 if last is None else self.clock.now() - last
+            if passed < 1 / self.pace:
+                await self.clock.sleep(1 / self.pace - passed)
         if self._gate is not None:
             # After the pause, or all that passed would decide together at its end.
             await self._gate.passed()

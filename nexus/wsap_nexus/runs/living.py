@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -126,7 +125,7 @@ class Life:
                 continue
             if not await self.controls.wait_until_running(last):
                 return
-            last = time.monotonic()
+            last = self.controls.clock.now()
             if self.passages is not None and (self.order is None or self.order.over):
                 await self.passages.take(episode)
             await self._take_influences(episode)

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 from wsap_core.errors import RecordMismatchError
 from wsap_core.protocol import Action, ActionResult, Observation
 from wsap_core.seams.agent import NO_USAGE, Agent, DecisionInfo, LooksBack, ReflectionInfo, UsesDefault, UsesVision
+from wsap_core.seams.game import ChoiceKey
 from wsap_core.untrusted import single_line
 from wsap_core.worlds import GAME_OVER, Outcome
 from wsap_nexus.runs.asking import ask, decide
@@ -101,6 +102,8 @@ class SeatLoop:
         """Told after each new decision."""
         self.between: Between | RoundEnd | None = None
         """The moment between two ticks of a world that lives, or the end of a round."""
+        self._live = "live" in seat.world.spec.abilities
+        self._began: float | None = None  # when the last new decision began
         self._plan: tuple[str, ...] = ()
         self._goals = GoalWatch()
         self.lessons: dict[int, tuple[str, ...]] = dict(lessons or {})
@@ -156,8 +159,13 @@ class SeatLoop:
             else:
                 observation, after = await self._observe(self._order, number)
             self.idle = False
-            if not await (self._controls.yield_to_loop() if self._history else self._controls.wait_until_running()):
+            if self._history:
+                if not await self._controls.yield_to_loop():
+                    return
+            elif not await self._controls.wait_until_running(self._began):
                 return
+            else:
+                self._began = self._controls.clock.now()
             if not self.seat.ended and self._goals.due(observation.current_goals):
                 await self._make_plan(number, observation)
             if self._history:
@@ -247,7 +255,9 @@ class SeatLoop:
             await self._order.ended(seat)
             self.acting = True
             self._recorder.chosen(seat, episode, number, action, info, after=after)
-        outcome = await self.seat.step(action)
+            if self._live:
+                await self._recorder.committed()
+        outcome = await self.seat.step(action, self._key(number))
         self.taking_in = True
         await self._take_in(episode, observation, outcome, info, before)
         self.acting = False
@@ -301,7 +311,7 @@ class SeatLoop:
         assert not isinstance(logged, LoggedLeave)  # the episode ends before it
         choice = logged.choice if isinstance(logged, LoggedStep) else logged
         before = self._told()
-        if self._decide_along and not self.seat.ended:
+        if self._decide_along and not self.seat.ended and not self._live:
             await self._decide_again(observation, interrupted=logged.info is not None and logged.info.forced)
         if choice is not None and self._order is not None:
             await self._order.reach(choice.made)
@@ -311,7 +321,7 @@ class SeatLoop:
             outcome = await self.seat.step(logged.action)
         else:
             with self._order.deadlock.world(logged.seat):
-                outcome = await self._act_again(self._order, logged.action, choice)
+                outcome = await self._act_again(self._order, logged.action, choice, self._key(logged.step, again=True))
         self.taking_in = True
         if isinstance(logged, LoggedChoice):
             if logged.info is None or logged.info.forced:
@@ -332,11 +342,17 @@ class SeatLoop:
             self._latest = (logged.episode, logged.step, logged.info)
             self.settle()
 
-    async def _act_again(self, order: ReplayOrder, action: Action, choice: LoggedChoice | None) -> Outcome:
+    def _key(self, number: int, *, again: bool = False) -> ChoiceKey | None:
+        """Return what names a choice to a live world; None for all others."""
+        return ChoiceKey(f"{self._recorder.name}/{self.seat.agent_id}/{number + 1}", again) if self._live else None
+
+    async def _act_again(
+        self, order: ReplayOrder, action: Action, choice: LoggedChoice | None, key: ChoiceKey | None
+    ) -> Outcome:
         """Carry out the recorded action; where the seat was removed in the middle of it, remove it again."""
         if choice is None or choice.let_go is None:
-            return await self.seat.step(action)
-        acting = asyncio.create_task(self.seat.step(action))
+            return await self.seat.step(action, key)
+        acting = asyncio.create_task(self.seat.step(action, key))
         try:
             await asyncio.sleep(0)  # the world hears of the choice first
             await order.reach(choice.let_go)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -70,6 +70,8 @@ class RunPlan:
     whole: bool = True
     """Whether a step limit lets the open episode of several seats come to its end; False for runs recorded by earlier
     versions."""
+    live: bool = False
+    """Whether the world can't be rewound, so that a choice is committed before it hears of it."""
     lives: bool = False
     """Whether the world goes on by itself; `steps` limits its ticks, too."""
     open: bool = False
@@ -98,6 +100,10 @@ class RunPlan:
         names = {s.name: s.agent for s in self.seats} | ({WORLD: ""} if self.lives else {})
         return {name: SeatTally(name, who, hash=TrajectoryHash(chained=self.chained)) for name, who in names.items()}
 
+    def for_game(self, game: AdapterSpec) -> RunPlan:
+        """Return the plan with what the game's abilities say of it."""
+        return replace(self, lives="lives" in game.abilities, live="live" in game.abilities)
+
     @property
     def asked_episodes(self) -> int | None:
         """How many episodes were asked for; None for as many as the steps allow."""
@@ -105,8 +111,8 @@ class RunPlan:
 
     @property
     def in_order(self) -> bool:
-        """Whether what is done has an order that matters: among several seats, or beside a world that lives."""
-        return len(self.seats) > 1 or self.open or (self.lives and bool(self.seats))
+        """Whether what is done has an order that matters: among several seats, or in a world that lives or is live."""
+        return len(self.seats) > 1 or self.open or ((self.lives or self.live) and bool(self.seats))
 
     @property
     def identities(self) -> dict[str, str]:
@@ -147,6 +153,7 @@ class RunPlan:
             "options": redacted(self.options),
             "snapshot_every": self.snapshot_every,
             **({CHAINED_KEY: CHAINED} if self.chained else {}),
+            **({"live": True} if self.live else {}),
             **({"lives": True} if self.lives else {}),
             **({"open": True} if self.open else {}),
             **({} if self.branched_from is None else {"branched_from": dict(self.branched_from)}),
@@ -170,6 +177,7 @@ class RunPlan:
                 options=config["options"],
                 snapshot_every=config["snapshot_every"],
                 chained=is_chained(config),
+                live=bool(config.get("live")),
                 lives=bool(config.get("lives")),
                 open=bool(config.get("open")),
                 branched_from=config.get("branched_from"),

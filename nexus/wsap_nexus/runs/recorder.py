@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import base64
 import json
+import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -54,6 +55,8 @@ class Recorder:
     def __init__(self, log: Log | None, run_id: str | None) -> None:
         self._log = log
         self._run_id = run_id
+        self.name = run_id or secrets.token_hex(8)
+        """Names the run among all runs, also one that is not recorded."""
         self._shown: dict[str, str] = {}
         self.open_choices = OpenChoices()
         """Of the seats in a run of several."""

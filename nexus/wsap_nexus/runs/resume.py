@@ -73,7 +73,7 @@ def read_past(
         totals = Totals(plan.tallies(), -1 if snapshot is None else snapshot.seq)
     past = Checkpoint(tallies=totals.tallies, totals=totals, seconds=totals.seconds, offline=until is not None)
     past.last_episode = max(tally.episode for tally in totals.tallies.values()) if latest is not None else -1
-    reading = _Reading(past, codec, after=-1 if snapshot is None else snapshot.seq, totals=totals)
+    reading = _Reading(past, codec, after=-1 if snapshot is None else snapshot.seq, totals=totals, live=plan.live)
     kinds = (*KINDS, *AMONG_SEVERAL) if plan.in_order else KINDS
     to_seq = None if until is None else until.end + 1
     events = repository.read_events(run_id, from_seq=reading.first, to_seq=to_seq, kinds=kinds)
@@ -85,11 +85,15 @@ def read_past(
     if until is None:
         past.lessons = read_lessons(repository, run_id)
         past.memories = read_memories(repository, run_id)
-        past.calls = read_call_events(repository, run_id, from_seq=0 if snapshot is None else snapshot.seq)
+        # What led to choices of a live world is not decided again.
+        asked = reading.decided if plan.live else 0 if snapshot is None else snapshot.seq
+        past.calls = read_call_events(repository, run_id, from_seq=asked)
         past.world_usage = read_world_usage(repository, run_id, totals)
     past.world_calls = read_world_calls(repository, run_id, snapshot=snapshot)
     if plan.lives and until is None:
         past.notes = read_notes(repository, run_id, snapshot)
+    if plan.live:  # its present is where it goes on
+        past.first_episode = max(0, past.last_episode)
     if snapshot is not None:
         past.tick = snapshot.step
         past.world, past.agents = read_snapshot(snapshot.body)
@@ -174,12 +178,16 @@ class _Reading:
         codec: knows the game's types.
         after: the event of the saved state; the events to replay come after it.
         totals: what the tallies count.
+        live: whether the world can't be rewound: only a choice whose result is missing is asked about again.
     """
 
-    def __init__(self, past: Checkpoint, codec: Codec, *, after: int, totals: Totals) -> None:
+    def __init__(self, past: Checkpoint, codec: Codec, *, after: int, totals: Totals, live: bool = False) -> None:
         self._since = totals.seq + 1 if totals.since is None else totals.since
-        self.first = min(after + 1, self._since)
+        self._live = live
+        self.first = self._since if live else min(after + 1, self._since)
         """The first event to take."""
+        self.decided = self.first
+        """The event of the last choice, in runs where choices are recorded before their steps."""
         self._past = past
         self._codec = codec
         self.after = after
@@ -211,6 +219,7 @@ class _Reading:
             case "observation":
                 self._looked[seat] = event.seq
             case "chosen":
+                self.decided = event.seq
                 self._choices[seat] = read_choice(event.seq, seat, event.episode, event.step or 0, event.body)
                 self._looked.pop(seat, None)
                 if event.seq >= self._since:
@@ -241,7 +250,7 @@ class _Reading:
         if event.seq > self._counted:
             count(self._past.tallies, event)
             self._past.open_choices.resolved(seat)
-        if event.seq > self.after:
+        if event.seq > self.after and not self._live:
             step = read_step(event.seq, event.episode, event.step or 0, event.body, self._codec)
             self._add(replace(step, choice=choice))
         else:

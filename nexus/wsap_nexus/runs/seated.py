@@ -77,7 +77,7 @@ def make_loop(
         recorder,
         controls,
         limit=limit,
-        deadline=game.deadline if order is not None and not spec.interactive else None,
+        deadline=None if spec.interactive else game.deadline,
         history=past.history.get(name),
         order=order,
         looked=past.looked.get(name),

@@ -149,7 +149,7 @@ def unrecorded(
 ) -> RunHandle:
     """Return a run that is not recorded."""
     found = _checked(plan, parts or resolve_specs(plan, host))
-    plan = replace(plan, lives="lives" in found.game.abilities)
+    plan = plan.for_game(found.game)
     if plan.identities:
         raise UsageError("What an agent of the database plays has to be recorded; play as nobody, or record the run.")
     return _session(plan, found, host, RunOptions(controls, observers, services))
@@ -192,7 +192,7 @@ def start(
     """
     around = RunOptions(controls, observers, services, memories, on_tick)
     found = _checked(plan, parts or resolve_specs(plan, host))
-    plan = replace(plan, lives="lives" in found.game.abilities)
+    plan = plan.for_game(found.game)
     again = past is not None and past.offline
     record = store.repository.create_run(
         NewRun(

@@ -35,6 +35,7 @@ def step_line(seat: str, action: Action, result: ActionResult) -> str:
         + ("true" if result.done else "false")
         + ',"message":'
         + dumps(result.message)
+        + ("" if result.outcome == "done" else ',"outcome":' + dumps(result.outcome))
         + ',"reward":'
         + dumps(result.reward)
         + ',"success":'

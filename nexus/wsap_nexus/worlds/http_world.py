@@ -27,6 +27,7 @@ from wsap_core.protocol import (
     View,
 )
 from wsap_core.protocol.wire import Codec
+from wsap_core.seams.game import ChoiceKey
 from wsap_core.specs import AdapterSpec
 from wsap_core.worlds import Outcome
 from wsap_nexus.errors import WorldFailedError
@@ -99,7 +100,7 @@ class HttpSeat:
         told = await self._world.ask("look", changes=False, seat=self._agent_id)
         return None if told.get("view") is None else self._read(View, told, "view")
 
-    async def step(self, action: Action) -> Outcome:
+    async def step(self, action: Action, key: ChoiceKey | None = None) -> Outcome:
         """Carry out an action and return what came of it, and how."""
         told = await self._world.ask_turn("resolve", seat=self._agent_id, action=action)
         out, death = told.get("out"), told.get("death")

@@ -64,7 +64,7 @@ class Placement:
         """
         spec = spec.with_options(record.options)
         factory = portable_reference(spec.factory)
-        if self.pool is None or factory is None or spec.asks_models or spec.name in self._local:
+        if self.pool is None or factory is None or spec.stays_home or spec.name in self._local:
             try:
                 return LocalWorld(spec, record.seed, record.options, self._context())
             except PluginError as error:

@@ -7,6 +7,7 @@ from collections.abc import Awaitable
 from typing import Protocol
 
 from wsap_core.protocol import Action, ActionSpace, JackOutResult, Observation, View
+from wsap_core.seams.game import ChoiceKey
 from wsap_core.specs import AdapterSpec
 from wsap_core.worlds import Outcome
 
@@ -70,8 +71,8 @@ class SeatPort(Protocol):
         """Return this seat's view; None where the game has none."""
         ...
 
-    async def step(self, action: Action) -> Outcome:
-        """Carry out an action and return what came of it, and how."""
+    async def step(self, action: Action, key: ChoiceKey | None = None) -> Outcome:
+        """Carry out an action and return what came of it, and how; only a `live` world takes a key."""
         ...
 
     def leave(self, mode: str = "dormant") -> JackOutResult | Awaitable[JackOutResult]:

@@ -61,8 +61,13 @@ def world_app(spec: AdapterSpec, *, token: str | None = None, limits: HttpLimits
         limits: of requests.
 
     Raises:
-        UsageError: the game asks language models itself, and here are none.
+        UsageError: the game asks language models itself, and here are none; or it is one of the `live` ones.
     """
+    if "live" in spec.abilities:
+        raise UsageError(
+            f"{spec.display_title} goes on in a process of its own already, so it isn't served once more; "
+            "install it where the nexus is."
+        )
     if spec.asks_models:
         raise UsageError(
             f"{spec.display_title} asks language models itself, so it can't be served on its own; "

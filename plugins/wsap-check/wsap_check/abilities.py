@@ -35,6 +35,7 @@ _MEMBERS: dict[str, tuple[str, ...]] = {
     "messages": ("mailbox",),
     "lives": ("advance",),
     "influence": ("influence",),
+    "live": ("act_once",),
 }
 
 
@@ -54,8 +55,10 @@ async def abilities(notes: Notes, subject: Subject) -> None:
         declared = name in subject.spec.abilities
         if declared and missing:
             notes.error(f"The ability {name!r} is declared, but there is no {', '.join(missing)}.")
-        if not declared and not missing:
+        if not declared and not missing and name != "live":  # a game may be live with some of its options alone
             notes.warn(f"The game has {', '.join(members)}, but the ability {name!r} is not declared.")
+    if "live" in subject.spec.abilities and (rewinds := {"seed", "snapshot"} & {*subject.spec.abilities}):
+        notes.error(f"A world that is 'live' can't be rewound, so it has no ability {' or '.join(sorted(rewinds))}.")
     if "avatars" not in subject.spec.abilities and keeps_avatars(game):
         notes.error("The game is an AvatarGameAdapter; declare the ability 'avatars'.")
 

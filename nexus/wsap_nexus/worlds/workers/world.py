@@ -26,6 +26,7 @@ from wsap_core.protocol import (
     View,
 )
 from wsap_core.protocol.wire import Codec, keep_text
+from wsap_core.seams.game import ChoiceKey
 from wsap_core.specs import AdapterSpec
 from wsap_core.worlds import Outcome
 from wsap_nexus.errors import WorldFailedError
@@ -231,7 +232,7 @@ class WorkerSeat:
         self.ended = bool(said and said["ended"])
         return self._read(text)
 
-    async def step(self, action: Action) -> Outcome:
+    async def step(self, action: Action, key: ChoiceKey | None = None) -> Outcome:
         """Carry out an action and return what came of it, and how."""
         said, text = await self.world.ask_turn("resolve", seat=self.agent_id, action=action)
         decode = self.world.decode
