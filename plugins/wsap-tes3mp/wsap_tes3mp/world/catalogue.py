@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from wsap_core.protocol import Achievement, TransferRule
+from wsap_core.protocol import Achievement, Bonus, TransferRule
 from wsap_core.specs import EpisodeSummary, OptionDef
 
 GAME_ID = "morrowind"
@@ -69,8 +69,8 @@ PORTABLE: Mapping[str, tuple[str, str, int]] = {
     "hide": ("Marsh Hide", "material", 2),
     "moonmoss": ("Moonmoss", "material", 1),
 }
-"""Thing of the simulated engine -> its name, the category and the tier that it has elsewhere. Gold, gifts and what quests
-are about stay here."""
+"""Thing of the simulated engine -> its name, and the category and tier that it has elsewhere; gold, gifts and what quests
+need stay here."""
 TRANSFER_RULES = (
     TransferRule("fighter", "combat", 0.3, Bonus("item", "gaff", 1), "a boat gaff: a better weapon to begin with"),
     TransferRule("survivor", "survival", 0.3, Bonus("item", "salve", 2), "two green salves more"),
