@@ -96,6 +96,26 @@ def test_an_empty_place_changes_too() -> None:
     assert "out" in {dict(record.conditions).get("fire") for record in done.records}
 
 
+@pytest.mark.parametrize(("name", "code"), WORLDS)
+def test_the_weather_is_felt_outdoors_and_only_heard_under_a_roof(name: str, code: str) -> None:
+    done, rules = story(name, code), grammar_of(code).rules
+    inside = {place.id for place in read_template(name, code).places if place.indoors}
+    assert len(inside) >= 2
+    under_a_roof = {text for rule in rules if "_in_" in f"{rule}_" for text in rules[rule]}
+    felt = {text for rule in rules if rule[:3] == "sky" or rule == "weather_bad" for text in rules[rule]} - under_a_roof
+    said: dict[bool, str] = {True: "", False: ""}
+    for record in done.records:
+        for change in record.places:
+            said[change.id in inside] += f" {change.moment.casefold()}"
+        for event in record.events:
+            said[event.place in inside] += f" {event.text.casefold()}"
+    for told in done.stories:
+        said[told.place in inside] += f" {told.text.casefold()}"
+    assert not [text for text in felt if text in said[True]]
+    assert sum(text in said[False] for text in felt) > 5
+    assert sum(text in said[True] for text in under_a_roof) > 5
+
+
 def test_a_memory_drifts_and_keeps_to_four_sentences() -> None:
     done = story("village", "en")
     summaries = [c.summary for r in done.records for c in r.characters if c.summary]

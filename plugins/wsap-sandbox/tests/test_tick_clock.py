@@ -7,8 +7,10 @@ import asyncio
 import pytest
 from sandbox_kit import Model, advanced, mill, on_virtual_clock, ring
 
+from wsap_core.seams.model import Reply, Request
 from wsap_sandbox.model import dump
 from wsap_sandbox.tick.engine import Engine, Story
+from wsap_sandbox.tick.facts import Facts
 from wsap_sandbox.tick.prompts import language
 from wsap_sandbox.tick.requests import Settings
 
@@ -150,3 +152,36 @@ def test_an_error_of_a_model_stops_the_tick_and_leaves_nothing_behind() -> None:
     with pytest.raises(ConnectionError, match="gone"):
         on_virtual_clock(advanced(ring(3, 3, cells=1), model, 1, WIDE))
     assert model.spans.keys() == {"1/intent/c0/0"} | {key for key in model.spans if "scene" in key}
+
+
+@pytest.mark.parametrize("phase", ["intent", "scene", "story", "memory"])
+@pytest.mark.parametrize("overlap", [True, False])
+def test_a_call_that_fails_ends_the_tick_at_once_though_nobody_else_answers(phase: str, overlap: bool) -> None:
+    async def failed() -> None:
+        model = Model()
+        ticks, late = [], asyncio.Event()
+
+        async def ask(key: str, facts: Facts, request: Request) -> Reply:
+            tick, of, subject, _ = key.split("/")
+            if tick == "2" and of == phase:
+                if subject in ("c0", "p0"):
+                    raise ValueError(key)
+                await late.wait()
+            return await model(key, facts, request)
+
+        engine = Engine(ask, language("en"), lambda story: None, Settings(overlap=overlap))
+        world = ring(4, 2, cells=1)
+
+        async def go_on() -> None:
+            nonlocal world
+            for _ in range(3):
+                world, record = await engine.advance(world)
+                ticks.append(record.tick)
+
+        with pytest.raises(ValueError, match=f"2/{phase}"):
+            await asyncio.wait_for(go_on(), 60)  # by the clock that runs only when everything waits
+        assert ticks == ([1, 2] if phase == "story" and overlap else [1])
+        await engine.cancel()
+        assert asyncio.all_tasks() == {asyncio.current_task()}
+
+    on_virtual_clock(failed())

@@ -129,6 +129,7 @@ def test_somebody_unknown_arrives_as_a_newcomer_who_is_noticed_and_saved() -> No
         sandbox(world).seat("Luna <the> Fox")
         newcomer = sandbox(world).state.characters[-1]
         assert (newcomer.id, newcomer.name) == ("luna-the-fox", "Luna ‹the› Fox")
+        assert "travelling clothes" in newcomer.appearance
         sandbox(world).leave("Luna <the> Fox")
         tick = await world.advance()
         assert any("Luna" in event["text"] for event in cast(Any, tick.body["events"]))

@@ -17,6 +17,7 @@ from wsap_core.seams.model import Backend, Reply, Request, collect
 from wsap_core.seams.services import WorldModels
 from wsap_core.untrusted import sanitize
 from wsap_sandbox.achievements import achieved
+from wsap_sandbox.languages import words_of
 from wsap_sandbox.model import Character, TickRecord, World, dump, load
 from wsap_sandbox.models import opened
 from wsap_sandbox.options import SandboxOptions
@@ -174,7 +175,8 @@ class Sandbox:
     def _arrived(self, name: str) -> str:
         digit = re.match(r"[^a-z0-9]*[0-9]", name.casefold())  # with which no id of a character begins
         character_id = self.state.free_id(f"newcomer {name}" if digit else name, "newcomer")
-        newcomer = Character(character_id, name or character_id, "", "", self.state.places[0].id)
+        appearance = words_of(self.state.language).seat["newcomer"]
+        newcomer = Character(character_id, name or character_id, appearance, "", self.state.places[0].id)
         self.state = with_character(self.state, newcomer, self._language)
         return character_id
 

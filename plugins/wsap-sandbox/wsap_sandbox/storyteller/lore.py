@@ -124,6 +124,12 @@ class Lore:
         """Return what happens in a place while nobody is there."""
         return self._place(place_id).alone or self.grammar.rules["any_alone"]
 
+    def sky(self, place_id: str, tick: int) -> Lists:
+        """Return what is said of the hour and the weather in a place in a tick."""
+        rules, inside = self.grammar.rules, "_in" if self._place(place_id).indoors else ""
+        sky = rules[f"sky{inside}_{(tick // 5 * 7 + tick // 11) % 5}"]
+        return {"tod": rules[f"tod_{tick % 4}"], "sky": sky, "weather_bad": rules[f"weather_bad{inside}"]}
+
     def step(self, start: str, end: str) -> str:
         """Return the next place on the shortest way; empty if there is none."""
         return self._ways.get((start, end), "")

@@ -56,6 +56,7 @@ class _Master:
         self._number = number
         self._tick = int(facts["tick"])
         self._place = facts["place"]
+        self._sky = lore.sky(str(self._place["id"]), self._tick)
         self._here = lore.spot(str(self._place["id"]), str(self._place["name"]))
         self._things = {str(one["id"]): one for one in self._place["objects"]}
         self._held = {str(one["id"]): (str(a["person"]["id"]), one) for a in facts["actors"] for one in a["inventory"]}
@@ -285,12 +286,10 @@ class _Master:
             self._conditions[thing] = self._lore.known(thing).stages[at - 1]
 
     def _moment(self) -> str:
-        sky = (self._tick // 5 * 7 + self._tick // 11) % 5
         details = self._lore.details(str(self._place["id"]))
         detail = one_of(details, self._number)
         lists = {
-            "tod": self._say.rules[f"tod_{self._tick % 4}"],
-            "sky": self._say.rules[f"sky_{sky}"],
+            **self._sky,
             "detail": detail,
             "detail2": [other for other in details if other not in detail],
         }
@@ -299,7 +298,9 @@ class _Master:
     # --- what is said of it --------------------------------------------------------------------
 
     def _text(self, part: _Part, rule: str, lists: Lists | None = None) -> str:
-        return self._say.text(rule, part.number, part.slots, {**self._lore.manner(part.name), **(lists or {})})
+        return self._say.text(
+            rule, part.number, part.slots, {**self._sky, **self._lore.manner(part.name), **(lists or {})}
+        )
 
     def _entry(self, part: _Part, order: int) -> dict[str, JsonValue]:
         mood, other = part.mood

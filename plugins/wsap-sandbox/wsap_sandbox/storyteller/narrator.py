@@ -38,12 +38,9 @@ class _Narrator:
         return (self._say.phrase("link", self._rng.randrange(99), {}) if at and named else "") + text
 
     def _empty(self) -> str:
-        sky = (int(self._facts["tick"]) // 5 * 7 + int(self._facts["tick"]) // 11) % 5
-        lists = {
-            "alone": one_of(self._lore.alone(str(self._place["id"])), self._number),
-            "tod": self._say.rules[f"tod_{int(self._facts['tick']) % 4}"],
-            "sky": self._say.rules[f"sky_{sky}"],
-        }
+        place = str(self._place["id"])
+        alone = one_of(self._lore.alone(place), self._number)
+        lists = {**self._lore.sky(place, int(self._facts["tick"])), "alone": alone}
         worn = next((thing for thing in self._place["objects"] if self._lore.stage(thing)), None)
         slots = self._of(worn) if worn is not None else {}
         if worn is None:

@@ -90,6 +90,8 @@ class PlaceShape(_Shape):
     """For the storyteller: "to the smithy"."""
     from_: str = field(default="", metadata={"alias": "from"})
     """For the storyteller: "from the smithy"."""
+    indoors: bool = False
+    """For the storyteller: it is under a roof, so that the weather is heard rather than felt."""
     details: tuple[str, ...] = ()
     """For the storyteller: what somebody there notices, a clause each: "the bellows sighed"."""
     alone: tuple[str, ...] = ()
