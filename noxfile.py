@@ -127,6 +127,15 @@ def secrets(session: nox.Session) -> None:
 
 
 @nox.session
+def tes3mp(session: nox.Session) -> None:
+    """The bridge to Morrowind at length: 200 faults of the game, 100,000 messages to its script; takes minutes."""
+    _install(session, "test")
+    counts = {"WSAP_TES3MP_FAULTS": "200", "WSAP_TES3MP_MESSAGES": "100000"}
+    where = session.posargs or ["-n", "auto", "plugins/wsap-tes3mp/tests"]
+    session.run("python", "-m", "pytest", "-m", "", *where, env=counts)
+
+
+@nox.session
 def lint(session: nox.Session) -> None:
     """Ruff: rules and layout."""
     _install(session, "lint", distributions=False)
