@@ -1,0 +1,1 @@
+"""The embedded engine: a small game world of its own, stepped or in real time."""

@@ -1,0 +1,249 @@
+"""What agents do: each command is begun, takes its time, and is finished."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from wsap_tes3mp.engines.engine import Done
+from wsap_tes3mp.engines.simulated import fighting, talking
+from wsap_tes3mp.engines.simulated.definitions import definitions
+from wsap_tes3mp.engines.simulated.refusals import Refused, person_at, reached, thing_near
+from wsap_tes3mp.engines.simulated.state import CAPACITY, Body, Thing, World, distance, move_items
+from wsap_tes3mp.protocol.commands import CombatAction, Dialogue, Interact, MoveTo, UseItem, Wait
+from wsap_tes3mp.protocol.perception import Payload
+
+SPEED = 4.0
+"""Metres that a body walks in a second; two thirds of it in rain and thunder."""
+_SECONDS = {"talk": 2.0, "take": 1.0, "open": 2.0, "read": 4.0, "enter": 2.0, "use": 2.0, "drop": 1.0}
+_DEFAULT = {"npc": "talk", "item": "take", "container": "open", "door": "enter", "creature": "loot"}
+_KINDS = {
+    "talk": ("npc",),
+    "take": ("item",),
+    "open": ("container", "creature"),
+    "enter": ("door",),
+    "read": ("container",),
+}
+_ALIASES = {"loot": "open", "search": "open", "examine": "read", "go": "enter", "pick_up": "take"}
+_WORDS = ("activate", "talk", "take", "open", "read", "enter", "drop")
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A command that has begun."""
+
+    seconds: float
+    finish: Callable[[], Done]
+    """Has the effect and tells it.
+
+    Raises:
+        Refused: something has changed meanwhile, so that it cannot be done.
+    """
+    rests: bool = False
+    """It heals, and ends early when the body is hurt."""
+
+
+def begin(world: World, body: Body, params: Payload) -> Plan:
+    """Begin a command.
+
+    Raises:
+        Refused: it can't be done; nothing has changed.
+    """
+    if body.health <= 0:
+        raise Refused("DEAD", "You are dead; ask for a respawn.")
+    body.guard, body.goal = False, None
+    match params:
+        case MoveTo():
+            return _move(world, body, params)
+        case Interact():
+            return _interact(world, body, params)
+        case UseItem():
+            return _use(world, body, params)
+        case Wait(duration_seconds=seconds):
+            return Plan(seconds, lambda: Done("confirmed", "Time passes."), rests=True)
+        case CombatAction():
+            return Plan(*fighting.begin(world, body, params.action_type, params.target_entity_id))
+        case Dialogue():
+            return Plan(*talking.begin(world, body, params))
+    raise Refused("UNKNOWN_COMMAND", "This engine does not know that command.")
+
+
+def _move(world: World, body: Body, params: MoveTo) -> Plan:
+    if world.load(body) > CAPACITY:
+        raise Refused("OVERLOADED", "You carry too much to walk; drop something (interact, interaction_type drop).")
+    cells = definitions().cells
+    here = cells[body.cell]
+    if params.target_entity_id is not None:
+        target = thing_near(world, body, params.target_entity_id)
+        way = distance(body, target)
+        share = max(0.0, way - 1.0) / way if way else 0.0
+        x, y = body.x + (target.x - body.x) * share, body.y + (target.y - body.y) * share
+    else:
+        if params.target_cell not in (None, here.name):
+            known = params.target_cell in {cell.name for cell in cells.values()}
+            code, advice = ("OTHER_CELL", "go through doors") if known else ("UNKNOWN_CELL", "doors name their cells")
+            raise Refused(code, f"You are in {here.name}, and only walk within it; {advice} (interact).")
+        if params.target_x is None or params.target_y is None:
+            return Plan(0.0, lambda: Done("confirmed", f"You are in {here.name} already."))
+        x, y = params.target_x, params.target_y
+        if not (0 <= x <= here.size[0] and 0 <= y <= here.size[1]):
+            raise Refused("OUT_OF_CELL", f"{here.name} goes from 0, 0 to {here.size[0]}, {here.size[1]}.")
+    body.goal = (round(x, 2), round(y, 2))
+    body.talking, body.choices = "", []
+    seconds = math.hypot(x - body.x, y - body.y) / speed(world, body)
+
+    def finish() -> Done:
+        if body.goal is None:
+            raise Refused("STOPPED", "You did not get there.")
+        (body.x, body.y), body.goal = body.goal, None
+        return Done("confirmed", "You are there.")
+
+    return Plan(round(seconds, 2), finish)
+
+
+def speed(world: World, body: Body) -> float:
+    """Return the metres that a body walks in a second."""
+    outside = not definitions().cells[body.cell].inside
+    return SPEED / 1.5 if outside and world.weather in ("rain", "thunder") else SPEED
+
+
+def _interact(world: World, body: Body, params: Interact) -> Plan:
+    word = _ALIASES.get(params.interaction_type, params.interaction_type)
+    if word not in _WORDS:
+        raise Refused("UNKNOWN_INTERACTION", f"Interactions are {', '.join(_WORDS)}; activate fits everything.")
+    if word == "drop":
+        return _drop(world, body, params.entity_id)
+    target = reached(world, body, params.entity_id)
+    if not isinstance(target, Thing):
+        raise Refused("NOT_FOR_AGENTS", "Agents are given things (use_item), and hear each other outside this world.")
+    if word == "activate":
+        word = _ALIASES.get(_DEFAULT[target.kind], _DEFAULT[target.kind])
+    if target.kind not in _KINDS[word]:
+        raise Refused("DOES_NOT_FIT", f"You can't {word} that; activate does what fits.")
+    action = {"talk": _talk, "take": _take, "open": _open, "read": _open, "enter": _enter}[word]
+    if word == "enter":
+        _may_enter(world, body, target)
+
+    def finish() -> Done:
+        reached(world, body, target.id)
+        return Done("confirmed", action(world, body, target))
+
+    return Plan(_SECONDS[word], finish)
+
+
+def _drop(world: World, body: Body, item_id: str) -> Plan:
+    _carried(world, body, item_id)
+
+    def finish() -> Done:
+        _carried(world, body, item_id)
+        pile = world.lay(item_id, 0, (body.cell, body.x, body.y))
+        pile.items = {}
+        move_items(body.items, pile.items, item_id)
+        _unequip(body, item_id)
+        return Done("confirmed", f"You drop {pile.name}.")
+
+    return Plan(_SECONDS["drop"], finish)
+
+
+def _talk(world: World, body: Body, person: Thing) -> str:
+    return talking.greet(world, body, person)
+
+
+def _take(world: World, body: Body, pile: Thing) -> str:
+    for item, count in list(pile.items.items()):
+        move_items(pile.items, body.items, item, count)
+    del world.things[pile.id]
+    return f"You take {pile.name}."
+
+
+def _open(world: World, body: Body, holder: Thing) -> str:
+    if holder.health > 0:
+        raise Refused("ALIVE", f"{holder.name} is alive.")
+    told = talking.use(world, body, "", holder)
+    taken = [f"{count} {world.item(item).name}" for item, count in sorted(holder.items.items())]
+    for item, count in list(holder.items.items()):
+        move_items(holder.items, body.items, item, count)
+    if told:
+        return told
+    return f"You take {', '.join(taken)}." if taken else f"{holder.name}: nothing more for you."
+
+
+def _may_enter(world: World, body: Body, door: Thing) -> None:
+    cell = definitions().cells[door.base]
+    if world.load(body) > CAPACITY:
+        raise Refused("OVERLOADED", "You carry too much to walk; drop something (interact, interaction_type drop).")
+    if door.key and door.key not in body.items:
+        raise Refused("LOCKED", f"It is locked; the {world.item(door.key).name} opens it.")
+    if not cell.opens <= world.hour < cell.closes:
+        raise Refused("CLOSED", f"It is closed from {cell.closes} to {cell.opens} o'clock; come by day.")
+
+
+def _enter(world: World, body: Body, door: Thing) -> str:
+    _may_enter(world, body, door)
+    other = world.things[door.partner]
+    body.cell, body.x, body.y = other.cell, other.x, other.y
+    body.talking, body.choices = "", []
+    return f"You are in {definitions().cells[body.cell].name}."
+
+
+def _carried(world: World, body: Body, item_id: str) -> None:
+    if item_id not in body.items:
+        raise Refused("NOT_CARRIED", "You carry nothing with that id; ids are in the inventory.")
+
+
+def _unequip(body: Body, item_id: str) -> None:
+    if item_id in body.equipped and item_id not in body.items:
+        body.equipped.remove(item_id)
+
+
+def _use(world: World, body: Body, params: UseItem) -> Plan:
+    item_id, target_id = params.item_id, params.target_entity_id
+    _carried(world, body, item_id)
+    if target_id is not None:
+        reached(world, body, target_id)
+
+    def finish() -> Done:
+        _carried(world, body, item_id)
+        if target_id is None:
+            message = _use_alone(world, body, item_id)
+        else:
+            message = _use_on(world, body, item_id, reached(world, body, target_id))
+        _unequip(body, item_id)
+        return Done("confirmed", message)
+
+    return Plan(_SECONDS["use"], finish)
+
+
+def _use_alone(world: World, body: Body, item_id: str) -> str:
+    item = world.item(item_id)
+    if item.kind in ("weapon", "armour"):
+        if item_id in body.equipped:
+            body.equipped.remove(item_id)
+            return f"You put {item.name} away."
+        body.equipped = [other for other in body.equipped if world.item(other).kind != item.kind] + [item_id]
+        return f"You have {item.name} ready."
+    if item.kind in ("food", "potion") or item_id == "draught":
+        move_items(body.items, world.spent, item_id)
+        body.health = min(body.max_health, body.health + item.power)
+        return f"{item.name} does you good." if item.power else f"You drink {item.name}. It was not meant for you."
+    raise Refused("NO_USE", f"{item.name} has no use by itself.")
+
+
+def _use_on(world: World, body: Body, item_id: str, target: Thing | Body) -> str:
+    if isinstance(target, Body):
+        move_items(body.items, target.items, item_id)
+        return f"You give {world.item(item_id).name} away."
+    told = talking.use(world, body, item_id, target)
+    if told:
+        return told
+    if target.kind == "npc":
+        return talking.gift(world, body, item_id, person_at(world, body, target.id))
+    if target.kind == "container" and not _fixed(target):
+        move_items(body.items, target.items, item_id)
+        return f"You put {world.item(item_id).name} into it."
+    raise Refused("NO_USE", f"{world.item(item_id).name} does nothing there now.")
+
+
+def _fixed(holder: Thing) -> bool:
+    return any(one.id == holder.base and one.fixed for one in definitions().containers)

@@ -1,0 +1,220 @@
+"""The engine `simulated`: the embedded world behind the interface of engines."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime, timedelta
+
+from wsap_core.seams.clock import Clock, SystemClock
+from wsap_tes3mp.engines.engine import Done, EngineAbility, EngineView
+from wsap_tes3mp.engines.simulated import transfers
+from wsap_tes3mp.engines.simulated.acting import Plan, begin
+from wsap_tes3mp.engines.simulated.passing import BEAT, advance, rest
+from wsap_tes3mp.engines.simulated.refusals import Refused
+from wsap_tes3mp.engines.simulated.seeding import new_body, new_world
+from wsap_tes3mp.engines.simulated.snapshots import dump, load
+from wsap_tes3mp.engines.simulated.state import Body
+from wsap_tes3mp.engines.simulated.views import info, view
+from wsap_tes3mp.protocol.bridge import AgentInfo, ItemsReceipt, ItemsRequest, JoinRequest
+from wsap_tes3mp.protocol.errors import BridgeUnavailableError
+from wsap_tes3mp.protocol.perception import Payload
+
+START = datetime(2000, 1, 1, tzinfo=UTC)
+"""The date at which stepped time begins."""
+_LONGEST_GAP = 60.0
+"""Seconds of real time that are made up for at most."""
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
+
+
+class SimulatedEngine:
+    """A small world of its own. Stepped, a command advances time by its duration; in real time it takes its time.
+
+    Args:
+        seed: decides the world and all chance in it.
+        realtime: time goes on by the clock rather than with commands.
+        clock: the seconds of real time.
+        agents: who is in the world from the beginning.
+        now: the date that real time begins with.
+    """
+
+    name = "simulated"
+
+    def __init__(
+        self,
+        *,
+        seed: int = 0,
+        realtime: bool = False,
+        clock: Clock | None = None,
+        agents: Sequence[str] = (),
+        now: Callable[[], datetime] = _now,
+    ) -> None:
+        self._clock = clock or SystemClock()
+        self._realtime = realtime
+        self._now = now
+        self._began, self._zero = START, 0.0
+        self._boots = 0
+        self._running = False
+        self._beats: asyncio.Task[None] | None = None
+        self._busy: dict[str, str] = {}
+        self._world = new_world(seed)
+        for agent_id in agents:
+            self._world.bodies[agent_id] = new_body(self._world, agent_id, agent_id, "avatar")
+
+    @property
+    def abilities(self) -> frozenset[EngineAbility]:
+        """All but `stepped` in real time."""
+        always: frozenset[EngineAbility] = frozenset({"join", "respawn", "items", "snapshot"})
+        return always if self._realtime else always | {"stepped"}
+
+    @property
+    def boot_id(self) -> str | None:
+        """The seed and how often the engine was started; in real time the date of the start, too."""
+        if not self._running:
+            return None
+        since = f"-{self._began:%Y%m%dT%H%M%S.%f}" if self._realtime else ""
+        return f"simulated-{self._world.seed}-{self._boots}{since}"
+
+    async def start(self) -> None:
+        """Let the world begin, or go on."""
+        if self._running:
+            return
+        self._running = True
+        self._boots += 1
+        if self._realtime:
+            self._began, self._zero = self._now(), self._clock.now()
+            self._beats = asyncio.create_task(self._go_on())
+
+    async def stop(self) -> None:
+        """Let the world stand still."""
+        self._running = False
+        if self._beats is not None:
+            self._beats.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._beats
+            self._beats = None
+
+    def agents(self) -> Sequence[AgentInfo]:
+        """Return the agents with bodies, those asleep or away, too."""
+        if not self._running:
+            return ()
+        bodies = sorted(self._world.bodies.items())
+        return tuple(info(body, self._busy.get(agent_id)) for agent_id, body in bodies)
+
+    async def perceive(self, agent_id: str) -> EngineView:
+        """Return what an agent perceives now."""
+        body = self._body(agent_id)
+        passed = self._clock.now() - self._zero if self._realtime else self._world.time
+        timestamp = self._began + timedelta(seconds=passed)
+        return EngineView(timestamp, self._world.version, view(self._world, body))
+
+    async def execute(self, agent_id: str, command_id: str, command: str, params: Payload) -> Done:
+        """Carry out a command; what the world does not allow is `failed`, with a code."""
+        world, body = self._world, self._body(agent_id)
+        self._busy[agent_id] = command_id
+        try:
+            plan = begin(world, body, params)
+            await self._take_time(body, plan)
+            if self._world is not world:
+                return Done("unknown", "The world was restored to another state meanwhile.")
+            if body.health <= 0:
+                raise Refused("DEAD", "You have died; ask for a respawn.")
+            if body.presence != "awake":
+                raise Refused("AWAY", "Your body has left the world.")
+            done = plan.finish()
+        except Refused as refusal:
+            done = Done("failed", str(refusal), refusal.code)
+        finally:
+            self._busy.pop(agent_id, None)
+            body.goal = None
+            self._world.version += 1
+        return Done(done.state, done.message, done.code, self._world.version, done.data)
+
+    async def _take_time(self, body: Body, plan: Plan) -> None:
+        resting = body if plan.rests else None
+        if not self._realtime:
+            advance(self._world, plan.seconds, resting)
+            return
+        end = self._clock.now() + plan.seconds
+        while (left := end - self._clock.now()) > 1e-9:
+            health, before = body.health, self._clock.now()
+            await self._clock.sleep(min(BEAT, left))
+            if body.health < health:
+                break
+            if resting is not None:
+                rest(body, self._clock.now() - before)
+
+    async def join(self, request: JoinRequest) -> AgentInfo:
+        """Give an agent a body on the quay, or wake its own."""
+        self._connected()
+        world = self._world
+        body = world.bodies.get(request.agent_id)
+        if body is None:
+            body = new_body(world, request.agent_id, request.name or request.agent_id, request.embodiment)
+            world.bodies[request.agent_id] = body
+        body.presence = "awake"
+        world.version += 1
+        return info(body, self._busy.get(request.agent_id))
+
+    async def leave(self, agent_id: str, mode: str) -> None:
+        """Let a body sleep where it is, vanish, or be gone with all it carries."""
+        self._connected()
+        body = self._world.bodies.get(agent_id)
+        if body is None:
+            return
+        body.talking, body.choices = "", []
+        if mode == "despawn":
+            transfers.destroy(self._world, body)
+            body.presence = "suspend"
+            del self._world.bodies[agent_id]
+        else:
+            body.presence = "suspend" if mode == "suspend" else "dormant"
+        self._world.version += 1
+
+    async def respawn(self, agent_id: str) -> AgentInfo:
+        """Bring a dead body back to life in the inn, at half its health and for a third of its gold."""
+        body = self._body(agent_id)
+        if body.health <= 0:
+            transfers.revive(self._world, body)
+            self._world.version += 1
+        return info(body)
+
+    async def transfer(self, agent_id: str, request: ItemsRequest) -> ItemsReceipt:
+        """Move items into and out of an inventory, once per transfer id."""
+        receipt = transfers.transfer(self._world, self._body(agent_id, asleep=True), request)
+        self._world.version += 1
+        return receipt
+
+    def snapshot(self) -> bytes:
+        """Return all state of the world; a command that is running is not part of it."""
+        return dump(self._world)
+
+    def restore(self, data: bytes) -> None:
+        """Become what the snapshot was taken of, its seed included.
+
+        Raises:
+            SnapshotError: the data is damaged or of another version; nothing has changed.
+        """
+        self._world = load(data)
+
+    def _connected(self) -> None:
+        if not self._running:
+            raise BridgeUnavailableError("The embedded engine is not started.")
+
+    def _body(self, agent_id: str, *, asleep: bool = False) -> Body:
+        self._connected()
+        body = self._world.bodies.get(agent_id)
+        if body is None or (body.presence != "awake" and not asleep):
+            raise BridgeUnavailableError("No body of that agent is in the world; it joins first.")
+        return body
+
+    async def _go_on(self) -> None:
+        last = self._clock.now()
+        while True:
+            await self._clock.sleep(BEAT)
+            passed, last = self._clock.now() - last, self._clock.now()
+            advance(self._world, min(passed, _LONGEST_GAP))

@@ -1,0 +1,107 @@
+"""Combat: what agents do in it, and what creatures do by themselves."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+from wsap_tes3mp.engines.engine import Done
+from wsap_tes3mp.engines.simulated.definitions import definitions
+from wsap_tes3mp.engines.simulated.refusals import Refused, reached, thing_near
+from wsap_tes3mp.engines.simulated.state import REACH, Body, Thing, World, distance
+
+BLOW = 2.0
+"""Seconds that a blow takes, of agents and of creatures."""
+COMBAT_SECONDS = 8.0
+"""How long after a blow an agent counts as fighting."""
+_NOTICES = 9.0
+"""Metres within which creatures attack; half more at night."""
+ACTIONS = ("attack", "block", "flee")
+
+
+def begin(world: World, body: Body, action: str, target_id: str) -> tuple[float, Callable[[], Done]]:
+    """Begin an action of combat: its seconds, and what finishes it.
+
+    Raises:
+        Refused: it can't be done.
+    """
+    if action not in ACTIONS:
+        raise Refused("UNKNOWN_ACTION", f"Actions of combat are {', '.join(ACTIONS)}.")
+    if action == "flee":
+        thing_near(world, body, target_id)
+        return BLOW, lambda: _flee(world, body, target_id)
+    target = reached(world, body, target_id)
+    if not isinstance(target, Thing) or target.kind not in ("creature", "npc"):
+        raise Refused("NO_FOE", f"{target.name} is nothing to fight with.")
+    if target.kind == "creature" and target.health <= 0:
+        raise Refused("DEAD_FOE", f"{target.name} is dead.")
+    if action == "block":
+        body.guard = True
+        return BLOW, lambda: Done("confirmed", "You stood behind your guard.")
+    return BLOW, lambda: _attack(world, body, target.id)
+
+
+def _attack(world: World, body: Body, target_id: str) -> Done:
+    target = reached(world, body, target_id)
+    if not isinstance(target, Thing):
+        raise Refused("NO_FOE", f"{target.name} is nothing to fight with.")
+    if target.kind == "npc":
+        body.dispositions[target.id] = max(0, body.dispositions[target.id] - 30)
+        body.talking, body.choices = "", []
+        raise Refused("NO_FOE", f"{target.name} wards off the blow and will not forget it.")
+    if target.health <= 0:
+        raise Refused("DEAD_FOE", f"{target.name} is dead.")
+    body.fought_at = world.time
+    chance = world.roll()
+    if chance.random() > 0.7 + 0.2 * body.skill:
+        return Done("confirmed", f"You miss {target.name}.", data={"hit": False})
+    power = max((world.item(item).power for item in body.equipped if world.item(item).kind == "weapon"), default=2)
+    target.health = max(0, target.health - chance.randint(math.ceil(power / 2), power + 2))
+    data = {"hit": True, "killed": target.health == 0}
+    if target.health:
+        return Done("confirmed", f"You hit {target.name}.", data=data)
+    target.name = f"Dead {target.name}"
+    return Done("confirmed", f"{target.name}: you have won.", data=data)
+
+
+def _flee(world: World, body: Body, target_id: str) -> Done:
+    foe = thing_near(world, body, target_id)
+    if world.roll().random() < 0.3:
+        raise Refused("NO_ESCAPE", "There was no way past; try again.")
+    away = distance(body, foe) or 1.0
+    width, depth = definitions().cells[body.cell].size
+    body.x = round(min(width, max(0, body.x + (body.x - foe.x) / away * 14)), 2)
+    body.y = round(min(depth, max(0, body.y + (body.y - foe.y) / away * 14)), 2)
+    body.fought_at = world.time - COMBAT_SECONDS
+    return Done("confirmed", f"You get away from {foe.name}.")
+
+
+def creatures_act(world: World, seconds: float) -> None:
+    """Let the living creatures go for bodies near them, and strike."""
+    notices = _NOTICES * (1.5 if world.time_of_day == "night" else 1.0)
+    for body in world.bodies.values():
+        if body.presence != "awake":
+            continue
+        for foe in world.foes(body.cell):
+            away = distance(body, foe)
+            if body.health <= 0 or away > notices:
+                continue
+            world.version += 1
+            if away > REACH:
+                _approach(foe, body, away, definitions().creatures[foe.base].speed * seconds)
+            elif world.roll().random() < seconds / BLOW * 0.6:
+                _strike(world, foe, body)
+
+
+def _approach(foe: Thing, body: Body, away: float, way: float) -> None:
+    share = min(way, away - 1.0) / away
+    foe.x, foe.y = round(foe.x + (body.x - foe.x) * share, 2), round(foe.y + (body.y - foe.y) * share, 2)
+
+
+def _strike(world: World, foe: Thing, body: Body) -> None:
+    damage = definitions().creatures[foe.base].damage
+    protection = sum(world.item(item).power for item in body.equipped if world.item(item).kind == "armour")
+    dealt = max(1, world.roll().randint(math.ceil(damage / 2), damage + 2) - protection)
+    body.health = max(0, body.health - (dealt // 2 if body.guard else dealt))
+    body.fought_at = world.time
+    body.talking, body.choices = "", []

@@ -1,0 +1,69 @@
+"""How time passes: bodies walk, creatures act, dawn renews the world."""
+
+from __future__ import annotations
+
+import math
+
+from wsap_tes3mp.engines.simulated.acting import speed
+from wsap_tes3mp.engines.simulated.definitions import definitions
+from wsap_tes3mp.engines.simulated.fighting import creatures_act
+from wsap_tes3mp.engines.simulated.seeding import renew
+from wsap_tes3mp.engines.simulated.state import GAME_SECONDS, Body, World
+
+BEAT = 1.0
+"""Seconds of a step where creatures are near bodies."""
+_HEALING = 0.25
+"""Health that a second of rest gives outside; inside twice that."""
+
+
+def advance(world: World, seconds: float, resting: Body | None = None) -> float:
+    """Let time pass and return how much did: less only if a resting body was hurt or died."""
+    left = seconds
+    while left > 1e-6:
+        danger = any(body.presence == "awake" and world.foes(body.cell) for body in world.bodies.values())
+        step = min(left, BEAT if danger else _until_next_hour(world))
+        health = resting.health if resting is not None else 0
+        _pass(world, step)
+        left -= step
+        if resting is not None:
+            if resting.health < health:
+                break
+            rest(resting, step)
+    return seconds - max(0.0, left)
+
+
+def _until_next_hour(world: World) -> float:
+    hour = 3600 / GAME_SECONDS
+    return hour - math.fmod(world.time, hour) + 1e-3
+
+
+def _pass(world: World, seconds: float) -> None:
+    before = (world.time_of_day, world.weather)
+    world.time = round(world.time + seconds, 4)
+    for body in world.bodies.values():
+        if body.goal is not None and body.health > 0:
+            _walk(world, body, seconds)
+    creatures_act(world, seconds)
+    if world.day > world.dawns:
+        world.dawns = world.day
+        renew(world)
+    if before != (world.time_of_day, world.weather):
+        world.version += 1
+
+
+def _walk(world: World, body: Body, seconds: float) -> None:
+    assert body.goal is not None
+    x, y = body.goal
+    way = math.hypot(x - body.x, y - body.y)
+    share = min(1.0, speed(world, body) * seconds / way) if way else 1.0
+    body.x, body.y = round(body.x + (x - body.x) * share, 2), round(body.y + (y - body.y) * share, 2)
+    world.version += 1
+
+
+def rest(body: Body, seconds: float) -> None:
+    """Let a body heal that rests for some seconds."""
+    body.rested += seconds * _HEALING * (2 if definitions().cells[body.cell].inside else 1)
+    whole = int(body.rested)
+    body.rested = round(body.rested - whole, 4)
+    if body.health > 0:
+        body.health = min(body.max_health, body.health + whole)

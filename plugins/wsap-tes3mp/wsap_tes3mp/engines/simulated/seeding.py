@@ -1,0 +1,105 @@
+"""The world as a seed makes it: who has which name and which part, what lies, lives and is sold where."""
+
+from __future__ import annotations
+
+import random
+
+from wsap_tes3mp.engines.simulated.definitions import Door, definitions
+from wsap_tes3mp.engines.simulated.state import Body, Items, Thing, World, create
+
+_PLANTS_EACH = 2
+_LOOT = ("food", "gift", "potion", "weapon", "armour", "junk")
+
+
+def new_world(seed: int) -> World:
+    """Return the world of a seed at its beginning."""
+    chance = random.Random(f"{seed}/world")
+    world, defined = World(seed), definitions()
+    world.facts = {part: chance.choice(options) for part, options in defined.chosen.items()}
+    for door in defined.doors:
+        _hang(world, door, chance)
+    gifts = defined.of_kind("gift")
+    names = chance.sample(defined.names, len(defined.people))
+    for name, (role, person) in zip(names, defined.people.items(), strict=True):
+        thing = world.put("npc", role, name, _spot(person.cell, chance))
+        thing.health = 100
+        world.cast[role] = thing.id
+        world.likes[role] = chance.choice(gifts)
+    for container in defined.containers:
+        spot = _spot(container.cell, chance)
+        holder = world.put("container", container.id, container.name, spot, {} if container.fixed else _loot(chance))
+        holder.health = 0
+    for kind, creature in defined.creatures.items():
+        for cell in creature.cells:
+            world.put("creature", kind, creature.name, _spot(cell, chance))
+    for item in chance.sample((*gifts, "rope", "ballast", "anchor", "smoked_eel"), 5):
+        world.lay(item, 1, _spot(chance.choice(("quay", "shed", "rock")), chance))
+    renew(world)
+    world.brought.clear()
+    return world
+
+
+def renew(world: World) -> None:
+    """Do what every dawn does: plants grow, creatures live again, the chandler has wares."""
+    chance, defined = world.roll(), definitions()
+    for plant in defined.of_kind("plant"):
+        for _ in range(_PLANTS_EACH - sum(thing.base == plant for thing in world.things.values())):
+            create(world, world.lay(plant, 0, _spot("causeway", chance)).items, plant)
+    for thing in world.things.values():
+        if thing.kind == "creature" and thing.health <= 0:
+            creature = defined.creatures[thing.base]
+            _replace(world, thing, dict(creature.drop))
+            thing.health, thing.name = creature.health, creature.name
+            _, thing.x, thing.y = _spot(thing.cell, chance)
+    trader = world.things[world.cast["trader"]]
+    wares = dict.fromkeys((*defined.of_kind("gift"), *defined.of_kind("powder"), "bread"), 2)
+    for item in chance.sample(("salve", "gaff", "cutlass", "oilskin", "scale_vest", "smoked_eel"), 3):
+        wares[item] = 1
+    _replace(world, trader, {**wares, "gold": 150})
+    world.version += 1
+
+
+def new_body(world: World, agent_id: str, name: str, embodiment: str) -> Body:
+    """Return a body on the quay, with what the seed gives it; people like it more or less."""
+    chance = random.Random(f"{world.seed}/body/{agent_id}")
+    cell, x, y = _spot("quay", chance)
+    body = Body(agent_id, name, cell, x, y, embodiment)
+    body.dispositions = {person: chance.randint(35, 48) for person in world.cast.values()}
+    for item, count in {"gold": chance.randint(35, 50), "bread": 2, "club": 1, "salve": 1}.items():
+        create(world, body.items, item, count)
+    body.equipped = ["club"]
+    return body
+
+
+def _replace(world: World, thing: Thing, items: Items) -> None:
+    for item, count in thing.items.items():
+        world.spent[item] = world.spent.get(item, 0) + count
+    thing.items = {}
+    for item, count in items.items():
+        create(world, thing.items, item, count)
+
+
+def _spot(cell: str, chance: random.Random) -> tuple[str, float, float]:
+    width, depth = definitions().cells[cell].size
+    return cell, round(chance.uniform(1, width - 1), 1), round(chance.uniform(1, depth - 1), 1)
+
+
+def _loot(chance: random.Random) -> Items:
+    loot: Items = {"gold": chance.randint(4, 18)}
+    defined = definitions()
+    for kind in chance.sample(_LOOT, 2):
+        loot[chance.choice(defined.of_kind(kind))] = 1
+    return loot
+
+
+def _hang(world: World, door: Door, chance: random.Random) -> None:
+    here, there = door.between
+    cells = definitions().cells
+    word = "Door" if cells[there].inside else "Path"
+    width, depth = cells[there].size
+    inner_at = (there, float(chance.randint(1, width - 1)), 0.5)
+    if not cells[there].inside:
+        inner_at = (there, 1.0, min(float(door.at[1]), depth - 1.0))
+    outer = world.put("door", there, f"{word} to {cells[there].name}{door.note}", (here, *door.at))
+    inner = world.put("door", here, f"{word} to {cells[here].name}", inner_at)
+    outer.partner, inner.partner, outer.key = inner.id, outer.id, door.key

@@ -1,0 +1,217 @@
+"""The state of the world: plain data that a snapshot holds, and what is worked out from it."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Literal
+
+from wsap_tes3mp.engines.simulated.definitions import Item, definitions
+
+CAPACITY = 100.0
+"""Weight that a body carries; with more it can't walk."""
+REACH = 3.0
+"""Metres within which things can be touched and people talked to."""
+GAME_SECONDS = 30.0
+"""Seconds of the world's day for each second that passes."""
+FIRST_HOUR = 8.0
+DAY = 86400 / GAME_SECONDS
+"""Seconds that a day of the world takes."""
+
+Kind = Literal["npc", "creature", "item", "door", "container"]
+Items = dict[str, int]
+"""Item id -> how many; never zero."""
+
+
+@dataclass
+class Thing:
+    """Anything in the world but the agents' bodies."""
+
+    id: str
+    kind: Kind
+    base: str
+    """Its definition: role of a person, kind of a creature or an item, id of a container, cell behind a door."""
+    name: str
+    cell: str
+    x: float
+    y: float
+    items: Items = field(default_factory=dict)
+    """What a container, a dead creature or a person holds; what lies there."""
+    health: int = 0
+    partner: str = ""
+    """The same door on its other side."""
+    key: str = ""
+
+
+@dataclass
+class Body:
+    """An agent in the world."""
+
+    agent_id: str
+    name: str
+    cell: str
+    x: float
+    y: float
+    embodiment: str = "avatar"
+    health: int = 100
+    max_health: int = 100
+    presence: Literal["awake", "dormant", "suspend"] = "awake"
+    items: Items = field(default_factory=dict)
+    equipped: list[str] = field(default_factory=list)
+    dispositions: dict[str, int] = field(default_factory=dict)
+    """Thing id of a person -> from 0 to 100."""
+    quests: Items = field(default_factory=dict)
+    """Quest -> stage."""
+    told: list[str] = field(default_factory=list)
+    """Topics heard, as `person/topic`: each is worth a little goodwill once."""
+    talking: str = ""
+    said: str = ""
+    choices: list[tuple[str, str]] = field(default_factory=list)
+    """What can be answered: a key for the engine, and the text."""
+    goal: tuple[float, float] | None = None
+    """Where it is walking."""
+    guard: bool = False
+    """It blocks until its next command."""
+    fought_at: float = -1000.0
+    rested: float = 0.0
+    """Part of a point of health that rest has given."""
+    skill: float = 0.0
+    """From 0 to 1: how well it fights."""
+    receipts: dict[str, str] = field(default_factory=dict)
+    """Transfer id -> its receipt as JSON."""
+
+
+@dataclass
+class World:
+    """Everything that a snapshot holds."""
+
+    seed: int
+    time: float = 0.0
+    """Seconds since the world began."""
+    version: int = 0
+    """Grows with every change."""
+    rolls: int = 0
+    """How often chance decided."""
+    dawns: int = 0
+    """How many dawns have renewed the world."""
+    made: int = 0
+    """How many things got an id since the beginning."""
+    cast: dict[str, str] = field(default_factory=dict)
+    """Role -> thing id of the person."""
+    facts: dict[str, str] = field(default_factory=dict)
+    """What the seed chose: part -> role, container or item."""
+    likes: dict[str, str] = field(default_factory=dict)
+    """Role -> the gift."""
+    things: dict[str, Thing] = field(default_factory=dict)
+    bodies: dict[str, Body] = field(default_factory=dict)
+    foreign: dict[str, tuple[str, str]] = field(default_factory=dict)
+    """Items that came from elsewhere: id -> name and kind."""
+    brought: Items = field(default_factory=dict)
+    """Items that came into being since the world began: grown, given by the story, brought by agents."""
+    spent: Items = field(default_factory=dict)
+    """Items that are no more: eaten, withered, paid, taken elsewhere."""
+
+    @property
+    def hour(self) -> float:
+        """The hour of the world's day, from 0 to 24."""
+        return (FIRST_HOUR + self.time * GAME_SECONDS / 3600) % 24
+
+    @property
+    def day(self) -> int:
+        """How many times it has been dawn (6 o'clock)."""
+        return int((FIRST_HOUR - 6 + self.time * GAME_SECONDS / 3600) // 24)
+
+    @property
+    def time_of_day(self) -> str:
+        """The part of the day."""
+        parts = ((5, "night"), (8, "dawn"), (12, "morning"), (17, "afternoon"), (20, "evening"), (25, "night"))
+        return next(name for end, name in parts if self.hour < end)
+
+    @property
+    def weather(self) -> str:
+        """The weather, which may change every four hours."""
+        hours = int((FIRST_HOUR + self.time * GAME_SECONDS / 3600) // 4)
+        chance = random.Random(f"{self.seed}/weather/{hours}")
+        return chance.choice(("clear", "clear", "cloudy", "rain", "foggy", "thunder"))
+
+    @property
+    def sight(self) -> float:
+        """Metres within which things outside are seen; doors are seen from everywhere in their cell."""
+        return 30.0 if self.time_of_day == "night" or self.weather in ("foggy", "thunder") else 60.0
+
+    def roll(self) -> random.Random:
+        """Return chance for one event, decided by the seed and by how many events there were."""
+        self.rolls += 1
+        return random.Random(f"{self.seed}/{self.rolls}")
+
+    def item(self, item_id: str) -> Item:
+        """Return the definition of an item; one from elsewhere is like something of its kind."""
+        if item_id in self.foreign:
+            name, kind = self.foreign[item_id]
+            return Item(name, kind, weight=2.0, value=10, power=_FOREIGN_POWER.get(kind, 0))
+        return definitions().items[item_id]
+
+    def within(self, cell: str, kind: Kind | None = None) -> Iterator[Thing]:
+        """Iterate over the things of a cell."""
+        return (thing for thing in self.things.values() if thing.cell == cell and kind in (None, thing.kind))
+
+    def foes(self, cell: str) -> list[Thing]:
+        """Return the living creatures of a cell."""
+        return [thing for thing in self.within(cell, "creature") if thing.health > 0]
+
+    def put(self, kind: Kind, base: str, name: str, at: tuple[str, float, float], items: Items | None = None) -> Thing:
+        """Place a new thing and return it."""
+        self.made += 1
+        cell, x, y = at
+        thing = Thing(f"{base}_{self.made}", kind, base, name, cell, round(x, 1), round(y, 1), items or {})
+        self.things[thing.id] = thing
+        return thing
+
+    def lay(self, item_id: str, count: int, at: tuple[str, float, float]) -> Thing:
+        """Lay items on the ground and return them."""
+        return self.put("item", item_id, self.item(item_id).name, at, {item_id: count})
+
+    def load(self, body: Body) -> float:
+        """Return the weight that a body carries."""
+        return sum(self.item(item).weight * count for item, count in body.items.items())
+
+    def all_items(self) -> Counter[str]:
+        """Count all items there are, wherever they are, with those spent and without those brought: this never
+        changes.
+        """
+        total: Counter[str] = Counter(self.spent)
+        for items in [thing.items for thing in self.things.values()] + [body.items for body in self.bodies.values()]:
+            total.update(items)
+        total.subtract(self.brought)
+        return total
+
+
+_FOREIGN_POWER = {"weapon": 9, "armour": 3, "food": 15, "potion": 40}
+
+
+def move_items(source: Items, target: Items, item_id: str, count: int = 1) -> None:
+    """Move items from one inventory to another, which may be the world's `brought` or `spent`.
+
+    Raises:
+        ValueError: the source has fewer.
+    """
+    if source.get(item_id, 0) < count:
+        raise ValueError(f"There are no {count} of {item_id}.")
+    source[item_id] -= count
+    if not source[item_id]:
+        del source[item_id]
+    target[item_id] = target.get(item_id, 0) + count
+
+
+def create(world: World, target: Items, item_id: str, count: int = 1) -> None:
+    """Let items come into being."""
+    for items in (world.brought, target):
+        items[item_id] = items.get(item_id, 0) + count
+
+
+def distance(a: Thing | Body, b: Thing | Body) -> float:
+    """Return the metres between two places of one cell."""
+    return math.hypot(a.x - b.x, a.y - b.y)

@@ -1,0 +1,237 @@
+"""Dialogue: topics that open by disposition, item or stage, choices, trade, gifts, and what they bring about."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator, Mapping
+
+from wsap_tes3mp.engines.engine import Done
+from wsap_tes3mp.engines.simulated.definitions import Needs, Topic, definitions
+from wsap_tes3mp.engines.simulated.refusals import Refused, person_at
+from wsap_tes3mp.engines.simulated.state import Body, Thing, World, create, move_items
+from wsap_tes3mp.protocol.commands import Dialogue
+
+_LEAVE = "leave"
+_SECONDS = 4.0
+
+
+def words(world: World, speaker: Thing | None = None) -> Mapping[str, str]:
+    """Return the names that texts may hold, as the seed gave them."""
+    defined = definitions()
+    found = {role: world.things[thing].name for role, thing in world.cast.items()}
+    for part, chosen in world.facts.items():
+        if chosen in world.cast:
+            found[part] = found[chosen]
+            found[f"{part}_place"] = defined.cells[defined.people[chosen].cell].name
+        elif chosen in defined.items:
+            found[part] = defined.items[chosen].name
+        else:
+            found[part] = next(one.name for one in defined.containers if one.id == chosen)
+    if speaker is not None and speaker.kind == "npc":
+        found |= {
+            "speaker": speaker.name,
+            "title": defined.people[speaker.base].title,
+            "likes": defined.items[world.likes[speaker.base]].name,
+        }
+    return found
+
+
+def greet(world: World, body: Body, person: Thing) -> str:
+    """Open a dialogue and return what the person says."""
+    body.talking, body.choices = person.id, []
+    mood = "Friend!" if body.dispositions[person.id] >= 60 else "Yes?" if body.dispositions[person.id] >= 30 else "You."
+    begins = [quest.begins for key, quest in definitions().quests.items() if not body.quests.get(key)]
+    rumour = " People say: " + " ".join(begins) if begins and body.dispositions[person.id] >= 20 else ""
+    body.said = (mood + rumour).format_map(words(world, person))
+    return body.said
+
+
+def open_topics(world: World, body: Body, person: Thing) -> list[str]:
+    """Return the names of the topics that are open, in their order."""
+    return list(dict.fromkeys(topic.name for topic in _topics(person) if _holds(world, body, topic, person)))
+
+
+def begin(world: World, body: Body, params: Dialogue) -> tuple[float, Callable[[], Done]]:
+    """Begin to say something: its seconds, and what finishes it.
+
+    Raises:
+        Refused: it can't be said.
+    """
+    person = person_at(world, body, params.entity_id)
+    if params.topic is not None:
+        name = params.topic
+        _topic(world, body, person, name)
+        return _SECONDS, lambda: _ask(world, body, person_at(world, body, person.id), name)
+    index = params.choice_idx or 0
+    _choice(body, person, index)
+    return _SECONDS, lambda: _choose(world, body, person_at(world, body, person.id), index)
+
+
+def _topics(person: Thing) -> Iterator[Topic]:
+    return (topic for topic in definitions().topics if person.base in topic.who)
+
+
+def _holds(world: World, body: Body, needs: Needs, person: Thing | None) -> bool:
+    stage = body.quests.get(needs.quest, 0)
+    carried = all(world.facts.get(item, item) in body.items for item in needs.items)
+    liked = person is None or person.kind != "npc" or body.dispositions[person.id] >= needs.disposition
+    part = not needs.being or (person is not None and world.facts[needs.being] == person.base)
+    lacking = not needs.without or needs.without not in body.items
+    by_hour = needs.hours[0] <= world.hour < needs.hours[1]
+    return needs.since <= stage < needs.below and carried and liked and part and lacking and by_hour
+
+
+def _topic(world: World, body: Body, person: Thing, name: str) -> Topic:
+    known = [topic for topic in _topics(person) if topic.name == name]
+    found = next((topic for topic in known if _holds(world, body, topic, person)), None)
+    if found is None and known:
+        raise Refused("TOPIC_CLOSED", f"{person.name} does not talk about that now; it may take goodwill or progress.")
+    if found is None:
+        raise Refused("UNKNOWN_TOPIC", f"That says nothing to {person.name}; open topics are in the dialogue.")
+    return found
+
+
+def _ask(world: World, body: Body, person: Thing, name: str) -> Done:
+    topic = _topic(world, body, person, name)
+    body.talking, body.choices = person.id, []
+    said = words(world, person)
+    body.said = topic.text.format_map(said)
+    heard = f"{person.id}/{name}"
+    if heard not in body.told:
+        body.told.append(heard)
+        change_disposition(body, person.id, 1)
+    apply(world, body, topic.effects, person)
+    if topic.choices:
+        number = definitions().topics.index(topic)
+        body.choices = [(f"{number}/{i}", one.text.format_map(said)) for i, one in enumerate(topic.choices)]
+        random.Random(f"{world.seed}/choices/{number}").shuffle(body.choices)
+    elif topic.trade:
+        body.choices = _offers(world, body, person)
+    return Done("confirmed", body.said)
+
+
+def _choice(body: Body, person: Thing, index: int) -> str:
+    if body.talking != person.id or not body.choices:
+        raise Refused("NO_CHOICE", f"{person.name} waits for no answer; name a topic.")
+    if index >= len(body.choices):
+        raise Refused("NO_CHOICE", f"There are {len(body.choices)} answers; choice_idx counts from 0.")
+    return body.choices[index][0]
+
+
+def _choose(world: World, body: Body, person: Thing, index: int) -> Done:
+    first, _, second = _choice(body, person, index).partition("/")
+    if first in ("buy", "sell", _LEAVE):
+        return _trade(world, body, person, first, second)
+    choice = definitions().topics[int(first)].choices[int(second)]
+    body.choices = []
+    body.said = choice.reply.format_map(words(world, person))
+    apply(world, body, choice.effects, person)
+    return Done("confirmed", choice.reply.format_map(words(world, person)))
+
+
+def _offers(world: World, body: Body, trader: Thing) -> list[tuple[str, str]]:
+    """Return what can be bought and sold."""
+    wares = sorted(trader.items.keys() - {"gold"})
+    goods = {item_id: world.item(item_id).value // 2 for item_id in sorted(body.items.keys() - {"gold"})}
+    rows = [(f"buy/{one}", f"Buy {world.item(one).name} for {world.item(one).value} gold") for one in wares]
+    rows += [(f"sell/{one}", f"Sell {world.item(one).name} for {price} gold") for one, price in goods.items() if price]
+    return [*rows, (_LEAVE, "That is all.")]
+
+
+def _trade(world: World, body: Body, trader: Thing, deal: str, item_id: str) -> Done:
+    if deal == _LEAVE:
+        body.choices, body.said = [], "Come again."
+        return Done("confirmed", body.said)
+    buyer, seller = (body.items, trader.items) if deal == "buy" else (trader.items, body.items)
+    price = world.item(item_id).value if deal == "buy" else world.item(item_id).value // 2
+    if buyer.get("gold", 0) < price:
+        who = "You have" if deal == "buy" else f"{trader.name} has"
+        raise Refused("TOO_POOR", f"{who} less than {price} gold.")
+    if item_id not in seller:
+        raise Refused("NOT_CARRIED", "It is not there any more.")
+    move_items(buyer, seller, "gold", price)
+    move_items(seller, buyer, item_id)
+    if item_id in body.equipped and item_id not in body.items:
+        body.equipped.remove(item_id)
+    body.said, body.choices = "A fair price. What else?", _offers(world, body, trader)
+    done = "buy" if deal == "buy" else "sell"
+    return Done("confirmed", f"You {done} {world.item(item_id).name} for {price} gold.", data={"traded": done})
+
+
+def gift(world: World, body: Body, item_id: str, person: Thing) -> str:
+    """Give a person something: what it likes makes it a friend, gold makes it greedy for more.
+
+    Raises:
+        Refused: it does not want that.
+    """
+    item = world.item(item_id)
+    if item.kind in ("quest", "junk") or not item.value:
+        raise Refused("NOT_WANTED", f"{person.name} has no use for that; ask about yourself what would please.")
+    move_items(body.items, person.items, item_id)
+    liked = world.likes[person.base] == item_id
+    change_disposition(body, person.id, 12 if liked else 1)
+    body.said = "For me? You have a good eye!" if liked else "Hm. Thanks."
+    body.talking, body.choices = person.id, []
+    return f"{person.name}: {body.said}"
+
+
+def use(world: World, body: Body, item_id: str, target: Thing) -> str:
+    """Do what the story has an item (or, with "", a hand) do there; return what is told, "" if nothing."""
+    for rule in definitions().uses:
+        if rule.item == item_id and target.base == world.facts.get(rule.on, rule.on):
+            if not _holds(world, body, rule, target):
+                continue
+            apply(world, body, rule.effects, target)
+            return rule.text.format_map(words(world, target))
+    return ""
+
+
+def change_disposition(body: Body, person: str, change: int) -> None:
+    """Let a person like an agent more or less, from 0 to 100."""
+    body.dispositions[person] = min(100, max(0, body.dispositions[person] + change))
+
+
+def apply(world: World, body: Body, effects: tuple[str, ...], target: Thing) -> None:
+    """Bring about what a topic, a choice or a use brings about."""
+    for effect in effects:
+        verb, *rest = effect.split()
+        amount = int(rest[-1]) if rest and rest[-1].lstrip("-").isdigit() else 0
+        name = world.facts.get(rest[0], rest[0]) if rest else ""
+        _EFFECTS[verb](world, body, target, name, amount)
+
+
+def _gold(world: World, body: Body, amount: int) -> None:
+    if amount > 0:
+        create(world, body.items, "gold", amount)
+    elif paid := min(-amount, body.items.get("gold", 0)):
+        move_items(body.items, world.spent, "gold", paid)
+
+
+def _harm(body: Body, amount: int) -> None:
+    body.health = max(1, body.health + amount)
+
+
+def _close(body: Body) -> None:
+    body.talking, body.choices = "", []
+
+
+def _delay(world: World, amount: int) -> None:
+    world.time += amount
+
+
+def _progress(body: Body, quest: str, stage: int) -> None:
+    body.quests[quest] = max(stage, body.quests.get(quest, 0))
+
+
+_EFFECTS: Mapping[str, Callable[[World, Body, Thing, str, int], None]] = {
+    "stage": lambda world, body, target, name, amount: _progress(body, name, amount),
+    "disposition": lambda world, body, target, name, amount: change_disposition(body, target.id, amount),
+    "disposition_of": lambda world, body, target, name, amount: change_disposition(body, world.cast[name], amount),
+    "give": lambda world, body, target, name, amount: create(world, body.items, name),
+    "take": lambda world, body, target, name, amount: move_items(body.items, world.spent, name),
+    "gold": lambda world, body, target, name, amount: _gold(world, body, amount),
+    "health": lambda world, body, target, name, amount: _harm(body, amount),
+    "time": lambda world, body, target, name, amount: _delay(world, amount),
+    "close": lambda world, body, target, name, amount: _close(body),
+}
+"""Verb of an effect -> what it does with the person or thing, the name and the amount that it gives."""
