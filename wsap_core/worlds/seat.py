@@ -179,8 +179,7 @@ class Seat:
         result = self._worded(result)
         if mailbox is not None:
             mailbox.mark_read(self.agent_id, heard)
-        self.done = result.done
-        self.last_observation = result.observation
+        self.done, self.last_observation = result.done, result.observation
         death = self.world.death_of(self.agent_id, result) if result.done else None
         return Outcome(action, result, stepped=True, death=death)
 
@@ -191,9 +190,8 @@ class Seat:
 
     def leave(self, mode: str = "dormant") -> JackOutResult:
         """Take the agent out of the world by force, without asking whether it is safe."""
-        left = self.world.release(self.agent_id, mode, forced=True)
-        self.left = left
-        return left
+        self.left = self.world.release(self.agent_id, mode, forced=True)
+        return self.left
 
     def begin_episode(self) -> None:
         """Forget that the last episode is over; the world calls this after a reset."""
