@@ -7,7 +7,6 @@ from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any, Protocol, TypeVar, cast
 
-from wsap_core.errors import ConfigError
 from wsap_core.seams.clock import Clock
 from wsap_tes3mp.bridge.bridge import Bridge, perceived
 from wsap_tes3mp.bridge.port import BridgePort
@@ -97,11 +96,11 @@ class Live:
         return client
 
     async def _own(self) -> BridgePort:
-        from wsap_tes3mp.engines.tes3mp.engine import ADDRESS, Tes3mpEngine  # deferred for weight, as above
+        from wsap_tes3mp.engines.tes3mp.engine import ADDRESS  # deferred for weight, as above
+        from wsap_tes3mp.engines.tes3mp.opening import open_engine
 
-        if not self._options.token:
-            raise ConfigError("engine=tes3mp needs the token of the script: --option token=env:NAME")
-        engine = Tes3mpEngine(self._options.token, self._options.address or ADDRESS, clock=self._clock)
+        home, given = default_path().parent, self._options
+        engine = open_engine(home, address=given.address or ADDRESS, token=given.token, clock=self._clock)
         log = open_log(Path(self._options.log) if self._options.log else default_path())
         bridge = Bridge(engine, log, clock=self._clock)
         self._closers += [log.close, bridge.stop]

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from wsap_core.errors import ConfigError
+from wsap_core.seams.clock import Clock
 from wsap_core.textfile import read_text
 from wsap_tes3mp.engines.tes3mp.engine import ADDRESS, Tes3mpEngine
 from wsap_tes3mp.engines.tes3mp.esm import Encoding, read_data
@@ -18,17 +19,20 @@ def open_engine(
     home: Path,
     *,
     address: str = ADDRESS,
+    token: str = "",
     token_file: Path | None = None,
     data: Sequence[Path] = (),
     encoding: Encoding = "cp1252",
+    clock: Clock | None = None,
 ) -> Tes3mpEngine:
     """Return an engine that is not started yet.
 
     Args:
-        home: the folder of the plugin's files, in which the token lies unless `token_file` says where.
+        home: the folder of the plugin's files, in which the token lies unless it or its file is given.
         address: `HOST:PORT` of the script, or the folder of its mailbox.
         data: the game's data files, or folders of them.
         encoding: the code page of their text.
+        clock: of the engine.
 
     Raises:
         UsageError: there is no token, the address is none, or a data file can't be read.
@@ -39,10 +43,18 @@ def open_engine(
             raise ConfigError(f"The mailbox {address} is no folder; make it, and name it in the script's settings.lua.")
     elif not host or not port.isdecimal() or not 0 < int(port) < 65536:
         raise ConfigError(f"{address!r} is no address of the script; name HOST:PORT, such as {ADDRESS}, or a folder.")
-    path = token_file or home / SCRIPT_TOKEN
-    if token_file is None and not path.exists():
+    return Tes3mpEngine(
+        token or _token(token_file or home / SCRIPT_TOKEN),
+        address,
+        names=read_data(data, encoding=encoding) if data else None,
+        clock=clock,
+    )
+
+
+def _token(path: Path) -> str:
+    if path.name == SCRIPT_TOKEN and not path.exists():
         raise ConfigError(f"There is no token of the script in {path}; run: wsap tes3mp install SERVER_FOLDER")
     token = read_text(path, "The token of the script").strip()
     if not 8 <= len(token) <= 200 or not token.isprintable():
         raise ConfigError(f"{path} holds no token of 8 to 200 characters.")
-    return Tes3mpEngine(token, address, names=read_data(data, encoding=encoding) if data else None)
+    return token
