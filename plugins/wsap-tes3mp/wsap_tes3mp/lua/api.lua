@@ -7,31 +7,27 @@ local api = { sent = 0 }  -- how often something was sent to clients
 
 api.SIGNATURES = {
     LogMessage = "ps", GetServerVersion = "", GetMillisecondsSinceServerStart = "", SetCurrentMpNum = "i",
-    CreateTimer = "fi", StartTimer = "i", RestartTimer = "ii",
-    GetCell = "p", GetRegion = "p", GetPosX = "p", GetPosY = "p", GetPosZ = "p",
-    GetHealthBase = "p", GetHealthCurrent = "p", GetLevel = "p",
-    SetCell = "ps", SendCell = "p", SetPos = "pnnn", SendPos = "p", Resurrect = "pu", EquipItem = "ppsuin", SendEquipment = "p",
+    CreateTimer = "fi", StartTimer = "i", RestartTimer = "ii", GetCell = "p", GetRegion = "p", GetPosX = "p",
+    GetPosY = "p", GetPosZ = "p", GetHealthBase = "p", GetHealthCurrent = "p", GetLevel = "p", SetCell = "ps",
+    SendCell = "p", SetPos = "pnnn", SendPos = "p", Resurrect = "pu", EquipItem = "ppsuin", SendEquipment = "p",
     ClearObjectList = "", SetObjectListPid = "p", SetObjectListCell = "s", SetObjectListConsoleCommand = "s",
-    SetObjectRefId = "s", SetObjectRefNum = "i", SetObjectMpNum = "i", SetObjectPosition = "nnn", SetObjectRotation = "nnn",
-    SetObjectActivatingPid = "p", SetPlayerAsObject = "p", AddObject = "",
+    SetObjectRefId = "s", SetObjectRefNum = "i", SetObjectMpNum = "i", SetObjectPosition = "nnn",
+    SetObjectRotation = "nnn", SetObjectActivatingPid = "p", SetPlayerAsObject = "p", AddObject = "",
     SetObjectDialogueChoiceType = "u", SetObjectDialogueChoiceTopic = "s", SendObjectActivate = "bb",
     SendObjectDialogueChoice = "bb", SendObjectSpawn = "bb", SendObjectDelete = "bb", SendConsoleCommand = "bb",
     ReadCellActorList = "s", GetActorListSize = "", GetActorRefNum = "u", GetActorMpNum = "u", GetActorPosX = "u",
     GetActorPosY = "u", GetActorPosZ = "u", GetActorHealthBase = "u", GetActorHealthCurrent = "u",
-    DoesActorHavePosition = "u", DoesActorHaveStatsDynamic = "u",
-    ClearActorList = "", SetActorListPid = "p", SetActorListCell = "s", SetActorRefNum = "i", SetActorMpNum = "i",
-    SetActorAIAction = "u", SetActorAITargetToPlayer = "p", SetActorAITargetToObject = "ii",
-    SetActorAICoordinates = "nnn", SetActorAIRepetition = "b", AddActor = "", SendActorAI = "bb",
+    DoesActorHavePosition = "u", DoesActorHaveStatsDynamic = "u", ClearActorList = "", SetActorListPid = "p",
+    SetActorListCell = "s", SetActorRefNum = "i", SetActorMpNum = "i", SetActorAIAction = "u",
+    SetActorAITargetToPlayer = "p", SetActorAITargetToObject = "ii", SetActorAICoordinates = "nnn",
+    SetActorAIRepetition = "b", AddActor = "", SendActorAI = "bb",
 }
 
 local function whole(low, high)
-    return function(value)
-        return type(value) == "number" and value == math.floor(value) and value >= low and value <= high
-    end
+    return function(value) return type(value) == "number" and value % 1 == 0 and value >= low and value <= high end
 end
-
 local FITS = {
-    p = whole(0, 65535), u = whole(0, 4294967295), i = whole(-2147483648, 2147483647),
+    p = whole(0, 65535), u = whole(0, 2 ^ 32 - 1), i = whole(-2 ^ 31, 2 ^ 31 - 1),
     n = function(value) return type(value) == "number" and value == value and math.abs(value) < 3e38 end,
     s = function(value) return type(value) == "string" and not value:find("%z") end,
     b = function(value) return type(value) == "boolean" end,
@@ -53,7 +49,6 @@ for name, kinds in pairs(api.SIGNATURES) do
         return tes3mp[name](...)
     end
 end
-
 -- Ends the operation at hand with an error that its caller is told.
 function api.refuse(code, message) error({ code = code, message = message }, 0) end
 

@@ -2,9 +2,7 @@
 -- `json.list`, every other empty table is an object. Nothing that `encode` returns breaks a reader of JSON lines: NaN
 -- and infinity become null, bytes that are not UTF-8 become "?", and no line break is ever within a value.
 local json = { null = {} }
-
 local LIST, MAX_DEPTH = {}, 32
-
 function json.list(items) return setmetatable(items or {}, LIST) end
 
 -- The forms of one character in UTF-8 (overlong ones and surrogates are not among them).
@@ -26,9 +24,7 @@ function json.utf8(text)
     end
     return table.concat(parts), valid
 end
-
 local ESCAPES = { ['"'] = '\\"', ["\\"] = "\\\\", ["\n"] = "\\n", ["\r"] = "\\r", ["\t"] = "\\t" }
-
 local function quoted(text)
     local escaped = json.utf8(text):gsub('[%c"\\]', function(char)
         return ESCAPES[char] or ("\\u%04x"):format(char:byte())
@@ -43,7 +39,8 @@ local function number(value)
 end
 
 local function write(value, out, depth)
-    local kind = type(value)
+    local kind, first = type(value), true
+    local function comma(text) out[#out + 1] = (first and "" or ",") .. text; first = false end
     if depth > MAX_DEPTH then error("json: too deep", 0) end
     if kind == "string" then out[#out + 1] = quoted(value)
     elseif kind == "number" then out[#out + 1] = number(value)
@@ -52,20 +49,14 @@ local function write(value, out, depth)
     elseif kind ~= "table" then error("json: can't write a " .. kind, 0)
     elseif getmetatable(value) == LIST then
         out[#out + 1] = "["
-        for index = 1, #value do
-            out[#out + 1] = index > 1 and "," or nil
-            write(value[index], out, depth + 1)
-        end
+        for _, item in ipairs(value) do comma(""); write(item, out, depth + 1) end
         out[#out + 1] = "]"
     else
         local keys = {}
         for key in pairs(value) do keys[#keys + 1] = key end
         table.sort(keys)
         out[#out + 1] = "{"
-        for index, key in ipairs(keys) do
-            out[#out + 1] = (index > 1 and "," or "") .. quoted(key) .. ":"
-            write(value[key], out, depth + 1)
-        end
+        for _, key in ipairs(keys) do comma(quoted(key) .. ":"); write(value[key], out, depth + 1) end
         out[#out + 1] = "}"
     end
 end
@@ -78,17 +69,14 @@ function json.encode(value)
 end
 
 local UNESCAPES = { ['"'] = '"', ["\\"] = "\\", ["/"] = "/", b = "\b", f = "\f", n = "\n", r = "\r", t = "\t" }
-
 local function utf8_char(code)
     local function low(shift) return 128 + math.floor(code / 2 ^ shift) % 64 end
-    if code < 0x80 then return string.char(code) end
-    if code < 0x800 then return string.char(192 + math.floor(code / 64), low(0)) end
-    if code < 0x10000 then return string.char(224 + math.floor(code / 4096), low(6), low(0)) end
-    return string.char(240 + math.floor(code / 2 ^ 18), low(12), low(6), low(0))
+    return code < 0x80 and string.char(code) or code < 0x800 and string.char(192 + math.floor(code / 64), low(0))
+        or code < 0x10000 and string.char(224 + math.floor(code / 4096), low(6), low(0))
+        or string.char(240 + math.floor(code / 2 ^ 18), low(12), low(6), low(0))
 end
 
 local function fail(what, at) error(("json: %s at byte %d"):format(what, at), 0) end
-
 local function read_string(text, at)
     local parts, start = {}, at + 1
     while true do
@@ -111,62 +99,58 @@ local function read_string(text, at)
         end
     end
 end
-
 local function skip(text, at) return text:find("[^ \t\r\n]", at) or #text + 1 end
-
-local LITERALS = { t = { "true", true }, f = { "false", false }, n = { "null", json.null } }
+local LITERALS = { ["true"] = true, ["false"] = false, null = json.null }
 local read
 
--- Reads the members of a list or an object, from behind its opening bracket; `member` reads one.
-local function members(text, at, close, member)
-    at = skip(text, at)
-    if text:sub(at, at) == close then return at + 1 end
+-- Reads a list or an object from its opening bracket on; `member` reads one of its members into it.
+local function members(text, at, close, found, member)
+    at = skip(text, at + 1)
+    if text:sub(at, at) == close then return found, at + 1 end
     while true do
         at = skip(text, member(skip(text, at)))
         local char = text:sub(at, at)
-        if char == close then return at + 1 end
-        if char ~= "," then fail("a missing comma", at) end
-        at = at + 1
+        if char == close then return found, at + 1 end
+        at = char == "," and at + 1 or fail("a missing comma", at)
     end
 end
 
 function read(text, at, depth)
+    local char, found = text:sub(at, at), nil
     if depth > MAX_DEPTH then fail("too deep", at) end
-    local char = text:sub(at, at)
     if char == '"' then return read_string(text, at) end
     if char == "[" then
-        local list = json.list()
-        return list, members(text, at + 1, "]", function(where)
-            list[#list + 1], where = read(text, where, depth + 1)
+        found = json.list()
+        return members(text, at, "]", found, function(where)
+            found[#found + 1], where = read(text, where, depth + 1)
             return where
         end)
     elseif char == "{" then
-        local object = {}
-        return object, members(text, at + 1, "}", function(where)
+        found = {}
+        return members(text, at, "}", found, function(where)
             if text:sub(where, where) ~= '"' then fail("a key that is no string", where) end
             local key, value
             key, where = read_string(text, where)
             where = skip(text, where)
             if text:sub(where, where) ~= ":" then fail("a missing colon", where) end
             value, where = read(text, skip(text, where + 1), depth + 1)
-            if value ~= json.null then object[key] = value end
+            if value ~= json.null then found[key] = value end
             return where
         end)
-    elseif LITERALS[char] then
-        local word, value = LITERALS[char][1], LITERALS[char][2]
-        if text:sub(at, at + #word - 1) ~= word then fail("an unknown word", at) end
-        return value, at + #word
+    end
+    for word, value in pairs(LITERALS) do
+        if text:sub(at, at + #word - 1) == word then return value, at + #word end
     end
     local whole, rest = text:match("^(%-?%d+)(%.?%d*[eE]?[+-]?%d*)", at)
-    local value = whole and not whole:find("^%-?0%d") and not rest:find("^%.%D") and rest ~= "." and tonumber(whole .. rest)
-    if not value or math.abs(value) == math.huge then fail("an unknown value", at) end
-    return value, at + #whole + #rest
+    local fine = whole and not whole:find("^%-?0%d") and not rest:find("^%.%D") and rest ~= "."
+    found = fine and tonumber(whole .. rest)
+    if not found or math.abs(found) == math.huge then fail("an unknown value", at) end
+    return found, at + #whole + #rest
 end
 
 -- The value of a text, or nil and why not. A null member of an object is left out of it; elsewhere it is `json.null`.
 function json.decode(text)
-    local _, valid = json.utf8(text)
-    if not valid then return nil, "json: not UTF-8" end
+    if not select(2, json.utf8(text)) then return nil, "json: not UTF-8" end
     local done, value, at = pcall(read, text, skip(text, 1), 1)
     if not done then return nil, value end
     if skip(text, at) <= #text then return nil, ("json: more after the value at byte %d"):format(at) end

@@ -8,26 +8,22 @@ if WsapTick then return end  -- loaded already
 
 local here = (...):match("^(.*)[./][^./]+$")
 local function part(name) return require(here .. "." .. name) end
-
 local json, api, transport, sessions, lib, verbs, settings = part("json"), part("api"), part("transport"),
     part("session"), part("world"), part("commands"), part("settings")
 local SCRIPT, POLL_MS, SCAN_MS = "1.0", 50, 500
 local session, commands, world, timer
-local scanned, agents_text, watched, turn, reported = 0, nil, {}, nil, {}
+local scanned, agents_text, watched, turn, errors = 0, nil, {}, nil, 0
 
 local function clock() return api.GetMillisecondsSinceServerStart() end
-
 local function log(text)
     pcall(api.LogMessage, 1, "[wsap] " .. json.utf8(tostring(text)):gsub("%z", "?"):sub(1, 2000))
 end
-
--- Calls `action` so that no error leaves it; the same error is logged once in a while, not twenty times a second.
+-- Calls `action` so that no error leaves it; of very many errors not each one is logged.
 local function guarded(action, ...)
     local done, problem = api.try(action, ...)
-    if done then return end
-    local text = type(problem) == "table" and tostring(problem.message) or problem
-    reported[text] = (reported[text] or 0) + 1
-    if reported[text] % 1000 == 1 then log(("error, %d times: %s"):format(reported[text], text)) end
+    errors = done and errors or errors + 1
+    if done or errors > 100 and errors % 1000 > 0 then return end
+    log(("error %d: %s"):format(errors, type(problem) == "table" and tostring(problem.message) or problem))
 end
 
 local OPERATIONS = {
@@ -41,45 +37,42 @@ local OPERATIONS = {
     command = function(request) return commands.execute(request) end,
     outcome = function(request) return commands.outcome(request.command_id or "") end,
     join = function(request)
-        local agent, name = request.agent, request.name
-        if type(agent) ~= "string" or type(name) ~= "string" then api.refuse("BAD_REQUEST", "join takes agent and name") end
-        return world.join(agent, name, request.embodiment, request.host)
+        local fine = type(request.agent) == "string" and type(request.name) == "string"
+        if not fine then api.refuse("BAD_REQUEST", "join takes agent and name") end
+        return world.join(request.agent, request.name, request.embodiment, request.host)
     end,
     leave = function(request) return world.leave(request.agent, request.mode) end,
     respawn = function(request) return world.respawn(request.agent) end,
 }
 
-local function serve(request)
-    return (OPERATIONS[request.op] or api.refuse("BAD_REQUEST", "there is no such operation"))(request)
-end
-
 -- Tells the connector when there are other agents, and when one that it has perceived would perceive something else.
 local function scan()
-    turn = next(watched, watched[turn] and turn or nil)
-    local found, facts = pcall(function() return turn and world.facts(world.find(turn)) end)
-    if found and facts and watched[turn] ~= facts.sequence then
+    local count = 1
+    for _ in pairs(watched) do count = count + 1 end
+    if (clock() - scanned) % 2 ^ 32 < SCAN_MS / count then return end
+    scanned, turn = clock(), next(watched, watched[turn] and turn or nil)
+    local text = not turn and json.encode(world.agents())  -- once around
+    local found, facts = pcall(function() return world.facts(world.find(turn)) end)
+    if text and text ~= (agents_text or text) then session.emit({ event = "agents" }) end
+    agents_text = text or agents_text
+    if found and watched[turn] ~= facts.sequence then
         watched[turn] = facts.sequence
         session.emit({ event = "changed", agent = turn, sequence = facts.sequence })
     end
-    if (clock() - scanned) % 2 ^ 32 < SCAN_MS then return end
-    local text = json.encode(world.agents())
-    if agents_text and text ~= agents_text then session.emit({ event = "agents" }) end
-    scanned, agents_text = clock(), text
 end
 
 local function step()
-    session.poll()
-    commands.tick()
+    session.poll(); commands.tick()
     if session.connected() then scan() end
 end
 
 -- The server calls a timer by the name of a global function. This one is never freed and never made anew, since both
 -- break the server's list of timers; it winds itself up again whatever happens.
-function WsapTick()
-    guarded(step)
-    guarded(api.RestartTimer, timer, POLL_MS)
-end
+function WsapTick() guarded(step); guarded(api.RestartTimer, timer, POLL_MS) end
 
+local function serve(request)
+    return (OPERATIONS[request.op] or api.refuse("BAD_REQUEST", "there is no such operation"))(request)
+end
 local function start()
     if type(settings.token) ~= "string" or #settings.token < 8 then
         return log("not started: set a token of at least 8 characters in custom/wsap/settings.lua")
@@ -89,7 +82,8 @@ local function start()
     local boot = ("%x-%x-%s"):format(os.time(), clock(), tostring({}):gsub("%W", ""):sub(-8))
     local parts = { api = api, json = json, settings = settings, clock = clock, log = log, boot = boot, lib = lib,
         listener = listener, serve = serve, try = api.try, token = settings.token, server = api.GetServerVersion(),
-        script = SCRIPT, greeted = function() watched, agents_text = {}, nil end, emit = function(event) session.emit(event) end }
+        script = SCRIPT, greeted = function() watched, agents_text = {}, nil end }
+    function parts.emit(event) session.emit(event) end
     parts.world = lib.new(parts)
     world, commands, session = parts.world, verbs.new(parts), sessions.new(parts)
     timer = api.CreateTimer("WsapTick", POLL_MS)
@@ -97,14 +91,9 @@ local function start()
     log(("boot %s listens by %s, %s"):format(boot, how, tostring(listener.port or listener.folder)))
 end
 
-local function fight(pid)
-    local agent = world.agent_of(pid)
-    if agent then world.fought[agent] = clock() end
-end
-
 -- What the server's events mean for agents. Their arguments come from clients.
 local function noted(kind) return function(pid, ...) commands.note(kind, pid, ...) end end
-
+local function fight(pid) world.fought[world.agent_of(pid) or ""] = clock() end
 local function touched(pid, _, objects)
     for id in pairs(type(objects) == "table" and objects or {}) do commands.note("touched", pid, id) end
 end

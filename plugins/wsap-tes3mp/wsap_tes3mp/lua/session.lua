@@ -1,29 +1,22 @@
 -- The script protocol on top of a transport: lines of JSON, a token first, one connector at a time.
 local session = {}
-
 local LINE = 256 * 1024
 local BACKLOG = 1024 * 1024  -- of answers that nobody reads; then the connection is closed
 local WAITING = 4  -- connections that have not said hello yet
-local HELLO_MS, IDLE_MS = 5000, 30000
-local LINES_A_POLL, CHUNKS_A_POLL = 64, 16
+local HELLO_MS, IDLE_MS, LINES_A_POLL, CHUNKS_A_POLL = 5000, 30000, 64, 16
 
 -- A session: `poll()` moves bytes and answers requests, `emit(event)` tells the connector something, `close()` ends it.
 -- `serve(request)` returns what an operation answers, or refuses.
 function session.new(parts)
     local json, listener, clock, log = parts.json, parts.listener, parts.clock, parts.log
     local peers, current, connections, self = {}, nil, 0, {}
-
     local function since(moment) return (clock() - moment) % 2 ^ 32 end
-
     local function drop(peer)
         peer.closed = true
         pcall(peer.wire.close)
-        if current == peer then
-            current = nil
-            log("the connector has gone")
-        end
+        if current == peer then log("the connector has gone") end
+        current = current ~= peer and current or nil
     end
-
     local function flush(peer)
         local bytes, at, count, done = table.concat(peer.out), 1, 1, true
         while at <= #bytes and count ~= 0 and not peer.closed do
@@ -34,7 +27,6 @@ function session.new(parts)
         peer.out, peer.waiting = { bytes:sub(at) }, #bytes - at + 1
         if peer.waiting > BACKLOG and not peer.closed then drop(peer) end
     end
-
     local function send(peer, message)
         local done, text = pcall(json.encode, message)
         if not done or #text >= LINE then
@@ -42,13 +34,7 @@ function session.new(parts)
         end
         peer.out[#peer.out + 1], peer.waiting = text .. "\n", peer.waiting + #text + 1
     end
-
-    local function refuse(peer, why)
-        send(peer, { refused = why })
-        flush(peer)
-        drop(peer)
-    end
-
+    local function refuse(peer, why) send(peer, { refused = why }); flush(peer); drop(peer) end
     local function greet(peer, message)
         local hello = type(message) == "table" and message.hello
         if type(hello) ~= "table" or hello.token ~= parts.token then return refuse(peer, "token") end
@@ -61,7 +47,6 @@ function session.new(parts)
             script = parts.script } })
         parts.greeted()
     end
-
     local function answer(peer, line)
         local message, why = json.decode(line)
         if not peer.greeted then return greet(peer, message) end
@@ -78,7 +63,6 @@ function session.new(parts)
         end
         send(peer, reply)
     end
-
     local function lines(peer)
         local at, stop = 1, peer.into:find("\n", 1, true)
         for _ = 1, LINES_A_POLL do
@@ -90,7 +74,6 @@ function session.new(parts)
         peer.into = peer.into:sub(at)
         return stop ~= nil
     end
-
     local function read(peer)
         for _ = 1, CHUNKS_A_POLL do
             if #peer.into >= 2 * LINE or peer.ended then break end
@@ -103,7 +86,6 @@ function session.new(parts)
         if #peer.into >= LINE then return refuse(peer, "line too long") end
         if peer.ended or (not peer.greeted and since(peer.since) > HELLO_MS) then drop(peer) end
     end
-
     function self.poll()
         while #peers <= WAITING do
             local done, wire = pcall(listener.accept)
@@ -116,16 +98,12 @@ function session.new(parts)
         end
         for index = #peers, 1, -1 do if peers[index].closed then table.remove(peers, index) end end
     end
-
     function self.connected() return current ~= nil end
-
     function self.emit(event) if current then send(current, event) end end
-
     function self.close()
         for _, peer in ipairs(peers) do drop(peer) end
         pcall(listener.close)
     end
-
     return self
 end
 

@@ -4,7 +4,6 @@
 -- A listener has `accept() -> connection or nil` and `close()`. A connection has `receive() -> bytes, or nil and
 -- whether it is closed`, `send(bytes) -> how many were taken, or nil where it is closed`, and `close()`.
 local transport = {}
-
 local CHUNK = 16384
 
 function transport.luasocket(settings)
@@ -20,8 +19,7 @@ function transport.luasocket(settings)
         return {
             receive = function()
                 local bytes, problem, part = client:receive(CHUNK)
-                bytes = bytes or part
-                if bytes and bytes ~= "" then return bytes end
+                if (bytes or part or "") ~= "" then return bytes or part end
                 return nil, problem ~= "timeout"
             end,
             send = function(bytes)
@@ -59,20 +57,16 @@ int wsap_recv(intptr_t, void *, int, int) __asm__("recv");
 int wsap_send(intptr_t, const void *, int, int) __asm__("send");
 int wsap_close(intptr_t) __asm__("closesocket");
 ]]
-
 -- What differs between the systems: the library, its constants, and how "try again later" is told.
 local function system(ffi)
     local windows = ffi.os == "Windows"
     if not windows and ffi.os ~= "Linux" then return nil end
     if not pcall(ffi.typeof, "struct wsap_address") then ffi.cdef(windows and WINDOWS or LINUX) end
-    if not windows then
-        return {
-            C = ffi.C, level = 1, option = 2,  -- SO_REUSEADDR: a restarted server listens again at once
-            kind = 0x801, flags = 0x4000,  -- never block; MSG_NOSIGNAL, or a lost connection would end the server
+    if not windows then  -- SO_REUSEADDR; a socket that never blocks; MSG_NOSIGNAL: a lost connection ends no server
+        return { C = ffi.C, level = 1, option = 2, kind = 0x801, flags = 0x4000,
             accept = function(handle) return ffi.C.wsap_accept(handle, nil, nil, 0x800) end,
             again = function() return ffi.errno() == 11 or ffi.errno() == 4 end,
-            unblock = function(handle) return handle end,
-        }
+            unblock = function(handle) return handle end }
     end
     local C = ffi.load("ws2_32")
     C.wsap_startup(0x0202, ffi.new("char[512]"))
@@ -80,11 +74,9 @@ local function system(ffi)
         if tonumber(handle) ~= -1 then C.wsap_ioctl(handle, -0x7ffb9982, ffi.new("unsigned long[1]", 1)) end  -- FIONBIO
         return handle
     end
-    return {
-        C = C, level = 0xffff, option = -5, kind = 1, flags = 0,  -- SO_EXCLUSIVEADDRUSE: nobody else listens there
+    return { C = C, level = 0xffff, option = -5, kind = 1, flags = 0, unblock = unblock,  -- SO_EXCLUSIVEADDRUSE
         accept = function(handle) return unblock(C.wsap_accept(handle, nil, nil)) end,
-        again = function() return C.wsap_error() == 10035 end, unblock = unblock,
-    }
+        again = function() return C.wsap_error() == 10035 end }
 end
 
 function transport.ffi(settings)
@@ -93,20 +85,15 @@ function transport.ffi(settings)
     if not sys then return nil, "there is no FFI for Linux or Windows" end
     local C, buffer = sys.C, ffi.new("char[?]", CHUNK)
     local function closer(handle)
-        return function()
-            if handle then C.wsap_close(handle) end
-            handle = nil
-        end
+        return function() handle = handle and C.wsap_close(handle) and nil end
     end
     local server = sys.unblock(C.wsap_socket(2, sys.kind, 0))
-    if tonumber(server) == -1 then return nil, "the system gives no socket" end
     C.wsap_setsockopt(server, sys.level, sys.option, ffi.new("int[1]", 1), 4)
     local function swapped(port) return math.floor(port / 256) + port % 256 * 256 end
     local address = ffi.new("struct wsap_address", { family = 2, port = swapped(settings.port) })
     ffi.copy(ffi.cast("char *", address) + 4, "\127\0\0\1", 4)
     if C.wsap_bind(server, address, 16) ~= 0 or C.wsap_listen(server, 4) ~= 0 then
-        C.wsap_close(server)
-        return nil, ("port %d of 127.0.0.1 is taken"):format(settings.port)
+        return nil, C.wsap_close(server) and ("port %d of 127.0.0.1 is taken"):format(settings.port)
     end
     C.wsap_getsockname(server, address, ffi.new("int[1]", 16))
     local function accept()
@@ -130,13 +117,10 @@ function transport.ffi(settings)
 end
 
 local UNREAD = 64  -- so many files may lie unread before no more are written
-
 local function take(path)
     local file = io.open(path, "rb")
-    if not file then return nil end
-    local bytes = file:read("*a") or ""
-    file:close()
-    os.remove(path)
+    local bytes = file and (file:read("*a") or "")
+    if file then file:close(); os.remove(path) end
     return bytes
 end
 
@@ -145,39 +129,31 @@ end
 function transport.mailbox(settings)
     local folder = settings.mailbox
     local probe = type(folder) == "string" and folder ~= "" and io.open(folder .. "/probe", "wb")
-    if not probe then return nil, "there is no mailbox folder that can be written" end
-    probe:close()
-    os.remove(folder .. "/probe")
-    os.remove(folder .. "/hello")  -- of a connector that met the server before
+    if not (probe and probe:close()) then return nil, "there is no mailbox folder that can be written" end
+    for _, name in ipairs({ "/probe", "/hello" }) do os.remove(folder .. name) end  -- a hello was for the last boot
     local function connection(name)
         local into, out, open = 1, 1, true
         local function path(kind, number) return ("%s/%s.%s.%d"):format(folder, name, kind, number) end
         local function post(bytes)
             local file = io.open(path("new", out), "wb")
             if not file then return nil end
-            file:write(bytes)
-            file:close()
+            file:write(bytes); file:close()
             out = out + 1
             return os.rename(path("new", out - 1), path("out", out - 1)) and #bytes or nil
         end
         return {
             receive = function()
                 local bytes = take(path("in", into))
-                if not bytes then return nil, false end
-                into = into + 1
-                if bytes ~= "" then return bytes end
-                return nil, true
+                into = bytes and into + 1 or into
+                if bytes and bytes ~= "" then return bytes end
+                return nil, bytes ~= nil
             end,
             send = function(bytes)
                 local unread = out > UNREAD and io.open(path("out", out - UNREAD), "rb")
                 if not unread then return post(bytes) end
-                unread:close()
-                return 0
+                return unread:close() and 0
             end,
-            close = function()
-                if open then post("") end
-                open = false
-            end,
+            close = function() open = open and post("") and false end,
         }
     end
     return { folder = folder, close = function() end, accept = function()
