@@ -110,7 +110,7 @@ async def _serve(given: _Given) -> None:
     token_file = default_path().parent / "token"
     token_file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     token = own_token(token_file)
-    engine = await _engine(given)
+    engine = _engine(given)
 
     def ready(url: str) -> None:
         if given.as_json:
@@ -128,18 +128,14 @@ async def _serve(given: _Given) -> None:
         await serve_bridge(bridge, address, token, until=told, ready=ready)
 
 
-async def _engine(given: _Given) -> Engine:
+def _engine(given: _Given) -> Engine:
     from wsap_core.cli.grouped import refuse_given
 
     if given.engine == "simulated":
         refuse_given("with --engine simulated", "script", "script_token", "data")
         from wsap_tes3mp.engines.simulated.engine import SimulatedEngine
-        from wsap_tes3mp.protocol.bridge import JoinRequest
 
-        simulated = SimulatedEngine(seed=given.seed, realtime=not given.stepped)
-        for agent in given.agents or ("agent",):
-            await simulated.join(JoinRequest(agent_id=agent))
-        return simulated
+        return SimulatedEngine(seed=given.seed, realtime=not given.stepped, agents=given.agents or ("agent",))
     refuse_given("with --engine tes3mp", "agents", "seed", "stepped")
     from wsap_tes3mp.engines.tes3mp.opening import open_engine
     from wsap_tes3mp.log.database import default_path
