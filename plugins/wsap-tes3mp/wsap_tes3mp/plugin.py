@@ -5,7 +5,58 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from wsap_core.hookspecs import hookimpl
-from wsap_core.specs import CommandSpec
+from wsap_core.protocol import Action
+from wsap_core.specs import AdapterSpec, AgentSpec, CommandSpec, ScoreMetric
+from wsap_tes3mp.world.catalogue import (
+    ACHIEVEMENTS,
+    GAME_ID,
+    MOST_SEATS,
+    OPTIONS,
+    SKILLS,
+    TRANSFER_RULES,
+    quests_completed,
+)
+
+
+@hookimpl
+def wsap_adapters() -> Iterable[AdapterSpec]:
+    """Offer the world behind a bridge."""
+    return [
+        AdapterSpec(
+            GAME_ID,
+            "Talk, trade, fight and follow quests in a role-playing world behind a Perception/Command bridge.",
+            "wsap_tes3mp.world.game:create",
+            title="Morrowind",
+            abilities=("seed", "snapshot", "render", "avatars", "transit", "multi-seat"),
+            seats=(1, MOST_SEATS),
+            variant="wsap_tes3mp.world.options:variant",
+            default_action=Action("noop"),
+            default_agent="morrowind-wayfarer",
+            score_metrics=(ScoreMetric("quests", "Quests completed, of two", quests_completed, "", 0.0, 2.0),),
+            achievements=ACHIEVEMENTS,
+            wire_types=("wsap_tes3mp.world.observation:MorrowindObservation",),
+            skills=SKILLS,
+            transfer_rules=TRANSFER_RULES,
+            genre="role-playing",
+            dimensions="3D",
+            objective="Find the quests of this world and bring them to their end, alive.",
+            options=OPTIONS,
+        )
+    ]
+
+
+@hookimpl
+def wsap_agents() -> Iterable[AgentSpec]:
+    """Offer the agent that plays by rules."""
+    return [
+        AgentSpec(
+            "morrowind-wayfarer",
+            "Plays morrowind by rules, from perceptions alone: asks around, makes friends, does what its journal says.",
+            "wsap_tes3mp.agent:Wayfarer",
+            abilities=("snapshot",),
+            games=("morrowind",),
+        )
+    ]
 
 
 @hookimpl

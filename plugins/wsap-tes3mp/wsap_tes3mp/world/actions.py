@@ -34,10 +34,10 @@ ACTION_SPACE = ActionSpace(
         ActionDef(
             "interact",
             "Do something with what is in sight; without a type, what is usual: talk to people, take items, go through"
-            " doors, open containers",
+            " doors, open containers; or drop an item that you carry",
             (
-                ParamDef("entity_id", _ID),
-                ParamDef("interaction_type", "activate|talk|take|open|loot|read", optional=True),
+                ParamDef("entity_id", _ID + ", or of an item to drop"),
+                ParamDef("interaction_type", "activate|talk|take|open|loot|read|enter|drop", optional=True),
             ),
             category="interaction",
         ),
@@ -59,7 +59,7 @@ ACTION_SPACE = ActionSpace(
             (
                 ParamDef("entity_id", "id of the one you talk to"),
                 ParamDef("topic", "a topic", optional=True),
-                ParamDef("choice_idx", "0-9", optional=True),
+                ParamDef("choice_idx", "0-99", optional=True),
             ),
             category="interaction",
         ),
@@ -110,6 +110,9 @@ def refusal(action: Action, seen: PerceptionOutput) -> str:
         return "target_x and target_y go together"
     if action.name == "dialogue":
         return _dialogue_refusal(given, seen)
+    if action.name == "interact" and given.get("interaction_type") == "drop" and seen.inventory is not None:
+        ids = [item.item_id for item in seen.inventory]
+        return "" if given["entity_id"] in ids else f"you carry no {given['entity_id']!r}; you carry: {_some(ids)}"
     for name, possible in choices_of(_with_choices(seen, action.name)).items():
         if name in given and given[name] not in possible:
             kind = "you carry" if name == "item_id" else "in sight"
@@ -148,14 +151,14 @@ def _without(seen: PerceptionOutput, name: str) -> ActionAvailability | None:
     why = ""
     if (seen.fidelity or {}).get(f"command.{name}") == NEVER:
         why = "this engine can't do that"
-    elif name in ("interact", "combat_action") and not seen.nearby_entities:
+    elif name == "interact" and not seen.nearby_entities and not _carried(seen):
         why = "nothing is in sight"
     elif name == "combat_action" and not any(e.entity_type in _LIVING for e in seen.nearby_entities):
         why = "nobody is in sight"
     elif name == "use_item" and not _carried(seen):
         why = "you carry nothing"
     elif name == "dialogue" and seen.dialogue is None:
-        known = seen.fidelity is not None and seen.fidelity.get("dialogue") != NEVER
+        known = seen.sequence is not None and (seen.fidelity or {}).get("dialogue") != NEVER
         if known or not any(e.entity_type == "npc" for e in seen.nearby_entities):
             why = "no dialogue is open; interact with somebody first"
     return ActionAvailability(name, False, why) if why else None
@@ -176,7 +179,9 @@ def _choices(seen: PerceptionOutput, name: str) -> Iterator[tuple[str, Sequence[
         case "move_to":
             yield "target_entity_id", ids
         case "interact":
-            yield "entity_id", ids
+            # Whoever carries too much has to drop something.
+            heavy = seen.inventory if seen.inventory_summary.encumbrance_pct > 1 else None
+            yield "entity_id", [*ids, *(item.item_id for item in heavy or ())]
         case "use_item":
             yield "item_id", [item.item_id for item in seen.inventory or ()]
             yield "target_entity_id", ids

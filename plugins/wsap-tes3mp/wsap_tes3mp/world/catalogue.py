@@ -69,8 +69,8 @@ PORTABLE: Mapping[str, tuple[str, str, int]] = {
     "hide": ("Marsh Hide", "material", 2),
     "moonmoss": ("Moonmoss", "material", 1),
 }
-"""Thing of the simulated engine -> its name, and the category and tier that it has elsewhere; gold, gifts and what quests
-need stay here."""
+"""Thing of the simulated engine -> its name, and the category and tier that it has elsewhere; gold, gifts and what
+quests need stay here."""
 TRANSFER_RULES = (
     TransferRule("fighter", "combat", 0.3, Bonus("item", "gaff", 1), "a boat gaff: a better weapon to begin with"),
     TransferRule("survivor", "survival", 0.3, Bonus("item", "salve", 2), "two green salves more"),

@@ -31,7 +31,7 @@ def simulated(seed: int) -> SteppedEngine:
     """Return the simulated engine, stepped."""
     from wsap_tes3mp.engines.simulated.engine import SimulatedEngine  # deferred for weight: a live world needs none
 
-    return SimulatedEngine(seed=seed, realtime=False)
+    return SimulatedEngine(seed=seed)
 
 
 def at_once(work: Coroutine[Any, Any, T]) -> T:
