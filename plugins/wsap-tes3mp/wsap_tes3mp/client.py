@@ -40,7 +40,7 @@ from wsap_tes3mp.protocol.errors import (
     UnknownOutcomeError,
 )
 from wsap_tes3mp.protocol.perception import PerceptionOutput
-from wsap_tes3mp.protocol.versions import SEED_VERSION, check_version
+from wsap_tes3mp.protocol.versions import PROTOCOL_VERSION, SEED_VERSION, check_version
 
 P = TypeVar("P", bound=BaseModel)
 LARGEST = 8 * 2**20
@@ -146,9 +146,9 @@ class BridgeClient(BridgePort):
             body = command.model_dump(mode="json", exclude_none=True)
         else:
             key = None
-            body = command.model_dump(mode="json", exclude_none=True, exclude={"context": {"perception_sequence"}}) | {
-                "protocol_version": SEED_VERSION
-            }
+            body = command.model_dump(mode="json", exclude_none=True, exclude={"context": {"perception_sequence"}})
+            if command.protocol_version == PROTOCOL_VERSION:
+                body["protocol_version"] = SEED_VERSION
         answer = await self._ask("POST", "/command", body=body, key=key, repeatable=key is not None)
         try:
             return CommandAccepted.model_validate(answer)

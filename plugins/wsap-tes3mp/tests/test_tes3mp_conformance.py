@@ -1,0 +1,204 @@
+"""The conformance suite, unchanged, against every engine and every way to reach one; and what it finds in bad bridges."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+from scripted_engine import ScriptedEngine
+from test_tes3mp_script_engine import playing
+
+from wsap_core.seams.clock import Clock, SystemClock
+from wsap_tes3mp.bridge.app import create_app
+from wsap_tes3mp.bridge.bridge import Bridge
+from wsap_tes3mp.bridge.port import BridgePort
+from wsap_tes3mp.client import BridgeClient
+from wsap_tes3mp.conformance import CHECKS, CheckResult, run_checks
+from wsap_tes3mp.engines.engine import Done, Engine
+from wsap_tes3mp.engines.simulated.engine import SimulatedEngine
+from wsap_tes3mp.log.log import open_log
+from wsap_tes3mp.protocol.bridge import JoinRequest
+from wsap_tes3mp.protocol.perception import Payload
+
+TOKEN = "token-of-the-tests-0123"
+SEED_PATHS = {("GET", "/perception"), ("POST", "/command"), ("GET", "/morrowind/status")}
+ADDITIONS = {"boot_id", "sequence", "inventory", "dialogue", "completed_quests", "fidelity", "agents", "abilities"}
+
+
+@asynccontextmanager
+async def bridged(engine: Engine, clock: Clock | None = None) -> AsyncIterator[Bridge]:
+    with open_log() as log:
+        bridge = Bridge(engine, log, clock=clock)
+        await bridge.start()
+        try:
+            yield bridge
+        finally:
+            await bridge.stop()
+
+
+@asynccontextmanager
+async def simulated(*, realtime: bool = False) -> AsyncIterator[Bridge]:
+    engine = SimulatedEngine(seed=3, realtime=realtime)
+    async with bridged(engine) as bridge:
+        await bridge.join(JoinRequest(agent_id="mira"))
+        yield bridge
+
+
+@asynccontextmanager
+async def over_http(bridge: Bridge, *, bare: bool = False) -> AsyncIterator[BridgeClient]:
+    """Give a client of a bridge; a bare one has the seed's three endpoints and fields alone."""
+    transport: httpx2.AsyncBaseTransport = httpx2.ASGITransport(app=create_app(bridge, TOKEN))
+    if bare:
+        transport = BareTransport(transport)
+    async with BridgeClient("http://127.0.0.1:8765", TOKEN, transport=transport) as client:
+        yield client
+
+
+class BareTransport(httpx2.AsyncBaseTransport):
+    """Takes away from a bridge what 1.1.0 adds."""
+
+    def __init__(self, inner: httpx2.AsyncBaseTransport) -> None:
+        self._inner = inner
+
+    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        if (request.method, request.url.path) not in SEED_PATHS:
+            return httpx2.Response(404, json={"detail": "Not Found"})
+        request.headers.pop("idempotency-key", None)
+        response = await self._inner.handle_async_request(request)
+        data = json.loads(await response.aread())
+        kept = {key: value for key, value in data.items() if key not in ADDITIONS}
+        if "protocol_version" in kept:
+            kept["protocol_version"] = "1.0.0"
+        return httpx2.Response(response.status_code, json=kept)
+
+
+def statuses(results: list[CheckResult]) -> dict[str, str]:
+    failed = [(result.name, result.reason) for result in results if result.status == "failed"]
+    assert not failed
+    return {result.name: result.status for result in results}
+
+
+@pytest.mark.parametrize("realtime", [False, True], ids=["stepped", "realtime"])
+@pytest.mark.parametrize("http", [False, True], ids=["here", "http"])
+def test_the_simulated_engine_conforms(realtime: bool, http: bool) -> None:
+    async def scenario() -> None:
+        async with simulated(realtime=realtime) as bridge:
+            if not http:
+                found = statuses(await run_checks(bridge, act=True))
+            else:
+                async with over_http(bridge) as client:
+                    found = statuses(await run_checks(client, act=True))
+            skipped = {name for name, status in found.items() if status == "skipped"}
+            assert skipped == (set() if realtime else {"busy"})
+            assert set(found) == set(CHECKS)
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize("transport", ["ffi", "mailbox"])
+def test_the_script_of_tes3mp_conforms_in_luajit(transport: str, tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with playing(transport, tmp_path) as game, bridged(game.engine, game.clock) as bridge:
+            for agent in ("nerys", None):  # a player, and a companion of the suite's own
+                found = statuses(await run_checks(bridge, agent=agent, act=True, clock=game.clock))
+                skipped = {name for name, status in found.items() if status == "skipped"}
+                assert skipped <= {"items", "leave", "join"}
+
+    asyncio.run(scenario())
+
+
+def test_a_bridge_with_the_seeds_endpoints_alone_passes_and_what_it_lacks_is_said() -> None:
+    async def scenario() -> None:
+        async with simulated() as bridge, over_http(bridge, bare=True) as client:
+            results = await run_checks(client, act=True)
+            found = statuses(results)
+            assert {name for name, status in found.items() if status == "passed"} >= {
+                "status", "perception", "order", "unknown_command", "wrong_params", "newer_major", "unhindered", "wait",
+            }  # fmt: skip
+            lacks = next(result.reason for result in results if result.name == "once")
+            assert lacks == "the bridge has the seed's endpoints alone, without idempotency keys"
+
+    asyncio.run(scenario())
+
+
+def test_without_being_allowed_to_act_nothing_is_carried_out() -> None:
+    async def scenario() -> None:
+        engine = ScriptedEngine("mira")
+        async with bridged(engine) as bridge:
+            found = statuses(await run_checks(bridge))
+            assert engine.carried_out == []
+            assert found["wait"] == "skipped"
+            assert found["wrong_params"] == "passed"
+
+    asyncio.run(scenario())
+
+
+class _Careless(ScriptedEngine):
+    """Confirms whatever it is told."""
+
+
+class _Forgetful(ScriptedEngine):
+    """Says of nothing what came of it."""
+
+    async def execute(self, agent_id: str, command_id: str, command: str, params: Payload) -> Done:
+        return Done("unknown")
+
+
+class _Silent(ScriptedEngine):
+    """Fails without saying why."""
+
+    async def execute(self, agent_id: str, command_id: str, command: str, params: Payload) -> Done:
+        return Done("failed")
+
+
+class _Backwards(ScriptedEngine):
+    """Its sequence goes back."""
+
+    async def perceive(self, agent_id: str) -> Any:
+        self.sequence = 9 - self.sequence
+        return await super().perceive(agent_id)
+
+
+class _Changing(ScriptedEngine):
+    """What is perceived changes without a new sequence number."""
+
+    async def perceive(self, agent_id: str) -> Any:
+        self.body = {**self.body, "health": {"current": self.body["health"]["current"] - 1, "max": 100}}
+        return await super().perceive(agent_id)
+
+
+@pytest.mark.parametrize(("engine", "check"), [
+    (_Careless, "ends"), (_Forgetful, "wait"), (_Silent, "wait"), (_Backwards, "order"), (_Changing, "order"),
+])  # fmt: skip
+def test_promises_that_are_not_kept_are_found(engine: type[ScriptedEngine], check: str) -> None:
+    async def scenario() -> None:
+        async with bridged(engine("mira")) as bridge:
+            results = await run_checks(bridge, act=True)
+            assert [result.name for result in results if result.status == "failed"][:1] == [check]
+
+    asyncio.run(scenario())
+
+
+def test_an_engine_that_is_not_connected_ends_the_checks() -> None:
+    async def scenario() -> None:
+        engine = ScriptedEngine("mira")
+        engine.boot_id = None
+        async with bridged(engine) as bridge:
+            (result,) = await run_checks(bridge)
+            assert (result.name, result.status) == ("status", "failed")
+
+    asyncio.run(scenario())
+
+
+def test_the_suite_needs_nothing_but_a_port_and_a_clock() -> None:
+    port: type[BridgePort] = Bridge
+    clock: Clock = SystemClock()
+    assert issubclass(BridgeClient, port.__mro__[1])
+    assert clock.now() >= 0
+    assert AbstractAsyncContextManager

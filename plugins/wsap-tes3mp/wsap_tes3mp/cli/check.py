@@ -1,0 +1,82 @@
+"""`wsap tes3mp check`: the conformance suite against a bridge."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+import click
+
+from wsap_core.cli.grouped import GroupedCommand
+from wsap_core.cli.output import print_json
+from wsap_core.cli.params import json_option
+from wsap_core.untrusted import single_line
+
+if TYPE_CHECKING:
+    from wsap_tes3mp.conformance import CheckResult
+
+_MARKS = {"passed": "ok  ", "failed": "FAIL", "skipped": "skip"}
+
+
+@click.command(
+    cls=GroupedCommand,
+    examples=("wsap tes3mp check http://127.0.0.1:8765", "wsap tes3mp check http://127.0.0.1:8765 --act"),
+)
+@click.argument("url")
+@click.option("--agent", metavar="ID", help="Who perceives and acts; needed where there are several agents.")
+@click.option("--act", is_flag=True, help="Also act in the world: walk, wait, write a note; as an agent of the "
+              "suite's own where one can join.")  # fmt: skip
+@click.option("--token-file", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE",
+              help="The file with the bridge's token. Default, on this machine: that of wsap tes3mp serve.")  # fmt: skip
+@click.option("--only", multiple=True, metavar="CHECK", help="Run only this check; may be repeated.")
+@json_option
+def check(
+    url: str, *, agent: str | None, act: bool, token_file: Path | None, only: tuple[str, ...], as_json: bool
+) -> None:
+    """Check that the bridge at URL keeps the protocol; any that has the seed's three endpoints can be checked.
+
+    Without --act nothing is sent that the bridge could carry out. The exit status is 0 if no check fails, and 1 if one
+    does.
+    """
+
+    def tell(result: CheckResult) -> None:
+        if not as_json:
+            reason = f" ({single_line(result.reason)})" if result.reason else ""
+            click.echo(f"{_MARKS[result.status]}  {result.name:<16}{result.summary}{reason}")
+
+    results = asyncio.run(_run(url, agent, only, tell, act=act, token=_token(url, token_file)))
+    failed = sum(result.status == "failed" for result in results)
+    skipped = sum(result.status == "skipped" for result in results)
+    if as_json:
+        print_json({"url": url, "ok": not failed, "checks": [asdict(result) for result in results]})
+    else:
+        click.echo(f"\n{len(results) - failed - skipped} passed, {failed} failed, {skipped} skipped.")
+    if failed:
+        click.get_current_context().exit(1)
+
+
+def _token(url: str, file: Path | None) -> str | None:
+    from wsap_core.textfile import read_text
+    from wsap_nexus.http.listening import is_loopback
+    from wsap_tes3mp.log.database import default_path
+
+    if file is None:
+        file = default_path().parent / "token"
+        if not file.is_file() or not is_loopback(urlsplit(url).hostname or ""):  # no other machine gets it
+            return None
+    return read_text(file, "The bridge's token").strip()
+
+
+async def _run(
+    url: str, agent: str | None, only: tuple[str, ...], tell: Callable[[CheckResult], None], *, act: bool,
+    token: str | None,
+) -> list[CheckResult]:  # fmt: skip
+    from wsap_tes3mp.client import BridgeClient
+    from wsap_tes3mp.conformance import run_checks
+
+    async with BridgeClient(url, token) as client:
+        return await run_checks(client, agent=agent, act=act, only=only, progress=tell)

@@ -1,0 +1,438 @@
+"""The conformance suite of bridges and engines: one set of checks, on whatever is a `BridgePort`."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any, Literal
+
+from wsap_core.errors import UnknownNameError, WsapError
+from wsap_core.seams.clock import Clock, SystemClock
+from wsap_tes3mp.bridge.port import BridgePort
+from wsap_tes3mp.protocol.bridge import AgentInfo, BridgeStatus, ItemsRequest, JoinRequest
+from wsap_tes3mp.protocol.commands import FINAL, CommandAccepted, CommandInput, Outcome
+from wsap_tes3mp.protocol.errors import (
+    BridgeError,
+    CommandConflictError,
+    InvalidCommandError,
+    KeyReusedError,
+    NotOfferedError,
+    PayloadError,
+    SchemaMismatchError,
+)
+from wsap_tes3mp.protocol.perception import ENTITY_TYPES, InventoryItem, PerceptionOutput
+
+Status = Literal["passed", "failed", "skipped"]
+GUEST = "conformance-check"
+"""The agent that the suite lets join, where the engine can."""
+PATIENCE = 30.0
+"""Seconds that a command may take until something came of it."""
+_POLL = 0.1
+
+
+@dataclass(frozen=True)
+class CheckResult:
+    """What came of one check."""
+
+    name: str
+    summary: str
+    """The promise that it checks."""
+    status: Status
+    reason: str = ""
+    """What was found, or why it was skipped."""
+
+
+class _FailedError(Exception):
+    """A promise is not kept."""
+
+
+class _SkippedError(Exception):
+    """A check does not apply."""
+
+
+@dataclass
+class _Subject:
+    port: BridgePort
+    agent: str | None
+    act: bool
+    clock: Clock
+    status: BridgeStatus | None = None
+    guest: bool = False
+    notes: list[str] = field(default_factory=list)
+    _keys: int = 0
+
+    @property
+    def offers(self) -> bool:
+        """Whether the bridge has what 1.1.0 adds."""
+        return self.status is not None and self.status.abilities is not None
+
+    def needs(self, ability: str) -> None:
+        if self.status is None or ability not in (self.status.abilities or ()):
+            raise _SkippedError(f"the engine does not offer {ability!r}")
+
+    def adds(self, what: str) -> None:
+        if not self.offers:
+            raise _SkippedError(f"the bridge has the seed's endpoints alone, without {what}")
+
+    def acts(self) -> None:
+        if not self.act:
+            raise _SkippedError("it acts in the world; allow it with --act")
+
+    def key(self) -> str:
+        self._keys += 1
+        return f"conformance-{datetime.now(UTC).timestamp()}-{self._keys}"
+
+    async def name(self) -> str:
+        """Return the agent's id."""
+        if self.agent is None:
+            self.agent = (await self.port.perception()).agent_id
+        return self.agent
+
+    async def see(self) -> PerceptionOutput:
+        return await self.port.perception(self.agent)
+
+    async def command(self, command: str, key: str | None = None, **params: Any) -> CommandAccepted:
+        return await self.port.command(await self.input(command, **params), key=key)
+
+    async def input(self, command: str, **params: Any) -> CommandInput:
+        return CommandInput(
+            timestamp=datetime.now(UTC),
+            agent_id=await self.name(),
+            command=command,
+            params=params,
+            reasoning="A check of the bridge's conformance.",
+            episode_id="conformance",
+        )
+
+    async def rejoin(self) -> AgentInfo:
+        """Let the suite's own agent have its body again."""
+        embodiment = next(a.embodiment for a in await self.port.agents() if a.agent_id == GUEST)
+        return await self.port.join(JoinRequest.model_validate({"agent_id": GUEST, "embodiment": embodiment}))
+
+    async def outcome(self, command_id: str) -> Outcome:
+        """Return what became of a command, once it is final."""
+        until = self.clock.now() + PATIENCE
+        while True:
+            found = await self.port.outcome(command_id, wait=1.0)
+            if found.state in FINAL:
+                return found
+            if self.clock.now() >= until:
+                raise _FailedError(f"nothing came of the command within {PATIENCE:g} s; it is {found.state!r}")
+            await self.clock.sleep(_POLL)
+
+    async def done(self, command: str, **params: Any) -> Outcome:
+        """Carry a command out and return what became of it."""
+        accepted = await self.command(command, **params)
+        found = await self.outcome(accepted.command_id)
+        _need(found.command_id == accepted.command_id, "the outcome is of another command")
+        _need(found.state in ("confirmed", "failed"), f"{command} ended as {found.state!r}: {found.message}")
+        if found.state == "failed":
+            _need(bool(found.code and found.message), f"{command} failed without code and message")
+        return found
+
+
+def _need(kept: bool, otherwise: str) -> None:
+    if not kept:
+        raise _FailedError(otherwise)
+
+
+async def _refused(work: Awaitable[object], *kinds: type[WsapError]) -> WsapError:
+    """Return the error of these classes with which something is refused."""
+    names = " or ".join(kind.code for kind in kinds)
+    try:
+        await work
+    except kinds as error:
+        return error
+    except BridgeError as error:
+        if getattr(error, "status", 0) in (401, 403):
+            raise _SkippedError("the bridge wants a token; give its file with --token-file") from error
+        raise _FailedError(f"it was refused as {_code(error)} ({error}) instead of {names}") from error
+    raise _FailedError(f"it was accepted instead of refused as {names}")
+
+
+def _code(error: WsapError) -> str:
+    return str(getattr(error, "told", "")) or error.code
+
+
+# ---------------------------------------------------------------------- reading
+
+
+async def _status(subject: _Subject) -> None:
+    """The status fits the schema, in a version that is understood, and the engine is connected."""
+    subject.status = await subject.port.status()
+    _need(subject.status.bridge_connected, "the engine is not connected; the other checks need it")
+    if not subject.offers:
+        subject.notes.append("The bridge has the seed's endpoints alone.")
+
+
+async def _perception(subject: _Subject) -> None:
+    """A perception fits the schema, and is of the agent that was asked for."""
+    seen = await subject.see()
+    _need(subject.agent in (None, seen.agent_id), f"it is of {seen.agent_id!r}")
+    subject.agent = seen.agent_id
+    new = sorted({entity.entity_type for entity in seen.nearby_entities} - set(ENTITY_TYPES))
+    if new:
+        subject.notes.append(f"The engine has entity types of its own: {', '.join(new)}.")
+
+
+async def _order(subject: _Subject) -> None:
+    """Perceptions come in order: neither their time nor, within a boot, their sequence goes back."""
+    first, second = await subject.see(), await subject.see()
+    if first.boot_id == second.boot_id:
+        _need(second.timestamp >= first.timestamp, "the timestamp went back")
+        if first.sequence is not None and second.sequence is not None:
+            _need(second.sequence >= first.sequence, "the sequence went back")
+            same = first.model_copy(update={"timestamp": second.timestamp, "raw_engine_data": {}})
+            if first.sequence == second.sequence:
+                _need(same == second.model_copy(update={"raw_engine_data": {}}),
+                      "two perceptions of one sequence number differ")  # fmt: skip
+
+
+async def _additions(subject: _Subject) -> None:
+    """Boot, sequence, inventory and the list of agents are there, where the bridge speaks 1.1.0."""
+    subject.adds("boots, sequences and agents")
+    seen = await subject.see()
+    _need(seen.boot_id is not None and seen.sequence is not None, "the perception lacks boot_id or sequence")
+    agents = await subject.port.agents()
+    _need(await subject.name() in {agent.agent_id for agent in agents}, "the agent is not among the agents")
+    if seen.inventory is not None:
+        count = sum(item.count for item in seen.inventory)
+        _need(count >= seen.inventory_summary.item_count, "the inventory has fewer items than its summary says")
+
+
+async def _unknown_agent(subject: _Subject) -> None:
+    """The perception of an agent that there is not is refused."""
+    try:
+        error = await _refused(subject.port.perception("nobody-of-this-name"), PayloadError, SchemaMismatchError)
+    except _FailedError:
+        subject.adds("perceptions by agent_id")
+        raise
+    _need(not subject.offers or isinstance(error, PayloadError), f"it was refused as {error.code}")
+
+
+async def _unknown_command(subject: _Subject) -> None:
+    """A command that is not known is refused as INVALID_COMMAND, whatever its parameters are."""
+    await _refused(subject.command("no_such_command", duration_seconds=-1), InvalidCommandError)
+
+
+async def _wrong_params(subject: _Subject) -> None:
+    """Parameters that do not fit are refused as VALIDATION_ERROR."""
+    await _refused(subject.command("wait", duration_seconds="long"), PayloadError)
+    await _refused(subject.command("dialogue"), PayloadError)
+
+
+async def _newer_major(subject: _Subject) -> None:
+    """A command of a newer major version is refused as SCHEMA_MISMATCH."""
+    command = (await subject.input("noop")).model_copy(update={"protocol_version": "9.0.0"})
+    await _refused(subject.port.command(command), SchemaMismatchError)
+
+
+async def _unknown_outcome(subject: _Subject) -> None:
+    """The outcome of a command that there is not is refused."""
+    subject.adds("outcomes of commands")
+    await _refused(subject.port.outcome("cmd_of_nobody"), UnknownNameError, BridgeError)
+
+
+# ---------------------------------------------------------------------- acting
+
+
+async def _join(subject: _Subject) -> None:
+    """An agent gets a body, the same one when it asks again, and can perceive."""
+    subject.acts()
+    subject.needs("join")
+    try:
+        first = await subject.port.join(JoinRequest(agent_id=GUEST))
+    except BridgeError:  # avatars are players there
+        try:
+            first = await subject.port.join(JoinRequest(agent_id=GUEST, embodiment="companion"))
+        except BridgeError as error:
+            raise _SkippedError(f"no body for a new agent: {error}") from error
+    subject.agent, subject.guest = GUEST, True
+    second = await subject.rejoin()
+    _need(first.agent_id == second.agent_id == GUEST and second.connected, "the agent did not get its body")
+    await subject.see()
+
+
+async def _noop(subject: _Subject) -> None:
+    """`noop` and `journal_note` are accepted and confirmed at once."""
+    subject.acts()
+    note = {"content": "A check.", "tags": ["conformance"]}
+    for accepted in (await subject.command("noop"), await subject.command("journal_note", None, **note)):
+        if subject.offers:
+            found = await subject.port.outcome(accepted.command_id)
+            _need(found.state == "confirmed", f"one of them is {found.state!r}")
+
+
+async def _wait(subject: _Subject) -> None:
+    """A command is accepted and carried out, and a newer perception shows it."""
+    subject.acts()
+    before = await subject.see()
+    if not subject.offers:
+        await subject.command("wait", duration_seconds=1)
+        until = subject.clock.now() + PATIENCE
+        while (await subject.see()).timestamp == before.timestamp:
+            _need(subject.clock.now() < until, "the perception's timestamp did not change after a command")
+            await subject.clock.sleep(_POLL)
+        return
+    found = await subject.done("wait", duration_seconds=1)
+    _need(found.state == "confirmed", f"wait failed: {found.message}")
+    if found.sequence is not None:
+        until = subject.clock.now() + PATIENCE
+        while ((await subject.see()).sequence or 0) < found.sequence:
+            _need(subject.clock.now() < until, "no perception reached the outcome's sequence number")
+            await subject.clock.sleep(_POLL)
+
+
+async def _ends(subject: _Subject) -> None:
+    """Commands end as confirmed, or as failed with code and message; what is not there cannot be acted on."""
+    subject.acts()
+    subject.adds("outcomes of commands")
+    place = (await subject.see()).location
+    await subject.done("move_to", target_cell=place.cell, target_x=place.x, target_y=place.y, target_z=place.z)
+    for command, params in (
+        ("move_to", {"target_entity_id": "nothing-of-this-id"}),
+        ("interact", {"entity_id": "nothing-of-this-id"}),
+        ("use_item", {"item_id": "nothing_of_this_id"}),
+        ("combat_action", {"action_type": "attack", "target_entity_id": "nothing-of-this-id"}),
+        ("dialogue", {"entity_id": "nothing-of-this-id", "topic": "nothing"}),
+    ):
+        found = await subject.done(command, **params)
+        _need(found.state == "failed", f"{command} on something that is not there was confirmed")
+
+
+async def _once(subject: _Subject) -> None:
+    """A command that is sent again with its key is not carried out again; the key fits no other command."""
+    subject.acts()
+    subject.adds("idempotency keys")
+    key, command = subject.key(), await subject.input("wait", duration_seconds=0.2)
+    first = await subject.port.command(command, key=key)
+    again = await subject.port.command(command, key=key)
+    _need(first.command_id == again.command_id, "the repeated command was accepted as another one")
+    other = command.model_copy(update={"reasoning": "Another one."})
+    await _refused(subject.port.command(other, key=key), KeyReusedError)
+    await subject.outcome(first.command_id)
+
+
+async def _busy(subject: _Subject) -> None:
+    """While a command is running, another one is refused as COMMAND_CONFLICT, and `noop` passes."""
+    subject.acts()
+    subject.adds("outcomes of commands")
+    accepted = await subject.command("wait", duration_seconds=3)
+    try:
+        if (await subject.port.outcome(accepted.command_id)).state in FINAL:
+            raise _SkippedError("the engine's time goes on with commands only, so that none is ever running")
+        await subject.command("noop")
+        try:
+            await subject.command("wait", duration_seconds=0)
+        except CommandConflictError:
+            return
+        found = await subject.port.outcome(accepted.command_id)
+        _need(found.state in FINAL, "two commands of one agent were running at the same time")
+        raise _SkippedError("the running command ended before another one came")
+    finally:
+        await subject.outcome(accepted.command_id)
+
+
+async def _items(subject: _Subject) -> None:
+    """Items enter the inventory and leave it, once per transfer."""
+    subject.acts()
+    subject.needs("items")
+    agent = await subject.name()
+    before = (await subject.see()).inventory_summary.gold
+    gold = (InventoryItem(item_id="gold_001", name="Gold", count=3),)
+    request = ItemsRequest(transfer_id=subject.key(), give=gold)
+    first = await subject.port.transfer(agent, request)
+    _need(await subject.port.transfer(agent, request) == first, "a repeated transfer has another receipt")
+    got = sum(item.count for item in first.given)
+    await subject.port.transfer(agent, ItemsRequest(transfer_id=subject.key(), take=first.given))
+    after = (await subject.see()).inventory_summary.gold
+    _need(after == before, f"of {got} pieces that came and left, {after - before} are still there")
+
+
+async def _leave(subject: _Subject) -> None:
+    """An agent sleeps, wakes up where it was, and goes."""
+    subject.acts()
+    subject.needs("join")
+    if not subject.guest:
+        raise _SkippedError("no agent of the suite's own could join")
+    where = (await subject.see()).location
+    await subject.port.leave(GUEST, "dormant")
+    await subject.rejoin()
+    _need((await subject.see()).location.cell == where.cell, "the agent woke up elsewhere")
+    await subject.port.leave(GUEST, "despawn")
+    left = [agent for agent in await subject.port.agents() if agent.agent_id == GUEST and agent.connected]
+    _need(not left, "the agent is still there after it went")
+    subject.agent, subject.guest = None, False
+
+
+CHECKS: Mapping[str, Callable[[_Subject], Awaitable[None]]] = {
+    "status": _status, "join": _join, "perception": _perception, "order": _order, "additions": _additions,
+    "unknown_agent": _unknown_agent, "unknown_command": _unknown_command, "wrong_params": _wrong_params,
+    "newer_major": _newer_major, "unknown_outcome": _unknown_outcome, "unhindered": _noop, "wait": _wait,
+    "ends": _ends, "once": _once, "busy": _busy, "items": _items, "leave": _leave,
+}  # fmt: skip
+"""Name -> check, in the order in which they run."""
+
+
+async def run_checks(
+    port: BridgePort,
+    *,
+    agent: str | None = None,
+    act: bool = False,
+    only: Sequence[str] = (),
+    clock: Clock | None = None,
+    progress: Callable[[CheckResult], None] = lambda result: None,
+) -> list[CheckResult]:
+    """Check a bridge, or an engine through a bridge, and return what came of each check.
+
+    Without `act`, nothing is sent that a bridge could carry out: perceptions and status are read, and commands are sent
+    that have to be refused.
+
+    Args:
+        port: the bridge.
+        agent: who perceives and acts; with `act` an agent of the suite's own where one can join, else the only one.
+        act: let the agent act in the world.
+        only: names of checks, besides `status`; all when empty.
+        clock: for waits.
+        progress: called with each result.
+
+    Raises:
+        UnknownNameError: there is no such check.
+    """
+    for name in only:
+        if name not in CHECKS:
+            raise UnknownNameError("check", name, CHECKS)
+    subject = _Subject(port, agent, act, clock or SystemClock())
+    results = []
+    for name, check in CHECKS.items():
+        if only and name not in (*only, "status") and not (name == "join" and "leave" in only):
+            continue
+        if name == "join" and agent is not None:
+            continue
+        results.append(await _run(name, check, subject))
+        progress(results[-1])
+        if name == "status" and results[-1].status == "failed":
+            break
+    if subject.guest:
+        await port.leave(GUEST, "despawn")
+    return results
+
+
+async def _run(name: str, check: Callable[[_Subject], Awaitable[None]], subject: _Subject) -> CheckResult:
+    subject.notes.clear()
+    summary = " ".join((check.__doc__ or "").split())
+    status: Status = "passed"
+    reason = ""
+    try:
+        await check(subject)
+    except (_SkippedError, NotOfferedError) as error:
+        status, reason = "skipped", str(error)
+    except _FailedError as error:
+        status, reason = "failed", str(error)
+    except WsapError as error:
+        if getattr(error, "status", 0) in (401, 403):
+            status, reason = "skipped", "the bridge wants a token; give its file with --token-file"
+        else:
+            status, reason = "failed", f"{_code(error)}: {error}"
+    return CheckResult(name, summary, status, reason or " ".join(subject.notes))
