@@ -31,7 +31,7 @@ _MARKS = {"passed": "ok  ", "failed": "FAIL", "skipped": "skip"}
 @click.option("--act", is_flag=True, help="Also act in the world: walk, wait, write a note; as an agent of the "
               "suite's own where one can join.")  # fmt: skip
 @click.option("--token-file", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE",
-              help="The file with the bridge's token. Default, on this machine: that of wsap tes3mp serve.")  # fmt: skip
+              help="The file with the bridge's token. Default: that of wsap tes3mp serve here.")  # fmt: skip
 @click.option("--only", multiple=True, metavar="CHECK", help="Run only this check; may be repeated.")
 @json_option
 def check(

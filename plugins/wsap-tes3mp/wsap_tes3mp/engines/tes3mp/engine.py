@@ -262,7 +262,9 @@ class Tes3mpEngine(Engine, Joinable, Respawning):
         """Clear up what the last connection left open, then see that this one is alive."""
         await self._settle(connection)
         while True:
-            self._learn_agents(await within(self._clock, ANSWER_SECONDS, connection.request("agents")))
+            reply = connection.request("agents")
+            reply.add_done_callback(self._learn_later)  # in the order of replies, before any task goes on
+            await within(self._clock, ANSWER_SECONDS, reply)
             if self._connection is None:
                 _LOG.info("Connected to the TES3MP script at %s.", self._address)
             self._connection = connection
