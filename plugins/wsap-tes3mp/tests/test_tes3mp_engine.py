@@ -69,7 +69,7 @@ def test_a_perception_has_what_the_script_tells_and_labels_for_what_it_cannot() 
         async with connected() as (engine, _, _clock):
             view = await engine.perceive("mira")
             seen = PerceptionOutput.model_validate({**view.body, "timestamp": view.timestamp, "agent_id": "mira"})
-            assert view.sequence == 7
+            assert view.sequence == 8  # the script's number, and the fight that has begun
             assert (seen.location.cell, seen.location.interior) == ("-3, -2", False)
             assert (seen.health.current, seen.health.max) == (45, 60)
             assert [(e.entity_id, e.entity_type, e.distance) for e in seen.nearby_entities] == [
@@ -84,6 +84,23 @@ def test_a_perception_has_what_the_script_tells_and_labels_for_what_it_cannot() 
             assert seen.fidelity["environment.is_combat"] == "derived"
             assert seen.fidelity["inventory_summary.encumbrance_pct"] == "unavailable"
             assert "location.cell" not in seen.fidelity
+
+    run(scenario)
+
+
+def test_a_fight_that_is_over_makes_another_perception() -> None:
+    async def scenario() -> None:
+        async with connected() as (engine, server, _):
+            first = await engine.perceive("mira")
+            assert (await engine.perceive("mira")).sequence == first.sequence
+            server.facts["combat_age"] = 60
+            second = await engine.perceive("mira")
+            assert second.sequence > first.sequence
+            assert not second.body["environment"]["is_combat"]
+            server.faults = ["done_later"]
+            done = await engine.execute("mira", "cmd_1", "wait", WAIT)
+            server.facts["sequence"] = 8
+            assert (await engine.perceive("mira")).sequence == done.sequence
 
     run(scenario)
 
@@ -221,7 +238,7 @@ def test_lines_that_no_script_should_send_do_no_harm() -> None:
         async with connected() as (engine, server, _):
             for noise in NOISE:
                 server.noise = [noise]
-                assert (await engine.perceive("mira")).sequence == FACTS["sequence"]
+                assert (await engine.perceive("mira")).body["location"]["cell"] == FACTS["cell"]
             assert server.connections == 1
 
     run(scenario)

@@ -105,7 +105,7 @@ def test_a_hung_server_is_a_perception_timeout_within_the_deadline(tmp_path: Pat
             bridge = Bridge(engine, log, clock=clock)
             await bridge.start()
             await until(lambda: engine.boot_id and engine.agents())
-            assert (await bridge.perception("mira")).sequence == 7
+            assert (await bridge.perception("mira")).sequence == 8
             server.hung = True
             asked = asyncio.ensure_future(bridge.perception("mira"))
             await until(asked.done, clock)

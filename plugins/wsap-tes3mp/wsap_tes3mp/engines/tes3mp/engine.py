@@ -62,8 +62,19 @@ _LOG = logging.getLogger(__name__)
 class _Pending:
     """A command that was written, with what will become of it."""
 
+    agent_id: str
     connection: Connection
     end: asyncio.Future[Done]
+
+
+@dataclass
+class _Recent:
+    """What ends by itself as time passes, while the script's own sequence number stays."""
+
+    flags: tuple[object, object] = (False, False)
+    """Whether the agent fights and talks."""
+    changes: int = 0
+    """How often that has changed; added to the script's numbers."""
 
 
 class Tes3mpEngine(Engine, Joinable, Respawning):
@@ -95,6 +106,7 @@ class Tes3mpEngine(Engine, Joinable, Respawning):
         self._connection: Connection | None = None
         self._agents: dict[str, AgentInfo] = {}
         self._pending: dict[str, _Pending] = {}
+        self._recent: dict[str, _Recent] = {}
         self._supervisor: asyncio.Task[None] | None = None
         self._problem = "it was not started"
 
@@ -138,7 +150,11 @@ class Tes3mpEngine(Engine, Joinable, Respawning):
     async def perceive(self, agent_id: str) -> EngineView:
         facts = await self._ask("perceive", {"agent": agent_id})
         body = body_of(facts, names=self._names)
-        return EngineView(self._now(), whole(facts.get("sequence")) or 0, body)
+        recent = self._recent.setdefault(agent_id, _Recent())
+        flags = (body["environment"]["is_combat"], body["environment"]["is_dialogue"])
+        if flags != recent.flags:
+            recent.flags, recent.changes = flags, recent.changes + 1
+        return EngineView(self._now(), (whole(facts.get("sequence")) or 0) + recent.changes, body)
 
     @override
     async def execute(self, agent_id: str, command_id: str, command: str, params: Payload) -> Done:
@@ -153,7 +169,7 @@ class Tes3mpEngine(Engine, Joinable, Respawning):
         reply = connection.request(
             "command", {"agent": agent_id, "command_id": command_id, "command": command, "params": fields}
         )
-        pending = self._pending[command_id] = _Pending(connection, asyncio.get_running_loop().create_future())
+        pending = self._pending[command_id] = _Pending(agent_id, connection, asyncio.get_running_loop().create_future())
         reply.add_done_callback(lambda done: self._replied(command_id, done))
         asked = fields.get("duration_seconds")
         seconds = self._command_seconds + (asked if isinstance(asked, int | float) else 0.0)
@@ -211,7 +227,10 @@ class Tes3mpEngine(Engine, Joinable, Respawning):
         elif state in ("confirmed", "failed", "unknown"):
             message, code = text(said.get("message"), 300) or "", text(said.get("code"), 60)
             final = cast(Literal["confirmed", "failed", "unknown"], state)
-            self._end(command_id, Done(final, message, code, whole(said.get("sequence"))))
+            sequence, pending = whole(said.get("sequence")), self._pending.get(command_id)
+            if sequence is not None and pending is not None and pending.agent_id in self._recent:
+                sequence += self._recent[pending.agent_id].changes
+            self._end(command_id, Done(final, message, code, sequence))
 
     def _end(self, command_id: str, done: Done) -> None:
         pending = self._pending.get(command_id)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from typing import TypedDict
+from typing import Any, TypedDict
 
 from pydantic import JsonValue
 
@@ -83,8 +83,8 @@ def _rows(value: JsonValue, most: int = 2000) -> Iterable[Facts]:
     return [row for row in value[:most] if isinstance(row, dict)] if isinstance(value, list) else []
 
 
-def body_of(facts: Facts, *, names: GameData | None = None) -> dict[str, object]:
-    """Return the body of a perception.
+def body_of(facts: Facts, *, names: GameData | None = None) -> dict[str, Any]:
+    """Return the body of a perception. Any: JSON.
 
     Raises:
         SchemaMismatchError: cell, position or health are missing or no numbers.
