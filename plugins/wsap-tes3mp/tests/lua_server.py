@@ -7,12 +7,15 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, ClassVar
 
+import pytest
+
 import wsap_tes3mp
 
 LUA = Path(wsap_tes3mp.__file__).parent / "lua"
 HERE = Path(__file__).parent
 SIGNATURES = json.loads((HERE / "signatures-0.8.1.json").read_text())
 TOKEN = "a token of tests"
+LUAS = pytest.mark.parametrize("lua", ["luajit21", "lua51"])
 SETTINGS = {"token": TOKEN, "port": 0, "transport": "memory", "mailbox": "", "avatars": "*", "companion": "test npc"}
 
 
@@ -199,3 +202,29 @@ class Link:
 
 def _no_constants(name: str) -> Any:
     raise AssertionError(f"{name} is not JSON")
+
+
+def started(**more: Any) -> tuple[LuaServer, Link]:
+    """Return a server with one player in it, and a connection."""
+    server = LuaServer(**more)
+    server.player()
+    return server, server.connect()
+
+
+def furnished(**more: Any) -> tuple[LuaServer, Link]:
+    """Return the same with somebody and something around the player."""
+    server, link = started(**more)
+    place = server.fake.place
+    place("Test House", "11-0", "test innkeeper", "actor", 150, 200, 50)
+    place("Test House", "12-0", "test cup", "item", 160, 200, 60)
+    place("Test House", "13-0", "test chest", "chest", 170, 200, 50)
+    place("Test House", "14-0", "test door", "door", 180, 200, 50)
+    place("Test House", "15-0", "test shelf", "item", None, None, None)
+    return server, link
+
+
+def accompanied(**more: Any) -> tuple[LuaServer, Link]:
+    """Return the same with a companion named comp."""
+    server, link = furnished(**more)
+    assert link.ok("join", agent="comp", name="Comp", embodiment="companion")["connected"]
+    return server, link

@@ -1,135 +1,18 @@
-"""The server-side script: its JSON, its transports, and what it makes of input that is none."""
+"""The server-side script: one connector at a time, and what it makes of input that is none."""
 
 from __future__ import annotations
 
 import json
-import math
 import os
 import random
-import socket
 from collections.abc import Callable
-from functools import cache
-from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
-from lua_server import LUA, SETTINGS, TOKEN, Link, LuaServer
+from lua_server import LUAS, TOKEN, Link, LuaServer
 
 MESSAGES = int(os.environ.get("WSAP_TES3MP_MESSAGES", "3000"))
 """How many messages the script is fed; 100,000 in the nox session `tes3mp`."""
-LUAS = ["luajit21", "lua51"]
-
-
-@cache
-def codec_of(lua: str) -> Any:
-    """Return the scripts' way from text to text."""
-    codec = "function(text) local json = require('lua.json') local value, why = json.decode(text) "
-    return LuaServer(lua=lua).lua.eval(
-        codec + "if value == nil then return nil, why end return json.encode(value), '' end"
-    )
-
-
-def recoded(lua: str, text: bytes) -> tuple[bytes | None, str]:
-    """Return what decoding and encoding make of a text, and what decoding complained of."""
-    found = codec_of(lua)(text.decode("latin-1"))
-    return (found[0].encode("latin-1") if found[0] is not None else None), found[1]
-
-
-# JSON ---------------------------------------------------------------------------------------------------------------
-
-values = st.recursive(
-    st.booleans() | st.integers(-(2**52), 2**52) | st.floats(-1e6, 1e6, allow_subnormal=False) | st.text(),
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
-    max_leaves=12,
-)
-
-
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(value=values, lua=st.sampled_from(LUAS), ascii_only=st.booleans())
-def test_what_python_writes_comes_back_the_same(value: Any, lua: str, ascii_only: bool) -> None:
-    text, why = recoded(lua, json.dumps(value, ensure_ascii=ascii_only).encode("utf-8", "surrogatepass"))
-    assert text is not None, why
-    assert b"\n" not in text
-    assert _close(json.loads(text), value)
-
-
-def _close(left: Any, right: Any) -> bool:
-    if isinstance(right, bool) or not isinstance(right, int | float):
-        if isinstance(right, list):
-            return isinstance(left, list) and len(left) == len(right) and all(map(_close, left, right))
-        if isinstance(right, dict):
-            return (
-                isinstance(left, dict) and left.keys() == right.keys() and all(_close(left[k], right[k]) for k in right)
-            )
-        return bool(left == right) and isinstance(left, type(right))
-    return isinstance(left, int | float) and math.isclose(left, right, rel_tol=1e-12, abs_tol=1e-12)
-
-
-@settings(max_examples=100, deadline=None)
-@given(
-    text=st.binary(max_size=30) | st.text(alphabet='[]{}",:0123456789eE+-.\\u truefalsn', max_size=20).map(str.encode)
-)
-def test_what_is_no_json_is_refused_and_what_is_some_is_not(text: bytes) -> None:
-    try:
-        wanted = json.loads(text.decode("utf-8"), parse_constant=lambda _: 1 / 0)
-        fine = True
-    except (ValueError, ZeroDivisionError):
-        fine = False
-    found, _ = recoded("luajit21", text)
-    if fine and wanted is not None and not _strange(wanted):
-        assert found is not None, text
-        assert _close(json.loads(found), _without_nulls(wanted))
-    elif not fine:
-        assert found is None, text
-
-
-def _strange(value: Any) -> bool:
-    """Whether Python allows what the script does not: halves of characters, numbers beyond a double."""
-    if isinstance(value, list):
-        return any(map(_strange, value))
-    if isinstance(value, dict):
-        return any(_strange(key) or _strange(item) for key, item in value.items())
-    if isinstance(value, str):
-        return any("\ud800" <= c <= "\udfff" for c in value)
-    return isinstance(value, int | float) and abs(value) > 2**52
-
-
-def _without_nulls(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _without_nulls(item) for key, item in value.items() if item is not None}
-    return [_without_nulls(item) for item in value] if isinstance(value, list) else value
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        b"", b"nul", b"[1,]", b"{1:2}", b'{"a" 1}', b"01", b"-", b"1.", b".5", b"1e", b"+1", b"NaN", b"Infinity",
-        b"1e999", b'"\x01"', b'"\xff"', b'"\xed\xa0\x80"', b'"\xc0\x80"', b'"\\x"', b'"\\ud800"', b'"\\ud800\\u0041"',
-        b'"\\udc00"',
-        b'"\\u12g4"', b"[" * 40 + b"]" * 40, b"[1] 2", b"{", b'"abc', b"[1 2]", b"1.e5", b"--1", b"0x10", b'{"a":}',
-    ],
-)  # fmt: skip
-def test_these_are_no_json(text: bytes) -> None:
-    assert recoded("luajit21", text)[0] is None
-    assert recoded("lua51", text)[0] is None
-
-
-def test_empty_tables_and_numbers_that_are_none() -> None:
-    make = LuaServer().lua.eval
-    write = make("require('lua.json').encode")
-    assert write(make("{}")) == "{}"
-    assert write(make("require('lua.json').list()")) == "[]"
-    assert write(make("{ a = 0/0, b = 1/0, c = -1/0, d = 2^60, e = 0.1, f = '\\255\\0\\127' }")) == (
-        '{"a":null,"b":null,"c":null,"d":1.1529215046068e+18,"e":0.1,"f":"?\\u0000\\u007f"}'
-    )
-    for broken in ("function() end", "(function() local t = {} t.t = t return t end)()"):
-        with pytest.raises(Exception, match="json"):
-            write(make(broken))
-
-
-# Sessions -----------------------------------------------------------------------------------------------------------
 
 
 def test_who_does_not_say_hello_rightly_is_refused() -> None:
@@ -218,6 +101,21 @@ def test_a_connector_that_does_not_read_is_let_go_before_memory_runs_out() -> No
     assert server.connect().welcome["welcome"]["connection"] == 2
 
 
+def test_an_operation_that_fails_is_said_to_fail_and_the_log_says_why() -> None:
+    server = LuaServer()
+    server.player()
+    link = server.connect()
+    server.lua.execute("Players[0].data = nil")
+    assert link.ask("perceive", agent="nerys")["error"]["code"] == "INTERNAL"
+    assert any("operation perceive failed" in line and "world.lua" in line for line in server.log)
+    server.lua.execute(
+        "Players[0].data = { inventory = {} } local long = ('x'):rep(1000) "
+        "for n = 1, 500 do Players[0].data.inventory[n] = { refId = long .. n, count = 1 } end"
+    )
+    assert link.ask("perceive", agent="nerys")["error"]["message"] == "the answer can't be sent"
+    assert link.ask("dance")["error"]["code"] == "BAD_REQUEST"
+
+
 def test_a_transport_that_fails_ends_one_connection() -> None:
     server = LuaServer()
     link = server.connect()
@@ -231,7 +129,7 @@ def test_a_transport_that_fails_ends_one_connection() -> None:
     assert other.closed
 
 
-@pytest.mark.parametrize("lua", LUAS)
+@LUAS
 def test_it_survives_whatever_it_is_sent(lua: str) -> None:
     chance = random.Random(lua)
     server = LuaServer(lua=lua)
@@ -301,169 +199,3 @@ def _noise(chance: random.Random, number: int) -> bytes:
         pieces = b"".join(chance.choice(PIECES) for _ in range(chance.randrange(8)))
         return pieces + (b"\n" if kind < 0.9 else b"")
     return b"x" * 300_000 + b"\n"
-
-
-# Transports ---------------------------------------------------------------------------------------------------------
-
-
-def port_of(server: LuaServer) -> int:
-    """Return where a server's script listens, from what it logged."""
-    return next(int(line.rsplit(", ", 1)[1]) for line in server.log if "listens" in line)
-
-
-def asked(server: LuaServer, client: socket.socket, data: bytes, lines: int) -> list[dict[str, Any]]:
-    """Send bytes and return so many lines that come back."""
-    client.settimeout(0.001)
-    found = b""
-    for _ in range(2000):
-        if data:
-            data = data[client.send(data[:100_000]) :]
-        server.step()
-        try:
-            part = client.recv(100_000)
-            if not part:
-                break
-            found += part
-        except TimeoutError:
-            pass
-        if found.count(b"\n") >= lines:
-            break
-    return [json.loads(line) for line in found.splitlines()]
-
-
-def test_sockets_through_ffi() -> None:
-    server = LuaServer(settings={"transport": "auto"})  # there is no LuaSocket here
-    assert "listens by ffi" in server.log[-1]
-    server.player()
-    hello = json.dumps({"hello": {"token": TOKEN, "version": 1}}).encode() + b"\n"
-    with socket.create_connection(("127.0.0.1", port_of(server))) as client:
-        replies = asked(server, client, hello + b'{"id":1,"op":"agents"}\n' * 500, 501)
-        assert len(replies) == 501
-        with socket.create_connection(("127.0.0.1", port_of(server))) as other:
-            assert asked(server, other, hello, 1) == [{"refused": "busy"}]
-    server.step(50, 3)
-    with socket.create_connection(("127.0.0.1", port_of(server))) as client:
-        assert asked(server, client, hello, 1)[0]["welcome"]["connection"] == 2
-        server.event("OnServerExit")
-        assert asked(server, client, b"", 1) == []
-
-
-def test_a_port_that_is_taken_is_said_in_the_log() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
-        server = LuaServer(settings={"transport": "ffi", "port": port})
-    assert f"port {port} of 127.0.0.1 is taken" in server.log[-1]
-    server = LuaServer(settings={"transport": "pigeon"})
-    assert "not started: pigeon" in server.log[-1]
-    server = LuaServer(settings={"transport": "auto"}, lua="lua51")
-    assert "there is no FFI" in server.log[-1]
-
-
-LUASOCKET = """
-package.preload.socket = function()
-    local function stream(wire)
-        local client = {}
-        function client:settimeout(seconds) assert(seconds == 0) end
-        function client:receive(count)
-            local bytes, closed = wire.connection.receive()
-            if bytes and #bytes >= count then return bytes end
-            if bytes then return nil, "timeout", bytes end
-            return nil, closed and "closed" or "timeout", ""
-        end
-        function client:send(bytes)
-            local count = wire.connection.send(bytes)
-            if not count then return nil, "closed", 0 end
-            if count < #bytes then return nil, "timeout", count end
-            return count
-        end
-        function client:close() wire.connection.close() end
-        return client
-    end
-    return { bind = function(host, port)
-        if port == 1 then return nil, "permission denied" end
-        assert(host == "127.0.0.1")
-        local listener, server = fake.listener(), {}
-        function server:settimeout(seconds) assert(seconds == 0) end
-        function server:getsockname() return host, "4711" end
-        function server:close() listener.close() end
-        function server:accept()
-            local wire = listener.take()
-            return wire and stream(wire) or nil
-        end
-        return server
-    end }
-end
-"""
-
-
-@pytest.mark.parametrize("chunk", [5, 65536])
-def test_luasocket_where_there_is_one(chunk: int) -> None:
-    server = LuaServer(settings={"transport": "auto"}, before=LUASOCKET)
-    assert server.log[-1].endswith("listens by luasocket, 4711")
-    server.player()
-    link = server.connect(chunk)
-    assert link.ok("agents")["agents"]
-    link.wire.ended = True
-    server.step()
-    assert link.closed
-    server.event("OnServerExit")
-    assert server.fake.shut
-    assert "permission denied" in LuaServer(settings={"transport": "luasocket", "port": 1}, before=LUASOCKET).log[-1]
-
-
-@pytest.mark.parametrize("lua", LUAS)
-def test_a_mailbox_of_files(tmp_path: Path, lua: str) -> None:
-    server = LuaServer(settings={"transport": "mailbox", "mailbox": tmp_path.as_posix()}, lua=lua)
-    server.player()
-
-    def put(name: str, data: bytes) -> None:
-        (tmp_path / "new").write_bytes(data)
-        (tmp_path / "new").rename(tmp_path / name)
-
-    def take(name: str) -> bytes:
-        for _ in range(20):
-            server.step()
-            if (path := tmp_path / name).exists():
-                data = path.read_bytes()
-                path.unlink()
-                return data
-        raise AssertionError(f"no {name}: {sorted(tmp_path.iterdir())}")
-
-    put("hello", b"../x\n")
-    put("hello", b"abc1\n")
-    hello = json.dumps({"hello": {"token": TOKEN, "version": 1}}).encode() + b"\n"
-    put("abc1.in.1", hello[:20])
-    put("abc1.in.2", hello[20:] + b'{"id":1,"op":"ping"}\n')
-    replies = [json.loads(line) for line in take("abc1.out.1").splitlines()]
-    assert replies[0]["welcome"]["connection"] == 1
-    assert replies[1]["re"] == 1
-    for number in range(3, 90):
-        put(f"abc1.in.{number}", b'{"id":1,"op":"ping"}\n')
-        server.step()
-    assert len(list(tmp_path.glob("*.out.*"))) == 64  # no more as long as nobody reads
-    for number in range(2, 60):
-        take(f"abc1.out.{number}")
-    put("abc1.in.90", b"")
-    server.step(50, 5)
-    put("hello", b"abc2\n")
-    put("abc2.in.1", hello)
-    assert b"welcome" in take("abc2.out.1")
-    assert "no mailbox folder" in LuaServer(settings={"transport": "mailbox", "mailbox": "/nowhere"}).log[-1]
-
-
-# As its owner installs it -------------------------------------------------------------------------------------------
-
-
-def test_it_loads_as_its_owner_installs_it(tmp_path: Path) -> None:
-    target = tmp_path / "server" / "scripts" / "custom" / "wsap"
-    target.mkdir(parents=True)
-    for path in LUA.glob("*.lua"):
-        target.joinpath(path.name).write_bytes(path.read_bytes())
-    assert "set a token" in LuaServer(folder=tmp_path / "server" / "scripts", module="custom.wsap.main").log[0]
-    settings_file = target / "settings.lua"
-    text = settings_file.read_text().replace('token = ""', f'token = "{TOKEN}"').replace('"auto"', '"memory"')
-    settings_file.write_text(text)
-    server = LuaServer(folder=tmp_path / "server" / "scripts", module="custom.wsap.main")
-    server.step(50, 1000)  # nobody is there
-    assert server.connect().ok("agents") == {"agents": []}
-    assert set(server.lua.eval("require('custom.wsap.settings')").keys()) == {*SETTINGS, "entities"}

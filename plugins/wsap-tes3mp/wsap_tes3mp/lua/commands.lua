@@ -183,7 +183,7 @@ function commands.new(parts)
     end
     function companion.use_item(body, params)
         local item = carried(LoadedCells[body.cell].data.objectData[body.index].inventory, params.item_id)
-        return console(body, { id = body.index }, "equip", item.refId)
+        return console(body, { id = body.index, ref_id = body.ref_id }, "equip", item.refId)
     end
     function companion.combat_action(body, params)
         local entry = entity(body, params.target_entity_id)

@@ -73,7 +73,7 @@ function world.new(parts)
             local data = cell.data.objectData[body.index]
             if data and data.refId and visited(description) then at.cell, at.pid = description, authority(cell) end
         end
-        return at.pid and not body.asleep and at or nil
+        return at.pid and at.cell ~= "" and not body.asleep and at or nil
     end
     -- The body of an agent, as it is now.
     function self.find(agent)
@@ -223,12 +223,12 @@ function world.new(parts)
         api.ClearObjectList(); api.SetObjectListPid(pid); api.SetObjectListCell(cell)
         if entry.pid then return api.SetPlayerAsObject(entry.pid) end
         local ref, mp = world.split(entry.id)
-        api.SetObjectRefNum(ref); api.SetObjectMpNum(mp)
+        api.SetObjectRefId(entry.ref_id or ""); api.SetObjectRefNum(ref); api.SetObjectMpNum(mp)
     end
     -- Takes a companion's object out of the world.
     local function remove(body)
         local at = awake(body) or api.refuse("NOT_CONNECTED", "no player is near the companion, so it can't be removed")
-        self.select(at.cell, at.pid, { id = body.index })
+        self.select(at.cell, at.pid, { id = body.index, ref_id = body.ref_id })
         api.AddObject(); api.SendObjectDelete(true, false)
         LoadedCells[at.cell]:DeleteObjectData(body.index)
         body.index = nil
@@ -247,8 +247,8 @@ function world.new(parts)
         cell.data.objectData[body.index].location = { posX = x, posY = y, posZ = z, rotX = 0, rotY = 0, rotZ = 0 }
         table.insert(cell.data.packets.spawn, body.index)
         table.insert(cell.data.packets.actorList, body.index)
-        self.select(description, host, { id = body.index })
-        api.SetObjectRefId(body.ref_id); api.SetObjectPosition(x, y, z)
+        self.select(description, host, { id = body.index, ref_id = body.ref_id })
+        api.SetObjectPosition(x, y, z)
         api.SetObjectRotation(0, 0, 0); api.AddObject(); api.SendObjectSpawn(true, false)
     end
     function self.join(agent, name, embodiment, host)
