@@ -204,10 +204,10 @@ does.GetPosX, does.GetPosY, does.GetPosZ = of_player("x", 0), of_player("y", 0),
 does.GetHealthBase, does.GetHealthCurrent, does.GetLevel = of_player("base", 0), of_player("current", 0), of_player("level", 0)
 
 -- What a client is sent it does later, if it answers at all.
-local function tell(pid, action)
+local function tell(pid, action, more)
     local player = fake.players[pid]
     if not player or not player.answers then return end
-    table.insert(player.inbox, { at = fake.now + fake.latency, action = action })
+    table.insert(player.inbox, { at = fake.now + fake.latency + (more or 0), action = action })
 end
 
 function does.SetCell(pid, cell)
@@ -225,6 +225,8 @@ function does.SendCell(pid)
         end
         unload_cell(from, pid)
         player.real.cell, player.cell = cell, cell
+        player.x, player.y, player.z = 7, 7, 7  -- where its client comes in, until it is sent a position
+        player.real.x, player.real.y, player.real.z = 7, 7, 7
         load_cell(cell, pid)
         fake.event("OnPlayerCellChange", pid, {}, from)
     end)
@@ -243,7 +245,7 @@ function does.SendPos(pid)
         if player.ignoring then player.ignoring = false
         else player.real.x, player.real.y, player.real.z = x, y, z - 20 end  -- it falls to the ground
         player.x, player.y, player.z = player.real.x, player.real.y, player.real.z
-    end)
+    end, fake.latency)
 end
 
 function does.Resurrect(pid)

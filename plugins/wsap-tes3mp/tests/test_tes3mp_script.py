@@ -82,7 +82,7 @@ def test_names_that_are_not_utf8_or_share_letters_are_agents_all_the_same() -> N
 
 
 def test_only_the_players_that_the_owner_lists_are_agents() -> None:
-    server, link = started(settings={"avatars": ["mira"]})
+    server, link = started(settings={"avatars": ["MIRA"]})
     server.player(1, "Mira")
     assert [row["agent"] for row in link.ok("agents")["agents"]] == ["mira"]
     assert link.ask("perceive", agent="nerys")["error"]["code"] == "NO_AGENT"

@@ -10,9 +10,9 @@ local function numbers(a, b) return tonumber(a), tonumber(b) end
 function world.grid(cell) return numbers(cell:match("^(%-?%d+), (%-?%d+)$")) end
 function world.cell_at(x, y) return ("%d, %d"):format(math.floor(x / CELL_SIZE), math.floor(y / CELL_SIZE)) end
 function world.split(index) return numbers(index:match("^(%d+)%-(%d+)$")) end
-local function set(list)
+local function set(list, change)
     local found = {}
-    for _, value in pairs(type(list) == "table" and list or {}) do found[value] = true end
+    for _, value in pairs(type(list) == "table" and list or {}) do found[change and change(value) or value] = true end
     return found
 end
 local function finite(value, default)
@@ -48,7 +48,7 @@ function world.new(parts)
     end
     -- All bodies by agent; a player is one by the name of its account, unless another agent has joined with it.
     local function all()
-        local found, taken, allowed = {}, {}, set(settings.avatars)
+        local found, taken, allowed = {}, {}, set(settings.avatars, string.lower)
         for _, body in pairs(joined()) do
             found[body.agent] = body
             if body.account then taken[body.account] = true end
