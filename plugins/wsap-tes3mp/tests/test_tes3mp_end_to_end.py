@@ -13,12 +13,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sqlalchemy import select
 
 from wsap_tes3mp.client import BridgeClient
-from wsap_tes3mp.log.log import open_log
+from wsap_tes3mp.log.database import default_path
+from wsap_tes3mp.log.log import COMMAND, open_log
 from wsap_tes3mp.protocol.commands import CommandInput, Outcome
 
-WSAP = (sys.executable, "-m", "wsap_core", "tes3mp")
+WSAP = (sys.executable, "-m", "wsap_core")
 GAME = (sys.executable, Path(__file__).parent / "run_script_server.py")
 
 
@@ -45,7 +47,7 @@ def scripts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder.mkdir(parents=True)
     for name in ("serverCore.lua", "customScripts.lua"):
         (folder / name).touch()
-    subprocess.run([*WSAP, "install", str(tmp_path / "tes3mp")], check=True, stdout=subprocess.DEVNULL)
+    subprocess.run([*WSAP, "tes3mp", "install", str(tmp_path / "tes3mp")], check=True, stdout=subprocess.DEVNULL)
     return folder
 
 
@@ -100,7 +102,7 @@ def test_an_agent_acts_in_the_game_through_all_of_it(scripts: Path) -> None:
         game = started(*GAME, scripts)
         settings.write_text(settings.read_text().replace("port = 0", f"port = {game.said}"))
         bridge = started(
-            *WSAP, "serve", "--engine", "tes3mp", "--script", f"127.0.0.1:{game.said}", "--port", 0, "--json"
+            *WSAP, "tes3mp", "serve", "--engine", "tes3mp", "--script", f"127.0.0.1:{game.said}", "--port", 0, "--json"
         )
         told = json.loads(bridge.said)
 
@@ -119,3 +121,29 @@ def test_an_agent_acts_in_the_game_through_all_of_it(scripts: Path) -> None:
         found = {command_id: log.find(command_id) for command_id in ends}
     assert [end and end.state for end in found.values()] == [end.state for end in ends.values()]
     assert len(ends) == 5
+
+
+@pytest.mark.slow
+def test_the_agent_of_the_embedded_world_plays_in_the_game_unchanged(scripts: Path) -> None:
+    settings = scripts / "custom" / "wsap" / "settings.lua"
+    settings.write_text(settings.read_text().replace("port = 8766", "port = 0"))
+    game = Process(*GAME, scripts)
+    try:
+        options = [f"address=127.0.0.1:{game.said}", "engine=tes3mp", "agent=nerys"]
+        given = [word for option in options for word in ("--option", option)]
+        played = subprocess.run(
+            [*WSAP, "play", "morrowind", "--steps", "15", "--json", *given],
+            check=True,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+    finally:
+        game.stop()
+    found = json.loads(played.stdout)
+    assert (found["agent"], found["steps"]) == ("morrowind-wayfarer", 15)
+    with open_log(default_path()) as log:
+        rows = log.read(select(COMMAND.c.state, COMMAND.c.agent_id))
+    assert len(rows) >= 15
+    assert {row.agent_id for row in rows} == {"nerys"}
+    assert "confirmed" in {row.state for row in rows}
+    assert {row.state for row in rows} <= {"confirmed", "failed"}

@@ -39,7 +39,7 @@ from wsap_core.seams.game import AvatarGameAdapter
 from wsap_tes3mp.bridge.port import BridgePort
 from wsap_tes3mp.engines.engine import Joinable, Respawning
 from wsap_tes3mp.protocol.bridge import JoinRequest
-from wsap_tes3mp.protocol.errors import BridgeError, NotOfferedError
+from wsap_tes3mp.protocol.errors import BridgeError, BridgeUnavailableError, NotOfferedError
 from wsap_tes3mp.world.actions import ACTION_SPACE
 from wsap_tes3mp.world.catalogue import GAME_ID, TRANSFER_RULES
 from wsap_tes3mp.world.items import bring_in, carry_out
@@ -205,10 +205,11 @@ class MorrowindWorld(AvatarGameAdapter):
 
     async def _wake(self, player: Player) -> None:
         """Give a player its body in the world, and let it perceive."""
-        request = JoinRequest(agent_id=player.agent_id, name=player.body.name or None)
+        wanted = self.options.agent or player.agent_id
+        request = JoinRequest(agent_id=wanted, name=self.options.agent or player.body.name or None)
         try:
             player.bridge_id = (await self._doors.join(request)).agent_id
-        except NotOfferedError:
+        except (NotOfferedError, BridgeUnavailableError):  # no bodies are made there, or of connected players alone
             player.bridge_id = await self._there_is(player)
         await self._look(player)
 

@@ -17,6 +17,8 @@ from wsap_tes3mp.protocol.perception import PerceptionOutput
 from wsap_tes3mp.world.options import WorldOptions
 
 T = TypeVar("T")
+CONNECTING = 10.0
+"""Seconds that a TES3MP server has to answer at first."""
 
 
 class SteppedEngine(Engine, Joinable, Respawning, Carrying, Rewindable, Protocol):
@@ -105,6 +107,9 @@ class Live:
         bridge = Bridge(engine, log, clock=self._clock)
         self._closers += [log.close, bridge.stop]
         await bridge.start()
+        until = self._clock.now() + CONNECTING
+        while engine.boot_id is None and self._clock.now() < until:
+            await self._clock.sleep(0.05)
         return bridge
 
     async def close(self) -> None:
