@@ -149,8 +149,7 @@ class SimulatedEngine:
                 rest(body, self._clock.now() - before)
 
     async def join(self, request: JoinRequest) -> AgentInfo:
-        """Give an agent a body on the quay, or wake its own."""
-        self._connected()
+        """Give an agent a body on the quay, or wake its own; before the start, too."""
         world = self._world
         body = world.bodies.get(request.agent_id)
         if body is None:
@@ -162,7 +161,6 @@ class SimulatedEngine:
 
     async def leave(self, agent_id: str, mode: str) -> None:
         """Let a body sleep where it is, vanish, or be gone with all it carries."""
-        self._connected()
         body = self._world.bodies.get(agent_id)
         if body is None:
             return
@@ -201,12 +199,9 @@ class SimulatedEngine:
         """
         self._world = load(data)
 
-    def _connected(self) -> None:
+    def _body(self, agent_id: str, *, asleep: bool = False) -> Body:
         if not self._running:
             raise BridgeUnavailableError("The embedded engine is not started.")
-
-    def _body(self, agent_id: str, *, asleep: bool = False) -> Body:
-        self._connected()
         body = self._world.bodies.get(agent_id)
         if body is None or (body.presence != "awake" and not asleep):
             raise BridgeUnavailableError("No body of that agent is in the world; it joins first.")

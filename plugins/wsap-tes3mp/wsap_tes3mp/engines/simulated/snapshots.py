@@ -10,6 +10,7 @@ from wsap_core.authoring.packing import WRONG_DATA, pack, unpack
 from wsap_core.errors import SnapshotError
 from wsap_tes3mp.engines.simulated.definitions import definitions
 from wsap_tes3mp.engines.simulated.state import World
+from wsap_tes3mp.engines.simulated.talking import words
 from wsap_tes3mp.engines.simulated.views import view
 
 _HEADER = b"wsap-tes3mp simulated 1\n"
@@ -49,6 +50,10 @@ def _check(world: World) -> None:
         ValueError: a number has no sense.
     """
     cells = definitions().cells
+    if world.facts.keys() != definitions().chosen.keys():
+        raise ValueError("the seed's choices are not complete")
+    for role in definitions().people:
+        words(world, world.things[world.cast[role]])
     for thing in world.things.values():
         if thing.kind == "door" and world.things[thing.partner].kind != "door":
             raise ValueError(f"{thing.id} leads nowhere")

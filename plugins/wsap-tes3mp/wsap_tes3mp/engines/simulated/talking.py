@@ -26,7 +26,7 @@ def words(world: World, speaker: Thing | None = None) -> Mapping[str, str]:
         elif chosen in defined.items:
             found[part] = defined.items[chosen].name
         else:
-            found[part] = next(one.name for one in defined.containers if one.id == chosen)
+            found[part] = {one.id: one.name for one in defined.containers}[chosen]
     if speaker is not None and speaker.kind == "npc":
         found |= {
             "speaker": speaker.name,
