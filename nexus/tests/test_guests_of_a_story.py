@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 import sqlalchemy
@@ -15,6 +16,7 @@ from wsap_core.host import PluginHost
 from wsap_core.seams.model import Request
 from wsap_llm.backends.pool import ModelPool
 from wsap_nexus.hub.settings import KeptWorld
+from wsap_nexus.runs.restoring import Runs
 from wsap_nexus.runs.store import open_store
 from wsap_nexus.services import StoreRunner
 from wsap_nexus.store.entities import EntryRequest, Policy
@@ -32,7 +34,7 @@ def test_a_language_model_lives_as_a_character_and_leaves_with_what_it_learned(t
     script = Script({"decide": decide, "diary": "They have a dam."})
 
     async def test() -> None:
-        policies = {"ada": {"*": Policy("llm", MODEL), "nexus": Policy("llm", MODEL)}}
+        policies = {one: {"*": Policy("llm", MODEL), "nexus": Policy("llm", MODEL)} for one in ("ada", "luna")}
         worlds = (KeptWorld("village", "sandbox:village"),)
         host = host_with(script=script)
         async with nexus_at(tmp_path, policies, host=host, worlds=worlds, pace=50.0) as place:
@@ -44,6 +46,8 @@ def test_a_language_model_lives_as_a_character_and_leaves_with_what_it_learned(t
                 event.data["body"]
                 for event in place.nexus.store.repository.read_events("nexus-village", kinds=("tick",))
             ]
+            await place.nexus.enter("luna", "sandbox:village", EntryRequest(world="village", steps=2))
+            await place.until_events("left", agent="luna")
             with place.nexus.nexus_store.look() as tx:
                 skills = tx.skills("ada")
         hers = [one for body in ticks for one in body["characters"] if one["id"] == "gregory"]
@@ -61,8 +65,15 @@ def test_a_language_model_lives_as_a_character_and_leaves_with_what_it_learned(t
             if other["id"] != one["id"]
         )
         assert ("social" in skills) == met
-        asked = [text for text in script.asked("decide") if "the place between the worlds" not in text]
-        assert len(asked) == 3
+        with open_store(str(tmp_path / "nexus.db")) as store:
+            runs, newest = Runs(host, store.repository), len(ticks) + 2
+            for number in range(1, newest + 1):
+                state = cast(Any, await runs.restored("nexus-village", number)).state
+                assert state.tick == number
+                assert number < newest or state.characters[-1].id == "luna"
+            await StoreRunner(host, store, ModelPool(host)).branch("nexus-village", newest, "flood")
+            assert cast(Any, await runs.restored("flood")).state == state
+        asked = [text for text in script.asked("decide") if "the place between the worlds" not in text][:3]
         assert mine[0]["cell"]["came_of_it"] in asked[1]  # what the character remembers, its player is told
         host_secrets = [one["internal_state"] for one in others if one["internal_state"]]
         assert not [secret for secret in host_secrets if any(secret in text for text in asked)]

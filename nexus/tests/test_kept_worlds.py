@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import hub_checks
 import pytest
@@ -18,9 +18,13 @@ from wsap_core import Action, ActionResult, ActionSpace, AgentSpec, Context, Obs
 from wsap_core.errors import UsageError
 from wsap_core.protocol import Goal, PortableItem, Tick
 from wsap_core.seams.clock import SystemClock
+from wsap_llm.backends.pool import ModelPool
 from wsap_nexus.cli.nexus.report import kept_of
 from wsap_nexus.errors import GameUnavailableError
 from wsap_nexus.hub.settings import KeptWorld
+from wsap_nexus.runs.restoring import Runs
+from wsap_nexus.runs.store import open_store
+from wsap_nexus.services import StoreRunner
 from wsap_nexus.store.entities import EntryRequest, Policy
 
 RUN = "nexus-glade"
@@ -254,6 +258,38 @@ def test_listings_name_the_worlds_that_go_on_by_themselves(tmp_path: Path) -> No
             assert (line.name, line.game, line.agents, line.failures) == ("glade", "meadow", 1, 0)
             assert line.tick >= 3
             assert line.text() == f"glade (meadow): tick {line.tick}, 1 agent"
+
+    asyncio.run(test())
+
+
+def test_any_tick_of_a_world_that_agents_come_into_is_restored_and_branched_without_them(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with glade(tmp_path, snapshot_every=5) as place:
+            await until_tick(place, 3)
+            await place.nexus.enter("ada", "meadow", EntryRequest(world="glade"))
+            await place.nexus.enter("bob", "meadow", EntryRequest(steps=4))
+            await place.until_events("left", agent="bob")
+            place.nexus.store.repository.add_to_inbox(RUN, {"rain": 9})
+            await until_tick(place, ticks(place)[-1] + 3)
+            await place.nexus.exit("ada")
+            await place.nexus.enter("bob", "meadow", EntryRequest())
+            await until_tick(place, ticks(place)[-1] + 9)
+        with open_store(str(tmp_path / "nexus.db")) as store:
+            host = host_with(MEADOW)
+            runs, runner = Runs(host, store.repository), StoreRunner(host, store, ModelPool(host))
+            recorded = {event.step: event.data["body"] for event in store.repository.read_events(RUN, kinds=("tick",))}
+            assert len(recorded) > 15
+            for number, body in recorded.items():
+                world = cast(Meadow, await runs.restored(RUN, number))
+                assert (world.number, world.flowers) == (number, body["flowers"])
+            middle = len(recorded) // 2
+            await runner.branch(RUN, middle, "alone")
+            await runner.play("meadow", {}, run="alone", steps=2)
+            first, second = store.repository.read_events("alone", kinds=("tick",))
+            assert (first.step, second.step) == (middle + 1, middle + 2)
+            assert first.data["body"]["planted"] == 0
+            with pytest.raises(UsageError, match="branch it instead"):
+                await runner.rewind(RUN, 2)
 
     asyncio.run(test())
 

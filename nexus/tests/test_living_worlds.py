@@ -275,8 +275,13 @@ def test_a_run_with_seats_is_gone_on_with_from_its_snapshot(tmp_path: Path) -> N
     assert states(tmp_path, "b", range(13)) == states(tmp_path, "a", range(13))
     again, _ = replayed(tmp_path, "b")
     assert again["trajectory_hash"] == whole["trajectory_hash"]
-    with opened(tmp_path) as (runner, _), pytest.raises(UsageError, match="has seats"):
+    with opened(tmp_path) as (runner, _), pytest.raises(UsageError, match="branch it instead"):
         asyncio.run(runner.rewind("b", 2))
+    with opened(tmp_path) as (runner, store):
+        asyncio.run(runner.branch("b", 7, "c"))
+        assert store.repository.get_run("c").config["branched_from"]["step"] == 7
+        asyncio.run(runner.play(GAME, {}, run="c", steps=2))
+    assert [(number, body["body"]["planted"]) for number, body in ticks(tmp_path, "c")] == [(8, 0), (9, 0)]
 
 
 def ticks_alone(tmp_path: Path, run: str) -> list[Any]:

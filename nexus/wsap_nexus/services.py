@@ -134,6 +134,12 @@ class StoreRunner:
             StorageLockedError: another process plays it.
         """
         record = self._store.repository.get_run(run)
+        plan = RunPlan.from_config(record.config)
+        if plan.seats or plan.open:
+            raise UsageError(
+                f"Agents sit in the world of run {record.id!r}, and what they had in mind at an earlier tick is not "
+                "recorded, so it can't go back; branch it instead: there the world goes on without them."
+            )
         with hold_run(self._store.database, record.id):
             world, step = await self._world_at(record, step)
             writer, recorder = self._store.writer, Recorder(self._store.writer, record.id)
@@ -145,17 +151,26 @@ class StoreRunner:
     async def branch(self, run: str, step: int, name: str) -> None:
         """Begin a run with a tick of another; see `wsap_core.seams.services.Runner`.
 
+        Where agents sat in the other, nobody sits in this one: what they had in mind at a tick is not recorded.
+
         Raises:
-            UsageError: the run has no such tick, or seats; or the name is taken.
+            UsageError: the run has no such tick, or the name is taken; or its world can't be without seats.
         """
         repository, writer = self._store.repository, self._store.writer
         record = repository.get_run(run)
-        world, step = await self._world_at(record, step)
+        plan = RunPlan.from_config(record.config)
+        if (plan.seats or plan.open) and game_of(record, self._host).seats[0]:
+            raise UsageError(
+                f"The world of run {record.id!r} can't go on without the agents in it; it can't be branched."
+            )
+        alone = replace(plan, seats=(), open=False)
+        world, step = await self._world_at(record, step, vacated=True)
         last = repository.last_event(record.id)
         seq = 0 if last is None else last.seq + 1
-        config = {**record.config, "branched_from": {"run": record.id, "step": step, "seq": seq}}
+        config = {key: value for key, value in record.config.items() if key != "open"} | alone.to_config()
+        config["branched_from"] = {"run": record.id, "step": step, "seq": seq}
         made = repository.create_run(
-            NewRun(game=record.game, agent=record.agent, seed=record.seed, config=config, id=name)
+            NewRun(game=record.game, agent=alone.agent_label, seed=record.seed, config=config, id=name)
         )
         recorder = Recorder(writer, made.id)
         with writer.together():
@@ -165,16 +180,16 @@ class StoreRunner:
             writer.set_status(made.id, RunStatus.INTERRUPTED)
         writer.flush()
 
-    async def _world_at(self, record: RunRecord, step: int) -> tuple[bytes, int]:
-        """Return the state of a run's world after a tick."""
+    async def _world_at(self, record: RunRecord, step: int, *, vacated: bool = False) -> tuple[bytes, int]:
+        """Return the state of a run's world after a tick, with its seats or without anybody in them."""
         plan = RunPlan.from_config(record.config)
-        if plan.seats:
-            raise UsageError(
-                f"Run {record.id!r} has seats, and what their players had in mind at a tick is not recorded; only a "
-                "world that lives by itself alone can be rewound or branched."
-            )
-        specs, position = resolve_specs(plan, self._host), find_tick(self._store.repository, record, step)
-        return (await restored(self._store.repository, record, specs, position)).snapshot(), position.step
+        specs = resolve_specs(replace(plan, seats=()), self._host)  # nobody decides
+        position = find_tick(self._store.repository, record, step)
+        world = await restored(self._store.repository, record, specs, position)
+        for name, seat in list(world.seats.items()) if vacated else ():
+            seat.leave()
+            world.close_seat(name)
+        return world.snapshot(), position.step
 
     def _seats(self, game: str, seats: Mapping[str, Player], options: Mapping[str, Any] | None) -> tuple[SeatPlan, ...]:
         for given in (options or {}, *(player.options for player in seats.values())):
