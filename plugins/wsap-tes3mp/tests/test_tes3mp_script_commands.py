@@ -23,6 +23,23 @@ def test_an_avatar_is_placed_and_confirmed_by_what_its_client_reports(lua: str) 
     assert end["sequence"] > before
 
 
+def test_a_report_from_before_is_not_taken_for_the_arrival() -> None:
+    server, link = started()
+    server.lua.execute("fake.latency = 1000")
+    link.command("nerys", "move_to", "m1", target_x=200, target_y=200)
+    server.lua.execute("local p = fake.players[0] p.x, p.y, p.z = 101, 200, 50")  # it was on its way already
+    server.step(50, 10)
+    assert not [event for event in link.read() if event.get("event") == "outcome"]
+    assert link.outcome("m1")["state"] == "confirmed"
+
+
+def test_an_avatar_is_put_on_this_side_of_whom_it_goes_to() -> None:
+    server, link = furnished()
+    server.fake.place("Test House", "16-0", "test guard", "actor", 1100, 200, 50)
+    assert link.do("nerys", "move_to", target_entity_id="16-0")["state"] == "confirmed"
+    assert server.fake.players[0].x == pytest.approx(1100 - 64)
+
+
 def test_an_avatar_goes_through_cells_and_to_entities() -> None:
     server, link = furnished()
     assert link.do("nerys", "move_to", target_entity_id="12-0")["state"] == "confirmed"

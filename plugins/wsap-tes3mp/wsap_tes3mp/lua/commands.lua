@@ -2,8 +2,7 @@
 local commands = {}
 local MEMORY = 20000  -- command ids in each of two generations
 local LIFT = 24  -- a body is put so much above the spot: it falls, so that its client has to report a position
-local NEAR, TALL = 256, 512
-local AI = { ACTIVATE = 1, COMBAT = 2, FOLLOW = 4, TRAVEL = 5 }
+local NEAR, TALL, BESIDE, AI = 256, 512, 64, { ACTIVATE = 1, COMBAT = 2, FOLLOW = 4, TRAVEL = 5 }
 local UNSEEN = "sent to the game, which has reported no effect of it"
 
 -- The only console commands there are; what goes between the quotes is an id without anything that could end it.
@@ -17,7 +16,7 @@ local function far(a, b) return math.sqrt((a.x - b.x) ^ 2 + (a.y - b.y) ^ 2) end
 function commands.new(parts)
     local api, world, lib, clock, emit, log = parts.api, parts.world, parts.lib, parts.clock, parts.emit, parts.log
     local refuse = api.refuse
-    local self, running = {}, {}  -- agent -> its command
+    local self, avatar, companion, running = {}, {}, {}, {}  -- running: agent -> its command
     local young, old, count, forgotten, beat = {}, {}, 0, false, 0
     local function remember(id, result)
         if count >= (parts.settings.memory or MEMORY) and not young[id] then
@@ -69,8 +68,11 @@ function commands.new(parts)
     -- Where `move_to` leads: an entity's place, or coordinates with what is missing filled in.
     local function destination(body, params)
         if params.target_entity_id ~= nil then
-            local entry = entity(body, params.target_entity_id)
-            return entry.x and entry or refuse("NO_PLACE", "the server does not know where that is")
+            local entry, me = entity(body, params.target_entity_id), place_of(body, body.index or "player:" .. body.account)
+            if not (entry.x and me) then refuse("NO_PLACE", "the server does not know where that is") end
+            local part = BESIDE / math.max(BESIDE, far(me, entry))  -- on this side: two can't stand in one spot
+            local x, y = entry.x + (me.x - entry.x) * part, entry.y + (me.y - entry.y) * part
+            return { cell = entry.cell, x = x, y = y, z = entry.z }
         end
         local place = { cell = params.target_cell, x = params.target_x, y = params.target_y, z = params.target_z }
         for axis in ("xyz"):gmatch(".") do
@@ -93,11 +95,11 @@ function commands.new(parts)
         end
         return place
     end
-    local avatar, companion = {}, {}
     function avatar.move_to(body, params)
         local place, pid, asked = destination(body, params), body.pid, nil
         local arrived = place.cell == body.cell
         local function now() return { x = api.GetPosX(pid), y = api.GetPosY(pid), z = api.GetPosZ(pid) } end
+        local reach = place.x and arrived and math.max(LIFT, math.min(NEAR, far(now(), place) / 2)) or NEAR
         if not arrived then api.SetCell(pid, place.cell); api.SendCell(pid) end
         if place.x then
             api.SetPos(pid, place.x, place.y, place.z + LIFT); api.SendPos(pid)
@@ -107,8 +109,7 @@ function commands.new(parts)
             if not asked then return arrived and "confirmed", "arrived in " .. place.cell end
             local at = now()
             if at.x == asked.x and at.y == asked.y and at.z == asked.z then return nil end
-            local near = far(at, place) <= NEAR and math.abs(at.z - place.z) <= TALL
-            if near then return arrived and "confirmed", "arrived" end
+            if far(at, place) <= reach and math.abs(at.z - place.z) <= TALL then return arrived and "confirmed", "arrived" end
             if passed > 3000 then return "failed", "the game has put the body elsewhere", "ELSEWHERE" end
         end, watch = function(kind, who)
             arrived = arrived or (kind == "cell" and who == pid and api.GetCell(pid) == place.cell)

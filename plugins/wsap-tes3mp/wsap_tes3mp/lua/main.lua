@@ -86,8 +86,7 @@ local function start()
     function parts.emit(event) session.emit(event) end
     parts.world = lib.new(parts)
     world, commands, session = parts.world, verbs.new(parts), sessions.new(parts)
-    timer = api.CreateTimer("WsapTick", POLL_MS)
-    api.StartTimer(timer)
+    timer = api.CreateTimer("WsapTick", POLL_MS); api.StartTimer(timer)
     log(("boot %s listens by %s, %s"):format(boot, how, tostring(listener.port or listener.folder)))
 end
 
