@@ -71,22 +71,24 @@ def read(path: Path, content: bytes = FILE, **options: Any) -> GameData:
 
 def test_names_kinds_weights_cells_and_quests_are_read(tmp_path: Path) -> None:
     data = read(tmp_path / "own.esm")
-    assert (data.name("iron_sword"), data.weight("IRON_SWORD"), data.kind("iron_sword")) == ("Iron Sword", 12.5, "item")
-    assert (data.name("cap"), data.weight("cap")) == ("Caf\u00e9 Cap", 3.1)
-    assert (data.name("mortar"), data.weight("mortar")) == (None, 5.0)
-    assert (data.kind("torch"), data.kind("lamp_of_the_wall")) == ("item", None)
-    assert (data.weight("gold_001"), data.weight("cursed")) == (0.0, None)
-    kinds = [data.kind(ref) for ref in ("old_ferris", "moss_rat", "ex_door_02", "chest_small", "nothing")]
+    assert (data.find("iron_sword").name, data.find("IRON_SWORD").weight, data.find("iron_sword").kind) == (
+        "Iron Sword",
+        12.5,
+        "item",
+    )
+    assert (data.find("cap").name, data.find("cap").weight) == ("Caf\u00e9 Cap", 3.1)
+    assert (data.find("mortar").name, data.find("mortar").weight) == (None, 5.0)
+    assert (data.find("torch").kind, data.find("lamp_of_the_wall").kind) == ("item", None)
+    assert (data.find("gold_001").weight, data.find("cursed").weight) == (0.0, None)
+    kinds = [data.find(ref).kind for ref in ("old_ferris", "moss_rat", "ex_door_02", "chest_small", "nothing")]
     assert kinds == ["npc", "creature", "door", "container", None]
     assert (data.cell("-3, -2"), data.cell("9, 9"), data.cell("ferris' house")) == ("Mossford", None, "Ferris' House")
     assert data.description("mossford") == "-3, -2"
     assert data.description("Mossford", -12000.0, -16000.0) == "-2, -2"
     assert data.description("4, -7") == "4, -7"
     assert (data.description("FERRIS' HOUSE"), data.description("Nowhere")) == ("Ferris' House", None)
-    assert (data.quest("a_quest"), data.finished("a_quest", 100), data.finished("a_quest", 10)) == (
-        "The Lost Rake", True, False,
-    )  # fmt: skip
-    assert (data.quest("weather"), data.finished("weather", 0)) == (None, None)
+    assert (data.quests["a_quest"].name, data.quests["a_quest"].finished) == ("The Lost Rake", {100})  # fmt: skip
+    assert "weather" not in data.quests
 
 
 def test_a_perception_takes_names_weights_and_ends_of_quests_from_the_files(tmp_path: Path) -> None:
@@ -120,14 +122,14 @@ def test_a_folder_is_read_masters_first_and_then_by_age(tmp_path: Path) -> None:
     named("old plugin", "b.esp", 200)
     named("master", "z.esm", 400)
     (tmp_path / "readme.txt").write_text("not read", encoding="utf-8")
-    assert read_data([tmp_path]).name("cup") == "new plugin"
+    assert read_data([tmp_path]).find("cup").name == "new plugin"
     (tmp_path / "c.esp").write_bytes(HEAD + record("MISC", part("NAME", "CUP"), part("DELE", b"\0\0\0\0")))
-    assert read_data([tmp_path]).name("cup") is None
+    assert read_data([tmp_path]).find("cup").name is None
 
 
 def test_text_of_another_code_page_is_read_when_it_is_named(tmp_path: Path) -> None:
     content = HEAD + record("MISC", part("NAME", "cup"), part("FNAM", "Чаша".encode("cp1251")))
-    assert read(tmp_path / "own.esm", content, encoding="cp1251").name("cup") == "Чаша"
+    assert read(tmp_path / "own.esm", content, encoding="cp1251").find("cup").name == "Чаша"
 
 
 def test_what_is_no_data_file_is_refused_in_a_sentence(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Literal, cast
 
-from pydantic import JsonValue, ValidationError
+from pydantic import JsonValue
 from typing_extensions import override
 
 from wsap_core.seams.clock import Clock, SystemClock, within
@@ -18,7 +18,7 @@ from wsap_tes3mp.engines.engine import Done, Engine, EngineAbility, EngineView, 
 from wsap_tes3mp.engines.tes3mp.connection import Connection, Facts, RefusedError, ScriptError
 from wsap_tes3mp.engines.tes3mp.esm import GameData
 from wsap_tes3mp.engines.tes3mp.facts import body_of, number, text, whole
-from wsap_tes3mp.engines.tes3mp.link import Link, open_link
+from wsap_tes3mp.engines.tes3mp.link import open_link
 from wsap_tes3mp.protocol.bridge import AgentInfo, JoinRequest
 from wsap_tes3mp.protocol.errors import (
     BridgeError,
@@ -123,7 +123,7 @@ class Tes3mpEngine(Engine, Joinable, Respawning):
     @property
     @override
     def boot_id(self) -> str | None:
-        return self._connection.welcome.boot if self._connection and self._connection.welcome else None
+        return self._connection.boot if self._connection else None
 
     @override
     async def start(self) -> None:
@@ -184,16 +184,16 @@ class Tes3mpEngine(Engine, Joinable, Respawning):
     async def join(self, request: JoinRequest) -> AgentInfo:
         name = request.name or request.agent_id
         fields: Facts = {"agent": request.agent_id, "name": name, "embodiment": request.embodiment}
-        return self._agent(await self._ask("join", fields))
+        return await self._body("join", fields)
 
     @override
     async def leave(self, agent_id: str, mode: str) -> None:
         await self._ask("leave", {"agent": agent_id, "mode": mode})
-        self._learn_agents(await self._ask("agents", {}))
+        await self._learn(self._live())
 
     @override
     async def respawn(self, agent_id: str) -> AgentInfo:
-        return self._agent(await self._ask("respawn", {"agent": agent_id}))
+        return await self._body("respawn", {"agent": agent_id})
 
     def _live(self) -> Connection:
         if self._connection is None:
@@ -262,12 +262,12 @@ class Tes3mpEngine(Engine, Joinable, Respawning):
         Raises:
             RefusedError, OSError, TimeoutError: there was no welcome.
         """
-        link: Link = await within(self._clock, GREETING_SECONDS, open_link(self._address, self._clock))
+        link = await within(self._clock, GREETING_SECONDS, open_link(self._address, self._clock))
         connection = Connection(link, self._on_event)
-        tasks: list[asyncio.Task[None]] = []
+        tasks = [asyncio.create_task(connection.read(self._token))]
         try:
-            await within(self._clock, GREETING_SECONDS, connection.greet(self._token))
-            tasks = [asyncio.create_task(connection.read()), asyncio.create_task(self._keep(connection))]
+            await within(self._clock, GREETING_SECONDS, connection.welcomed)
+            tasks.append(asyncio.create_task(self._keep(connection)))
             await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
         finally:
             self._connection = None
@@ -281,19 +281,14 @@ class Tes3mpEngine(Engine, Joinable, Respawning):
         """Clear up what the last connection left open, then see that this one is alive."""
         await self._settle(connection)
         while True:
-            reply = connection.request("agents")
-            reply.add_done_callback(self._learn_later)  # in the order of replies, before any task goes on
-            await within(self._clock, ANSWER_SECONDS, reply)
-            if self._connection is None:
-                _LOG.info("Connected to the TES3MP script at %s.", self._address)
+            await within(self._clock, ANSWER_SECONDS, self._learn(connection))
             self._connection = connection
             await self._clock.sleep(LOOK_SECONDS)
 
     async def _settle(self, connection: Connection) -> None:
         """Ask what became of the commands whose reply was lost; another boot of the server can't know."""
-        boot = connection.welcome.boot if connection.welcome else None
         for command_id, pending in list(self._pending.items()):
-            if pending.connection.welcome is None or pending.connection.welcome.boot != boot:
+            if pending.connection.boot != connection.boot:
                 self._end(command_id, Done("unknown", "The TES3MP server was restarted during the command."))
                 continue
             asked = connection.request("outcome", {"command_id": command_id})
@@ -307,48 +302,40 @@ class Tes3mpEngine(Engine, Joinable, Respawning):
         kind, command_id = event.get("event"), event.get("command_id")
         if kind == "outcome" and isinstance(command_id, str):
             self._hear(command_id, event)
-        elif kind == "agents":
-            if isinstance(event.get("agents"), list):
-                self._learn_agents(event)
-            elif self._connection is not None:
-                with contextlib.suppress(BridgeUnavailableError):
-                    self._connection.request("agents").add_done_callback(self._learn_later)
+        elif kind == "agents" and self._connection is not None:
+            with contextlib.suppress(BridgeUnavailableError):
+                self._learn(self._connection)
 
-    def _learn_later(self, reply: asyncio.Future[Facts]) -> None:
-        if not reply.cancelled() and reply.exception() is None:
-            self._learn_agents(reply.result())
+    def _learn(self, connection: Connection) -> asyncio.Future[Facts]:
+        """Ask who the agents are; the answer is kept in the order of replies, before any task goes on."""
 
-    def _learn_agents(self, said: Facts) -> None:
-        rows = said.get("agents")
-        found = [_agent_of(row) for row in rows] if isinstance(rows, list) else []
-        self._agents = {agent.agent_id: agent for agent in found if agent is not None}
+        def keep(done: asyncio.Future[Facts]) -> None:
+            if not done.cancelled() and done.exception() is None:
+                rows = done.result().get("agents")
+                found = [_agent_of(row) for row in rows] if isinstance(rows, list) else []
+                self._agents = {agent.agent_id: agent for agent in found if agent is not None}
 
-    def _agent(self, said: Facts) -> AgentInfo:
-        """Return the agent in a reply, and keep it.
+        reply = connection.request("agents")
+        reply.add_done_callback(keep)
+        return reply
 
-        Raises:
-            BridgeInternalError: there is none in it.
-        """
-        row = said.get("agent")
-        agent = _agent_of(row if isinstance(row, dict) else said)
+    async def _body(self, op: str, fields: Facts) -> AgentInfo:
+        """Ask for something to be done with a body, and return how it is now."""
+        agent = _agent_of(await self._ask(op, fields))
         if agent is None:
             raise BridgeInternalError("The TES3MP script answered without saying which agent it is.")
         self._agents[agent.agent_id] = agent
         return agent
 
 
-def _agent_of(row: JsonValue | Facts) -> AgentInfo | None:
+def _agent_of(row: object) -> AgentInfo | None:
     """Return the agent of a row of the script; None for one that is none."""
-    if not isinstance(row, dict):
+    if not isinstance(row, dict) or (agent_id := text(row.get("agent"))) is None:
         return None
-    agent_id = text(row.get("agent"))
-    try:
-        return AgentInfo(
-            agent_id=agent_id or "",
-            name=text(row.get("name")) or agent_id or "",
-            connected=row.get("connected") is True,
-            dead=row.get("dead") is True,
-            embodiment=text(row.get("embodiment"), 40) or "avatar",
-        )
-    except ValidationError:
-        return None
+    return AgentInfo(
+        agent_id=agent_id,
+        name=text(row.get("name")) or agent_id,
+        connected=row.get("connected") is True,
+        dead=row.get("dead") is True,
+        embodiment=text(row.get("embodiment"), 40) or "avatar",
+    )

@@ -43,18 +43,24 @@ _WEIGHTS = {
 
 @dataclass(frozen=True)
 class GameObject:
-    """What may stand in a cell or be carried."""
+    """What may stand in a cell or be carried; None is unknown."""
 
-    name: str | None
-    kind: str
+    name: str | None = None
+    kind: str | None = None
     """npc, creature, item, door or container."""
     weight: float | None = None
 
 
+UNKNOWN = GameObject()
+
+
 @dataclass
-class _Quest:
+class Quest:
+    """What a journal's records tell of it."""
+
     name: str | None = None
     finished: set[int] = field(default_factory=set)
+    """The indices that end it."""
 
 
 class GameData:
@@ -65,22 +71,11 @@ class GameData:
         self.interiors: dict[str, str] = {}
         self.exteriors: dict[tuple[int, int], str] = {}
         """Grid -> name; most exteriors have none."""
-        self.quests: dict[str, _Quest] = {}
+        self.quests: dict[str, Quest] = {}
 
-    def name(self, ref_id: str) -> str | None:
-        """Return the display name of an object."""
-        found = self.objects.get(ref_id.lower())
-        return found.name if found else None
-
-    def kind(self, ref_id: str) -> str | None:
-        """Return the entity type of an object."""
-        found = self.objects.get(ref_id.lower())
-        return found.kind if found else None
-
-    def weight(self, ref_id: str) -> float | None:
-        """Return what an item weighs."""
-        found = self.objects.get(ref_id.lower())
-        return found.weight if found else None
+    def find(self, ref_id: str) -> GameObject:
+        """Return what is known of an object."""
+        return self.objects.get(ref_id.lower(), UNKNOWN)
 
     def cell(self, description: str) -> str | None:
         """Return the name of a cell, given as the server names it."""
@@ -101,16 +96,6 @@ class GameData:
             return None
         east, north = grids[0] if x is None or y is None else (int(x // CELL_SIZE), int(y // CELL_SIZE))
         return f"{east}, {north}"
-
-    def quest(self, quest: str) -> str | None:
-        """Return the name of a quest."""
-        found = self.quests.get(quest.lower())
-        return found.name if found else None
-
-    def finished(self, quest: str, index: int) -> bool | None:
-        """Return whether a journal index ends its quest; None where the quest is not known."""
-        found = self.quests.get(quest.lower())
-        return None if found is None else index in found.finished
 
 
 def read_data(paths: Sequence[Path], *, encoding: Encoding = "cp1252") -> GameData:
@@ -223,7 +208,7 @@ class _Reader:
         quest = self._text(parts.get(b"NAME", b"")).lower()
         self._journal = quest if quest and parts.get(b"DATA", b"")[:1] == bytes([_JOURNAL]) else None
         if self._journal is not None:
-            self._data.quests.setdefault(self._journal, _Quest())
+            self._data.quests.setdefault(self._journal, Quest())
 
     def _info(self, journal: str, record: bytes) -> None:
         parts = _first(_parts(record))

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from typing import Any, TypedDict
+from typing import Any
 
 from pydantic import JsonValue
 
-from wsap_tes3mp.engines.tes3mp.esm import GRID, GameData
+from wsap_tes3mp.engines.tes3mp.esm import GRID, GameData, Quest
 from wsap_tes3mp.protocol.errors import SchemaMismatchError
 
 Facts = Mapping[str, JsonValue]
+Row = dict[str, Any]  # Any: a part of the body, as JSON
 COMBAT_SECONDS = 10.0
 """How long after a blow an agent counts as fighting."""
 DIALOGUE_SECONDS = 30.0
@@ -34,23 +35,6 @@ _COMMANDS: Mapping[str, Mapping[str, str]] = {
     },
 }
 """Embodiment -> command -> how its effect is known; what is not listed is observed."""
-
-
-class Item(TypedDict):
-    """One kind of item that an agent carries."""
-
-    item_id: str
-    name: str
-    count: int
-    equipped: bool
-
-
-class Quest(TypedDict):
-    """A quest, and how far it is."""
-
-    quest_id: str
-    name: str
-    stage: int
 
 
 def text(value: JsonValue, longest: int = 200) -> str | None:
@@ -83,8 +67,8 @@ def _rows(value: JsonValue, most: int = 2000) -> Iterable[Facts]:
     return [row for row in value[:most] if isinstance(row, dict)] if isinstance(value, list) else []
 
 
-def body_of(facts: Facts, *, names: GameData | None = None) -> dict[str, Any]:
-    """Return the body of a perception. Any: JSON.
+def body_of(facts: Facts, *, names: GameData | None = None) -> Row:
+    """Return the body of a perception.
 
     Raises:
         SchemaMismatchError: cell, position or health are missing or no numbers.
@@ -177,7 +161,7 @@ def _recent(age: JsonValue, seconds: float) -> bool:
     return found is not None and 0 <= found < seconds
 
 
-def _inventory(facts: Facts, names: GameData | None) -> list[Item]:
+def _inventory(facts: Facts, names: GameData | None) -> list[Row]:
     found: dict[tuple[str, bool], int] = {}
     for row in _rows(facts.get("inventory")):
         item, count = text(row.get("ref_id")), whole(row.get("count"), 1)
@@ -185,31 +169,32 @@ def _inventory(facts: Facts, names: GameData | None) -> list[Item]:
             key = (item, row.get("equipped") is True)
             found[key] = found.get(key, 0) + count
     return [
-        {"item_id": item, "name": (names and names.name(item)) or item, "count": count, "equipped": equipped}
+        {"item_id": item, "name": (names and names.find(item).name) or item, "count": count, "equipped": equipped}
         for (item, equipped), count in sorted(found.items())
     ]
 
 
-def _is_gold(item: Item) -> bool:
-    return item["item_id"].lower() == "gold_001"
+def _is_gold(item: Row) -> bool:
+    return str(item["item_id"]).lower() == "gold_001"
 
 
-def _load(facts: Facts, inventory: list[Item], names: GameData | None) -> float | None:
+def _load(facts: Facts, inventory: list[Row], names: GameData | None) -> float | None:
     """Return the load by capacity, which is five times the strength; None where a weight or the strength is unknown."""
     strength = number(facts.get("strength"))
     if names is None or strength is None or strength <= 0:
         return None
     total = 0.0
     for item in inventory:
-        weight = names.weight(item["item_id"])
+        weight = names.find(item["item_id"]).weight
         if weight is None:
             return None
         total += weight * item["count"]
     return total / (5 * strength)
 
 
-def _quests(facts: Facts, names: GameData | None) -> tuple[list[Quest], list[Quest] | None]:
+def _quests(facts: Facts, names: GameData | None) -> tuple[list[Row], list[Row] | None]:
     """Return the quests that go on, and those that ended; None for these where no data files tell."""
+    known = names.quests if names is not None else {}
     stages: dict[str, int] = {}
     ended: set[str] = set()
     for row in _rows(facts.get("journal"), 20_000):
@@ -218,10 +203,10 @@ def _quests(facts: Facts, names: GameData | None) -> tuple[list[Quest], list[Que
             continue
         quest = quest.lower()
         stages[quest] = max(stages.get(quest, 0), index)
-        if names is not None and names.finished(quest, index):
+        if index in known.get(quest, Quest()).finished:
             ended.add(quest)
-    quests: list[Quest] = [
-        {"quest_id": quest, "name": (names and names.quest(quest)) or quest, "stage": stage}
+    quests = [
+        {"quest_id": quest, "name": known.get(quest, Quest()).name or quest, "stage": stage}
         for quest, stage in sorted(stages.items())
     ]
     active = [quest for quest in quests if quest["quest_id"] not in ended]
@@ -230,8 +215,8 @@ def _quests(facts: Facts, names: GameData | None) -> tuple[list[Quest], list[Que
 
 def _entities(
     facts: Facts, cell: str, place: tuple[float, float, float], interior: bool, names: GameData | None
-) -> list[dict[str, object]]:
-    found: dict[str, dict[str, object]] = {}
+) -> list[Row]:
+    found: dict[str, Row] = {}
     for row in _rows(facts.get("entities")):
         entity, at, where = text(row.get("id")), _place(row), text(row.get("cell")) or cell
         if entity is None or at is None:
@@ -241,7 +226,7 @@ def _entities(
         ref = text(row.get("ref_id")) or ""
         found[entity] = {
             "entity_id": entity,
-            "name": text(row.get("name")) or (names and names.name(ref)) or ref or entity,
+            "name": text(row.get("name")) or (names and names.find(ref).name) or ref or entity,
             "entity_type": _entity_type(text(row.get("kind")), ref, names),
             "distance": round(math.dist(place, at), 2),
         }
@@ -251,14 +236,14 @@ def _entities(
 def _entity_type(kind: str | None, ref: str, names: GameData | None) -> str:
     if kind == "player":
         return "player"
-    if names is not None and (known := names.kind(ref)) is not None:
+    if names is not None and (known := names.find(ref).kind) is not None:
         return known
     if kind == "actor":
         return "npc"
     return next((found for word, found in _OBJECT_KINDS if word in ref.lower()), "object")
 
 
-def _dialogue(facts: Facts) -> dict[str, object] | None:
+def _dialogue(facts: Facts) -> Row | None:
     dialogue = facts.get("dialogue")
     entity = text(dialogue.get("entity")) if isinstance(dialogue, dict) else None
     recent = _recent(facts.get("dialogue_age"), DIALOGUE_SECONDS)
