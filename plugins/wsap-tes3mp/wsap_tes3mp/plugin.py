@@ -52,7 +52,7 @@ def wsap_agents() -> Iterable[AgentSpec]:
         AgentSpec(
             "morrowind-wayfarer",
             "Plays morrowind by rules, from perceptions alone: asks around, makes friends, does what its journal says.",
-            "wsap_tes3mp.agent:Wayfarer",
+            "wsap_tes3mp.agent.wayfarer:Wayfarer",
             abilities=("snapshot",),
             games=("morrowind",),
         )

@@ -10,19 +10,18 @@ import json
 import re
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict
 
 from pydantic import ValidationError
 
 from wsap_core.errors import SnapshotError
 from wsap_core.protocol import Action, ActionResult, ActionSpace, Goal, Observation
 from wsap_core.protocol.values import JsonValue
+from wsap_tes3mp.agent.notes import BUY, SELL, TRADE, Notes, away_from, name_of, place_of
 from wsap_tes3mp.protocol.perception import NearbyEntity, OpenDialogue, PerceptionOutput
 
 REACH = 3.0
 FRIEND = 60
-LOCKED = 100
-"""How often a door counts as shut that says so itself."""
 RUN_FROM = 35
 """Percent of health below which it heals before anything else."""
 _SWEEP = (
@@ -38,50 +37,18 @@ _SWEEP = (
     (15, 45),
     (30, 30),
 )
-_RUMOUR = re.compile(r"(?:^|[.:!?] )([^.:!?]+?) at (?:the )?([^.]+?) asks for help with ([^.]+)\.", re.I)
-_LIKES = re.compile(r"I am ([^,.]+), .*nothing does it like an? ([^.]+)\.")
 _READ = re.compile(r"Read the (.+?) in the (.+?)[,.]")
 _TALK = re.compile(r"Talk to (.+?) (?:at|in) (?:the )?([^,]+?)(?:, off [^,]+,)? about ([^,.]+?)(?:,| and|\.|$)")
 _KEY = re.compile(r"(?:^|: )([^:]+?) at (?:the )?(.+?) gives friends the (.+?): bring gifts, then ask about ([^.]+)")
 _TAKE = re.compile(r"Take the (?:heavy )?(.+?) from the (.+?) in the (.+?)[,.]")
 _USE = re.compile(r"Use the (.+?) on (?:the )?(.+?) (?:in|at) (?:the )?(.+?)(?:\.|$)")
 _BRING = re.compile(r"Bring (.+?) an? (.+?), an? (.+?) and an? (.+?), then talk about ([^:]+)")
-_BUY, _SELL = re.compile(r"Buy (.+) for (\d+) gold"), re.compile(r"Sell (.+) for (\d+) gold")
 _GOOD = ("i will", "promise", "forgive", "i keep")
 _BAD = ("gold", "pay", "break", "have the", "it was", "pass", "themselves", "yes. give")
 _ARMS = ("cutlass", "sword", "gaff", "spear", "axe", "club", "dagger")
 _ARMOUR = ("vest", "mail", "coat", "cuirass")
 _CURES = ("salve", "potion", "eel", "bread")
-_TRADE, _SELF = "trade", "yourself"
-
-
-@dataclass
-class Notes:
-    """What it remembers."""
-
-    doors: dict[str, dict[str, str]] = field(default_factory=dict)
-    """Place -> the place behind a door -> the door."""
-    where: dict[str, list[JsonValue]] = field(default_factory=dict)
-    """Who or what -> the place, and where it stood when it saw it from nearest: x, y, distance."""
-    likes: dict[str, str] = field(default_factory=dict)
-    """Somebody -> the gift."""
-    wares: dict[str, int] = field(default_factory=dict)
-    """What a trader sells -> the price."""
-    trader: str = ""
-    rumours: dict[str, list[str]] = field(default_factory=dict)
-    """Topic -> who asks for help with it, and the place."""
-    asked: list[str] = field(default_factory=list)
-    """Who was asked for news, and about themselves."""
-    sweep: dict[str, int] = field(default_factory=dict)
-    """Place -> how many of the points to look around from it has been at."""
-    shut: dict[str, int] = field(default_factory=dict)
-    """Door -> how often it did not open."""
-    here: str = ""
-    tried: str = ""
-    """The place, and the door that it tried last."""
-    last: str = ""
-    same: int = 0
-    """The last action with what was seen, and how often it came to nothing."""
+_SELF = "yourself"
 
 
 class Wayfarer:
@@ -111,7 +78,7 @@ class Wayfarer:
     def act_on(self, seen: PerceptionOutput) -> Action:
         """Return what to do by a perception."""
         self._seen, self._why = seen, ""
-        self._learn()
+        self.notes.learn(seen)
         action = next(filter(None, self._wishes()), Action("wait", {"duration_seconds": 60}))
         mark = json.dumps(
             [
@@ -122,53 +89,13 @@ class Wayfarer:
                 str(seen.dialogue),
             ]
         )
-        self.notes.same = self.notes.same + 1 if mark == self.notes.last else 0
+        again = mark == self.notes.last and action.name not in ("combat_action", "wait")
+        self.notes.same = self.notes.same + 1 if again else 0
         self.notes.last = mark
         if self.notes.same >= 3:
             self.notes.same = 0
             action = self._wander() or action
         return Action(action.name, action.parameters, self._why or "Nothing else to do.")
-
-    # --- what it learns ---------------------------------------------------------------------------
-
-    def _learn(self) -> None:
-        seen, notes = self._seen, self.notes
-        here = place_of(seen.location.cell)
-        if here != notes.here:
-            notes.shut.pop(notes.tried, None)
-            notes.here, notes.tried = here, ""
-        doors = notes.doors.setdefault(here, {})
-        for one in seen.nearby_entities:
-            if one.entity_type == "door":
-                doors[place_of(re.sub(r"^.*? to ", "", one.name))] = one.entity_id
-                if "(locked)" in one.name:
-                    notes.shut.setdefault(one.entity_id, LOCKED)
-            known = notes.where.get(one.name)
-            if known is None or known[0] != here or one.distance < float(known[3]):
-                notes.where[one.name] = [here, seen.location.x, seen.location.y, one.distance]
-        for name, known in list(notes.where.items()):
-            gone = known[0] == here and float(known[3]) < 20 and self._away_from(known) < 10
-            if gone and not any(one.name == name for one in seen.nearby_entities):
-                del notes.where[name]
-        talk = seen.dialogue
-        if talk is None:
-            return
-        for who, where, topic in _RUMOUR.findall(talk.text):
-            notes.rumours[topic.strip()] = [who.removeprefix("People say: ").strip(), place_of(where)]
-        if found := _LIKES.search(talk.text):
-            notes.likes[found[1]] = found[2]
-        if _TRADE in talk.topics:
-            notes.trader = self._name(talk.entity_id)
-        offers = [_BUY.fullmatch(choice) for choice in talk.choices]
-        if any(offers):
-            notes.wares = {offer[1]: int(offer[2]) for offer in offers if offer}
-
-    def _away_from(self, known: Sequence[JsonValue]) -> float:
-        x, y = self._seen.location.x - float(known[1]), self._seen.location.y - float(known[2])
-        return float((x * x + y * y) ** 0.5)
-
-    def _name(self, entity_id: str) -> str:
-        return next((one.name for one in self._seen.nearby_entities if one.entity_id == entity_id), "")
 
     # --- what it wants ----------------------------------------------------------------------------
 
@@ -224,7 +151,7 @@ class Wayfarer:
     # --- dialogue ---------------------------------------------------------------------------------
 
     def _answer(self, talk: OpenDialogue) -> Action | None:
-        if any(_BUY.fullmatch(choice) or _SELL.fullmatch(choice) for choice in talk.choices):
+        if any(BUY.fullmatch(choice) or SELL.fullmatch(choice) for choice in talk.choices):
             return self._deal(talk)
         journal = " ".join(quest.name for quest in self._seen.active_quests)
 
@@ -242,9 +169,7 @@ class Wayfarer:
                 index = next(i for i, choice in enumerate(talk.choices) if choice.startswith(f"Buy {name} for "))
                 return self._say(talk, f"I need {name}.", choice_idx=index)
         for index, choice in enumerate(talk.choices):
-            if (offer := _SELL.fullmatch(choice)) and (
-                "Hide" in offer[1] or "Rope" in offer[1] or "Anchor" in offer[1]
-            ):
+            if (offer := SELL.fullmatch(choice)) and ("Hide" in offer[1] or "Rope" in offer[1] or "Anchor" in offer[1]):
                 return self._say(talk, "I have no use for it.", choice_idx=index)
         return self._say(talk, "I have what I need.", choice_idx=len(talk.choices) - 1)
 
@@ -263,7 +188,7 @@ class Wayfarer:
         """Ask whoever it talks to what everybody can be asked once."""
         if talk is None or talk.choices:
             return None
-        name = self._name(talk.entity_id)
+        name = name_of(self._seen, talk.entity_id)
         if _SELF in talk.topics and name and name not in self.notes.likes and f"{name}/{_SELF}" not in self.notes.asked:
             self.notes.asked.append(f"{name}/{_SELF}")
             return self._say(talk, "Who are you?", topic=_SELF)
@@ -273,7 +198,7 @@ class Wayfarer:
         """Go and talk with somebody about a topic; with gifts, where they do not talk about it yet."""
         self._why = self._why or f"I want to ask {who} about {topic}."
         talk = self._seen.dialogue
-        if talk is not None and self._name(talk.entity_id) == who:
+        if talk is not None and name_of(self._seen, talk.entity_id) == who:
             if topic in talk.topics:
                 return self._say(talk, f"{who} knows about {topic}.", topic=topic)
             return self._befriend(who)
@@ -349,20 +274,45 @@ class Wayfarer:
         for one in sorted(seen.nearby_entities, key=lambda one: one.distance):
             if one.entity_type == "item" and one.name == name:
                 return self._touch(one, lambda one: self._act("interact", "", entity_id=one.entity_id))
+            if one.name.startswith("Dead ") and word in one.name and notes.shut.get(one.entity_id, 0) < 1:
+                return self._touch(one, self._loot)
             if one.entity_type == "creature" and word in one.name:
-                if one.name.startswith("Dead"):
-                    if notes.shut.get(one.entity_id, 0) < 2:
-                        return self._touch(one, self._loot)
-                    continue
                 return self._touch(one, self._attack)
-        if name in notes.wares and notes.wares[name] > seen.inventory_summary.gold:
-            return self._wander()
-        if notes.trader and (name in notes.wares or not notes.wares):
-            return self._shop()
-        for other, known in notes.where.items():
-            if other == name or (word in other.split(" ") and not other.startswith("Dead")):
+        lies = notes.where.get(name)
+        if lies is not None and lies[4] == "item":
+            return self._toward(str(lies[0]), lies)
+        return self._buy(name) or self._hunt(word) or self._wander()
+
+    def _hunt(self, word: str) -> Action | None:
+        for other, known in self.notes.where.items():
+            if known[4] == "creature" and word in other.split(" "):
                 return self._toward(str(known[0]), known)
+        return None
+
+    def _buy(self, name: str) -> Action | None:
+        """Return the next step to a thing that is sold, or to somebody who may know where."""
+        seen, notes = self._seen, self.notes
+        if name in notes.wares:
+            return self._shop() if notes.wares[name] <= seen.inventory_summary.gold else self._earn()
+        if notes.trader and not notes.wares:
+            return self._shop()
+        if name in notes.sold:
+            return self._act("wait", f"{name} is sold out; perhaps there is more in the morning.", duration_seconds=600)
+        return None if notes.trader else self._stranger()
+
+    def _earn(self) -> Action | None:
+        """Look into what nobody has looked into yet, wherever it is."""
+        for one in self._seen.nearby_entities:
+            if one.entity_type == "container" and self.notes.shut.get(one.entity_id, 0) < 1:
+                return self._touch(one, self._loot)
         return self._wander()
+
+    def _stranger(self) -> Action | None:
+        """Go and talk to somebody who was not asked for news yet."""
+        for name, known in self.notes.where.items():
+            if known[4] == "npc" and name not in self.notes.asked:
+                return self._news() or self._toward(str(known[0]), known)
+        return None
 
     def _shop(self) -> Action | None:
         known = self.notes.where.get(self.notes.trader)
@@ -370,7 +320,7 @@ class Wayfarer:
             return self._wander()
         if self._seen.environment.time_of_day == "night" and known[0] != place_of(self._seen.location.cell):
             return self._act("wait", "The shop opens in the morning.", duration_seconds=200)
-        return self._talk(self.notes.trader, str(known[0]), _TRADE)
+        return self._talk(self.notes.trader, str(known[0]), TRADE)
 
     def _loot(self, one: NearbyEntity) -> Action:
         self.notes.shut[one.entity_id] = self.notes.shut.get(one.entity_id, 0) + 1
@@ -397,7 +347,7 @@ class Wayfarer:
         """Return the next step to a place, and within it to where something was seen."""
         here = place_of(self._seen.location.cell)
         if here == where:
-            if known is not None and known[0] == here and self._away_from(known) > REACH:
+            if known is not None and known[0] == here and away_from(self._seen, known) > REACH:
                 return self._act("move_to", "", target_x=float(known[1]), target_y=float(known[2]))
             return self._look_around()
         door = self._first_door(here, lambda place: place == where)
@@ -431,24 +381,31 @@ class Wayfarer:
         return None
 
     def _look_around(self) -> Action | None:
+        """Go to the next point to look around from; nowhere where everything is in sight."""
         here = place_of(self._seen.location.cell)
         if self._seen.location.interior:
             return None
-        index = self.notes.sweep[here] = self.notes.sweep.get(here, -1) + 1
+        for _ in _SWEEP:
+            index = self.notes.sweep[here] = self.notes.sweep.get(here, 0) + 1
+            if f"{here}/{index % len(_SWEEP)}" not in self.notes.never:
+                break
+        self.notes.trying = f"{here}/{index % len(_SWEEP)}"
         x, y = _SWEEP[index % len(_SWEEP)]
         return self._act("move_to", self._why or "I look around.", target_x=x, target_y=y)
 
     def _wander(self) -> Action | None:
-        """Go where it has not been, or look around outside."""
-        here = place_of(self._seen.location.cell)
+        """Go where it has not been, or else look around outside, in one place after the other."""
+        here, rounds = place_of(self._seen.location.cell), {p: n // len(_SWEEP) for p, n in self.notes.sweep.items()}
         new = self._first_door(here, lambda place: place not in self.notes.doors, shut=2)
         if new:
             return self._through(new)
-        around = self._look_around()
-        outside = self._first_door(here, lambda place: place in self.notes.sweep or "causeway" in place)
-        if around is None or (self.notes.sweep.get(here, 0) % len(_SWEEP) == 0 and outside):
-            return self._through(outside) if outside else around
-        return around
+        if rounds and rounds.get(here, 10**6) > (least := min(rounds.values())):
+            if here in rounds and least > 1 and self.notes.sweep[here] % len(_SWEEP) == 0:
+                self.notes.sweep[here] += 1
+                return self._act("wait", "Perhaps tomorrow.", duration_seconds=600)
+            door = self._first_door(here, lambda place: rounds.get(place) == least)
+            return self._through(door) if door else self._look_around()
+        return self._look_around()
 
     # --- actions ----------------------------------------------------------------------------------
 
@@ -496,8 +453,3 @@ class Wayfarer:
             self.notes = Notes(**notes)
         except (ValueError, TypeError, ValidationError) as error:
             raise SnapshotError(f"The wayfarer's snapshot is damaged: {error}.") from error
-
-
-def place_of(name: str) -> str:
-    """Return a place's name for comparison: in lower case, without article and remarks."""
-    return re.sub(r"\s*\(.*?\)", "", name).strip().lower().removeprefix("the ")

@@ -1,0 +1,1 @@
+"""The agent `morrowind-wayfarer`, which plays by rules and sees perceptions alone."""
