@@ -15,6 +15,7 @@ from wsap_core.cli.params import SEED, json_option
 
 if TYPE_CHECKING:
     from wsap_tes3mp.engines.engine import Engine
+    from wsap_tes3mp.engines.tes3mp.esm import Encoding
 
 
 @dataclass(frozen=True)
@@ -33,6 +34,7 @@ class _Given:
     script: str
     script_token: Path | None
     data: tuple[Path, ...]
+    encoding: Encoding
     as_json: bool
 
 
@@ -40,7 +42,7 @@ class _Given:
     cls=GroupedCommand,
     sections={
         "Engine": ("engine", "agents", "seed", "stepped", "deadline"),
-        "TES3MP": ("script", "script_token", "data"),
+        "TES3MP": ("script", "script_token", "data", "encoding"),
         "Network": ("host", "port", "expose"),
         "Recording": ("log",),
     },
@@ -64,6 +66,8 @@ class _Given:
               help="The file with the script's token; the one of wsap tes3mp install if not given.")  # fmt: skip
 @click.option("--data", multiple=True, type=click.Path(path_type=Path), metavar="PATH",
               help="The game's data files, or their folder, for names and weights; may be repeated.")  # fmt: skip
+@click.option("--encoding", type=click.Choice(["cp1252", "cp1251", "cp1250"]), default="cp1252", show_default=True,
+              help="The code page of the data files: Western, Cyrillic or Central European.")  # fmt: skip
 @click.option("--host", default="127.0.0.1", show_default=True,
               help="The address to listen on; others than this machine's own need --expose.")  # fmt: skip
 @click.option("--port", type=click.IntRange(0, 65535), default=8765, show_default=True,
@@ -132,7 +136,7 @@ def _engine(given: _Given) -> Engine:
     from wsap_core.cli.grouped import refuse_given
 
     if given.engine == "simulated":
-        refuse_given("with --engine simulated", "script", "script_token", "data")
+        refuse_given("with --engine simulated", "script", "script_token", "data", "encoding")
         from wsap_tes3mp.engines.simulated.engine import SimulatedEngine
 
         return SimulatedEngine(seed=given.seed, realtime=not given.stepped, agents=given.agents or ("agent",))
@@ -141,4 +145,6 @@ def _engine(given: _Given) -> Engine:
     from wsap_tes3mp.log.database import default_path
 
     home = default_path().parent
-    return open_engine(home, address=given.script, token_file=given.script_token, data=given.data)
+    return open_engine(
+        home, address=given.script, token_file=given.script_token, data=given.data, encoding=given.encoding
+    )
