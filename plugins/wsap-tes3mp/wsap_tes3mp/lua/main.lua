@@ -37,7 +37,7 @@ local OPERATIONS = {
     command = function(request) return commands.execute(request) end,
     outcome = function(request) return commands.outcome(request.command_id or "") end,
     join = function(request)
-        local fine = type(request.agent) == "string" and type(request.name) == "string"
+        local fine = type(request.agent) == "string" and #request.agent <= 200 and type(request.name) == "string"
         if not fine then api.refuse("BAD_REQUEST", "join takes agent and name") end
         return world.join(request.agent, request.name, request.embodiment, request.host)
     end,
