@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from wsap_core.errors import ConfigError, SnapshotError
+from wsap_core.seams.options import with_prefix
 from wsap_core.specs import AdapterSpec
 from wsap_core.untrusted import single_line
 
@@ -51,15 +52,15 @@ class SandboxOptions:
         """Return the options that were given. Raises ConfigError if one can't be."""
         default = cls()
         world = _world(given.get("world"))
-        model = _address(given, "model", STORYTELLER)
+        model = _text(given, "model", STORYTELLER)
         cells = given.get("cells")
         return cls(
             template=_text(given, "template", default.template),
             language=_text(given, "language", default.language),
             world=world,
             cells=None if cells is None else _whole("cells", cells, 1, 10),
-            models={phase: _address(given, f"{phase}_model", model) for phase in PHASES},
-            own={name: given[name] for name in _names(given) if name.startswith("model.")},
+            models={phase: _text(given, f"{phase}_model", model) for phase in PHASES},
+            own=with_prefix(given, "model."),
             overlap=_switch(given, "overlap"),
             compact=_switch(given, "compact"),
             concurrency=_whole("concurrency", given.get("concurrency", default.concurrency), 1, 1000),
@@ -90,10 +91,9 @@ def variant(spec: AdapterSpec, options: Mapping[str, Any]) -> AdapterSpec:
 
     world = SandboxOptions.read(options).begin(0)
     names = tuple(one.id for one in world.characters)
-    seats = (0, max(1, len(names)))
     objective = words_of(world.language).objective or spec.objective
-    titled = replace(spec, title=world.title, language=world.language, objective=objective)
-    return replace(titled, seats=seats, seat_names=names)
+    spec = replace(spec, title=world.title, language=world.language, objective=objective)
+    return replace(spec, seats=(0, max(1, len(names))), seat_names=names)
 
 
 def _world(value: Any) -> Mapping[str, Any] | None:
@@ -110,20 +110,11 @@ def packed_world(world: Mapping[str, Any]) -> str:
     return b64encode(zlib.compress(json.dumps(world, sort_keys=True).encode(), 9)).decode()
 
 
-def _names(given: Mapping[str, Any]) -> list[str]:
-    # Options that were given are looked up only if they are ours, so that a misspelt one is told.
-    return sorted(getattr(given, "given", None) or given)
-
-
 def _text(given: Mapping[str, Any], name: str, default: str) -> str:
     value = given.get(name, default)
     if not isinstance(value, str) or not value.strip():
         raise ConfigError(f"The option {name}={single_line(value)[:60]!r} must be a name.")
     return value.strip()
-
-
-def _address(given: Mapping[str, Any], name: str, default: str) -> str:
-    return _text(given, name, default)
 
 
 def _whole(name: str, value: object, low: int, high: int) -> int:

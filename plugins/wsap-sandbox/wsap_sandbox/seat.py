@@ -9,22 +9,9 @@ from typing import Protocol
 
 from typing_extensions import override
 
+from wsap_core import protocol as wsap
 from wsap_core.errors import UsageError
-from wsap_core.protocol import (
-    Action,
-    ActionDef,
-    ActionResult,
-    ActionSpace,
-    Entity,
-    Event,
-    Goal,
-    Location,
-    Observation,
-    ParamDef,
-    PlaceGraphBlock,
-    TextBlock,
-    View,
-)
+from wsap_core.protocol import Action, ActionResult, ActionSpace, Observation, View
 from wsap_core.protocol.lines import bullets
 from wsap_core.protocol.observation import render_observation
 from wsap_core.worlds.legality import check_action, index_actions
@@ -61,8 +48,8 @@ def space_of(language: str) -> ActionSpace:
     words = words_of(language).seat
     return ActionSpace(
         (
-            ActionDef(INTEND, words["intend"], (ParamDef("text", words["text"]),), (), "talk"),
-            ActionDef(WAIT, words["wait"], (), (), "wait"),
+            wsap.ActionDef(INTEND, words["intend"], (wsap.ParamDef("text", words["text"]),), (), "talk"),
+            wsap.ActionDef(WAIT, words["wait"], (), (), "wait"),
         )
     )
 
@@ -70,19 +57,20 @@ def space_of(language: str) -> ActionSpace:
 def observed(facts: IntentFacts, events: Sequence[str]) -> CharacterObservation:
     """Return the observation of a character: what its own prompt would say, and the events that it noticed last."""
     words, place = words_of(facts.language).seat, facts.place
-    things = [Entity("object", thing.name, description=_told(thing.name, thing.condition or thing.description))
+    things = [wsap.Entity("object", thing.name, description=_told(thing.name, thing.condition or thing.description))
               for thing in place.objects]  # fmt: skip
-    people = [Entity("character", one.name, interactable=True, description=_told(one.name, one.appearance))
+    people = [wsap.Entity("character", one.name, interactable=True, description=_told(one.name, one.appearance))
               for one in facts.present]  # fmt: skip
-    exits = [Entity("exit", way.name, description=words["exit"].format(place=way.name)) for way in place.exits]
+    exits = [wsap.Entity("exit", way.name, description=words["exit"].format(place=way.name)) for way in place.exits]
     cells = [cell.text for cell in facts.cells]
+    told = " ".join(filter(None, (f"{place.name}.", place.description, place.moment)))
     return CharacterObservation(
         status={words["state"]: facts.internal_state} if facts.internal_state else {},
         inventory={thing.name: 1 for thing in facts.inventory},
-        location=Location((), place.id, " ".join(filter(None, (f"{place.name}.", place.description, place.moment)))),
+        location=wsap.Location((), place.id, told),
         nearby_entities=[*people, *things, *exits],
-        current_goals=[Goal("intent", facts.external_intent)] if facts.external_intent else (),
-        recent_events=[Event(text, "world") for text in events],
+        current_goals=[wsap.Goal("intent", facts.external_intent)] if facts.external_intent else (),
+        recent_events=[wsap.Event(text, "world") for text in events],
         step=facts.tick - 1,
         memory=[*cells, *([facts.summary] if facts.summary else [])],
         whispers=facts.whispers,
@@ -168,13 +156,14 @@ class CharacterSeat:
         """Return the place with who is in it, drawn."""
         facts = self._world.facts_of(self.character)
         place = facts.place
-        graph = PlaceGraphBlock(
+        graph = wsap.PlaceGraphBlock(
             (place.name, *(way.name for way in place.exits)),
             tuple((place.name, way.name) for way in place.exits),
             place.name,
             {place.name: (facts.me.name, *(one.name for one in facts.present))},
         )
-        return View((graph, TextBlock(f"{place.description} {place.moment}".strip(), place.name)), self._world.title)
+        text = wsap.TextBlock(f"{place.description} {place.moment}".strip(), place.name)
+        return View((graph, text), self._world.title)
 
     # --- for the world -------------------------------------------------------------------------
 
@@ -187,15 +176,11 @@ class CharacterSeat:
 
     def settle(self, success: bool, message: str, achievements: Sequence[str]) -> None:
         """Tell what came of the intention, once the tick is over."""
-        self._given, result = None, self._result
-        self._result = None
+        self._given, result, self._result = None, self._result, None
         if result is not None and not result.done():
             result.set_result(ActionResult(success, message, achievements=achievements, observation=self.observe()))
 
     def give_up(self) -> None:
         """Let nobody wait any more: the world begins anew, or somebody left; what was meant is forgotten."""
-        self._given, result = None, self._result
-        self._result = None
-        if result is not None and not result.done():
-            result.set_result(ActionResult(False, "You have left this world.", observation=self.observe()))
+        self.settle(False, "You have left this world.", ())
         self._came.set()

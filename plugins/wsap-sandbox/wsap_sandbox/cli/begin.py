@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Mapping
+from contextlib import aclosing, suppress
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,8 @@ import click
 
 from wsap_core.cli.grouped import GroupedCommand
 from wsap_core.cli.output import print_json
+from wsap_core.errors import SnapshotError, UsageError
+from wsap_core.untrusted import single_line
 from wsap_sandbox.cli.common import Stories, opened, story_options, wrapped
 from wsap_sandbox.options import STORYTELLER, SandboxOptions, packed_world
 
@@ -66,8 +69,6 @@ def new(
     Nothing is told yet: wsap sandbox run NAME lets it go on. The story is a recorded run of that id, so
     wsap runs, replay and export know it too. The models are part of the story; their keys never are.
     """
-    from wsap_core.errors import UsageError
-
     options = {key: value for key, value in given.items() if value not in (None, False)}
     options |= _pairs(backend_options)
     if source is not None:
@@ -79,7 +80,7 @@ def new(
     check_models(options)
     with opened(database) as stories:
         stories.check_new(name)
-        _begin(stories, name, seed, options)
+        asyncio.run(_begin(stories, name, seed, options))
         world = stories.world(name).state
     if as_json:
         print_json({"run": name, "title": world.title, "language": world.language, "tick": world.tick,
@@ -95,9 +96,7 @@ def check_models(options: Mapping[str, Any]) -> None:
 
     Raises UsageError if an address names no installed backend.
     """
-    from wsap_core.errors import UsageError
-    from wsap_core.host import PluginHost
-    from wsap_core.untrusted import single_line
+    from wsap_core.host import PluginHost  # deferred for weight
 
     for address in sorted(set(SandboxOptions.read(options).models.values()) - {STORYTELLER}):
         backend, slash, model = address.partition("/")
@@ -110,18 +109,12 @@ def check_models(options: Mapping[str, Any]) -> None:
         known.get(backend)
 
 
-def _begin(stories: Stories, name: str, seed: int, options: dict[str, Any]) -> None:
+async def _begin(stories: Stories, name: str, seed: int, options: dict[str, Any]) -> None:
     models: Any = stories.services.models
-
-    async def begun() -> None:
-        try:
-            await stories.runner.play(
-                "sandbox", {}, seed=seed, options=options, run=name, steps=0, snapshot_every=_SNAPSHOT_EVERY
-            )
-        finally:
-            await models.aclose()
-
-    asyncio.run(begun())
+    async with aclosing(models):
+        await stories.runner.play(
+            "sandbox", {}, seed=seed, options=options, run=name, steps=0, snapshot_every=_SNAPSHOT_EVERY
+        )
 
 
 def _template(template: str | None, name: str) -> dict[str, Any]:
@@ -141,7 +134,6 @@ def read_world(path: Path) -> dict[str, Any]:
 
     Raises UsageError if it can't be read, or is something else.
     """
-    from wsap_core.errors import SnapshotError, UsageError
     from wsap_core.textfile import read_text
     from wsap_sandbox.model import World, load
 
@@ -159,16 +151,12 @@ def read_world(path: Path) -> dict[str, Any]:
 
 
 def _pairs(given: tuple[str, ...]) -> dict[str, Any]:
-    from wsap_core.errors import UsageError
-    from wsap_core.untrusted import single_line
-
     found: dict[str, Any] = {}
     for text in given:
-        key, equals, value = text.partition("=")
-        if not equals or not key.strip() or not value:
+        key, _, value = text.partition("=")
+        if not key.strip() or not value:
             raise UsageError(f"--model-option takes KEY=VALUE, not {single_line(text)[:60]!r}.")
-        try:
+        found[f"model.{key.strip()}"] = value
+        with suppress(ValueError):
             found[f"model.{key.strip()}"] = json.loads(value)
-        except ValueError:
-            found[f"model.{key.strip()}"] = value
     return found

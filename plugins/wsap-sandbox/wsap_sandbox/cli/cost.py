@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from wsap_core.cli.output import print_json
+from wsap_core.errors import UsageError
 from wsap_sandbox.options import PHASES, STORYTELLER, SandboxOptions
 
 if TYPE_CHECKING:
@@ -21,8 +22,7 @@ def prices_of(about: Mapping[str, Any], price_in: float | None, price_out: float
 
     Raises UsageError if only one of the two was given, or no language model is asked.
     """
-    from wsap_core.errors import UsageError
-    from wsap_core.seams.model import Price
+    from wsap_core.seams.model import Price  # deferred for weight
 
     if price_in is None and price_out is None:
         return {}
@@ -52,7 +52,6 @@ def limits_of(about: Mapping[str, Any], words: Sequence[str], prices: Mapping[st
 
     Raises UsageError if one has another form, or one of cost can't be kept because a price is not known.
     """
-    from wsap_core.errors import UsageError
     from wsap_core.host import PluginHost
     from wsap_llm.kit import Budget, Budgets, ModelPool
 
@@ -111,15 +110,13 @@ def next_requests(world: World, options: SandboxOptions) -> dict[str, list[Reque
     intentions = {one.id: one.external_intent or one.name for one in world.characters}
     # A full memory, as it is after some ticks.
     remembering = [(one, falling(world.cells, one) or one.memory.cells[:1]) for one in world.characters]
-    scenes = [scene_facts(world, place, intentions) for place in world.places]
 
-    def facts() -> Iterator[tuple[str, Facts]]:
-        yield from (("intent", intent_facts(world, one)) for one in world.characters)
-        yield from (("scene", scene) for scene in scenes)
-        yield from (("memory", memory_facts(world, one, cells)) for one, cells in remembering)
-
+    facts: list[Facts] = [intent_facts(world, one) for one in world.characters]
+    facts += [scene_facts(world, place, intentions) for place in world.places]
+    facts += [memory_facts(world, one, cells) for one, cells in remembering]
     found: dict[str, list[Request]] = {phase: [] for phase in PHASES}
-    for phase, known in facts():
-        found[phase].append(request_for("", known, spoken, seed=world.seed, text=options.text))
+    for known in facts:
+        request = request_for("", known, spoken, seed=world.seed, text=options.text)
+        found[request.purpose].append(request)
     found["story"] = found["scene"]  # about as long: the same place and people, and what came of it
     return found

@@ -8,12 +8,13 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager
-from typing import Any
+from typing import Any, cast
 
 import click
 
 from wsap_core.cli.grouped import GroupedCommand
 from wsap_core.cli.output import print_json
+from wsap_core.errors import UsageError
 from wsap_sandbox.cli.common import Stories, chapter_data, chapter_text, opened, story_options
 from wsap_sandbox.cli.cost import estimate, limits_of, prices_of
 
@@ -56,8 +57,6 @@ def run(story: str, *, ticks: int | None, every: float | None, by_hand: bool, **
     Ctrl-C stops it; a tick that was under way is carried out when the story goes on, and what a model has
     answered is not asked again. The exit status is then 130.
     """
-    from wsap_core.errors import UsageError
-
     if by_hand and (ticks is not None or every is not None or given["as_json"]):
         raise UsageError("--by-hand waits for Enter; leave out --ticks, --every and --json.")
     _go_on(story, ticks=ticks, pace=None if every is None else 1 / every, by_hand=by_hand, **given)
@@ -124,14 +123,13 @@ async def _play(
     printer: Printer, ticks: int | None, pace: float | None,
     sending: Callable[[], AbstractAsyncContextManager[None]], *, by_hand: bool,
 ) -> dict[str, Any]:  # fmt: skip
-    stories = printer.stories
-    models: Any = stories.services.models
-    about = stories.runs.about(printer.name)
+    stories, name, models = printer.stories, printer.name, cast(Any, printer.stories.services.models)
+    game = stories.runs.about(name)["game"]
 
     async def play(steps: int | None) -> dict[str, Any]:
         following = asyncio.create_task(printer.follow())
         try:
-            return dict(await stories.runner.play(about["game"], {}, run=printer.name, steps=steps, pace=pace))
+            return dict(await stories.runner.play(game, {}, run=name, steps=steps, pace=pace))
         finally:
             following.cancel()
             await asyncio.gather(following, return_exceptions=True)

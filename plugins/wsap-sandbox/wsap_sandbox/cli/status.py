@@ -11,6 +11,7 @@ import click
 
 from wsap_core.cli.grouped import GroupedCommand
 from wsap_core.cli.output import print_json
+from wsap_core.errors import UsageError
 from wsap_core.untrusted import single_line
 from wsap_sandbox.cli.common import chapter_data, opened, print_chapters, story_options, wrapped
 from wsap_sandbox.cli.run import Printer
@@ -46,7 +47,7 @@ def status(story: str | None, *, as_json: bool, database: str | None) -> None:
     usage = (about["summary"] or {}).get("usage") or {}
     data = {
         "run": name, "title": title, "status": about["status"], "tick": tick,
-        "places": {place: [one for one, _ in people] for (place, _), people in where.items()},
+        "places": {place: list(people) for place, people in where.items()},
         "calls": usage.get("calls"), "tokens": usage.get("prompt_tokens", 0) + usage.get("completion_tokens", 0),
         "cost": usage.get("cost"), "lately": {"ticks": len(lately), "calls": calls, "reasked": reasked},
         "degraded": dict(sorted(kinds.items())),
@@ -55,8 +56,8 @@ def status(story: str | None, *, as_json: bool, database: str | None) -> None:
         print_json(data)
         return
     click.echo(f"{single_line(title)} ({name}), {about['status']}, tick {tick}")
-    for (_, place), people in where.items():
-        here = ", ".join(single_line(one) for _, one in people)
+    for place, people in where.items():
+        here = ", ".join(map(single_line, people.values()))
         click.echo(wrapped(f"{place}: {here or '-'}", "  "))
     cost = usage.get("cost")
     click.echo(f"Asked of models: {usage.get('calls', 0)} calls, {data['tokens']} tokens"
@@ -67,26 +68,18 @@ def status(story: str | None, *, as_json: bool, database: str | None) -> None:
         click.echo(wrapped(f"Last {len(lately)} ticks: {calls} calls, {reasked} asked again, {told}"))
 
 
-Named = tuple[str, str]
-"""An id and a name."""
-
-
-def _whereabouts(stories: Stories, name: str, newest: Chapter | None) -> tuple[str, dict[Named, list[Named]]]:
-    """Return a story's title, and who is in each place: after its newest tick, or at its beginning."""
+def _whereabouts(stories: Stories, name: str, newest: Chapter | None) -> tuple[str, dict[str, dict[str, str]]]:
+    """Return a story's title, and who is in each place: after its newest tick, or at its beginning; ids and names."""
     if newest is None:
         world = stories.world(name).state
-        return world.title, {
-            (place.id, place.name): [(one.id, one.name) for one in world.present(place.id)] for place in world.places
-        }
+        return world.title, {p.name: {one.id: one.name for one in world.present(p.id)} for p in world.places}
     called = newest.cast.name
     return newest.cast.title, {
-        (place, called(place)): [(one, called(one)) for one in people] for place, people in newest.where().items()
+        called(place): {one: called(one) for one in people} for place, people in newest.where().items()
     }
 
 
 def _list(stories: Any, *, as_json: bool) -> None:
-    from wsap_core.errors import UsageError
-
     rows = []
     for run in stories.runs.runs():
         try:

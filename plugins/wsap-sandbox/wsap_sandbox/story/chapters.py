@@ -97,6 +97,11 @@ class Chapter:
         """Return what the tick made of a character; None if it was not there."""
         return next((one for one in self.record.characters if one.id == character), None)
 
+    def inner(self, change: CharacterChange) -> dict[str, str]:
+        """Return what is told of whoever is followed, by the names of the words for it."""
+        told = (change.intention, change.cell.text, change.internal_state, change.external_intent)
+        return dict(zip(("intention", "memory", "feels", "wants"), told, strict=True))
+
     def rests_on(self, scene: Scene) -> list[str]:
         """Return what a scene's narration rests on, a line each: events of the ledger, and where the prompts stand."""
         words = words_of(self.cast.language).page

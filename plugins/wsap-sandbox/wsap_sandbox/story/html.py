@@ -53,12 +53,7 @@ def html(chapters: Iterable[Chapter]) -> Iterator[str]:
 
 def _tick(chapter: Chapter) -> dict[str, Any]:
     people = {
-        one.id: {
-            "intention": strip_control(one.intention),
-            "memory": strip_control(one.cell.text),
-            "feels": strip_control(one.internal_state),
-            "wants": strip_control(one.external_intent),
-        }
+        one.id: {key: strip_control(text) for key, text in chapter.inner(one).items()}
         for one in chapter.record.characters
     }
     scenes = [

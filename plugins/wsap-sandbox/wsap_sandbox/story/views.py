@@ -82,12 +82,7 @@ class _Shown:
         if change is None:
             return
         words = words_of(chapter.cast.language).page
-        told = (
-            ("intention", change.intention),
-            ("memory", change.cell.text),
-            ("feels", change.internal_state),
-            ("wants", change.external_intent),
-        )
+        told = chapter.inner(change).items()
         yield TextBlock("\n".join(f"{words[key]}: {text}" for key, text in told if text), self.character)
 
     def _fits(self, scene: Scene, text: str) -> bool:

@@ -55,11 +55,8 @@ def mood_towards(lore: Lore, state: str, people: Sequence[Form]) -> str:
 
 class _Reader:
     def __init__(self, intention: str, me: str, scene: Data, lore: Lore) -> None:
-        self._text = intention
-        self._folded = intention.casefold()
-        self._words = _WORD.findall(self._folded)
-        self._me = me
-        self._lore = lore
+        self._text, self._me, self._lore = intention, me, lore
+        self._words = _WORD.findall(intention.casefold())
         self._here = str(scene["place"]["id"])
         self._exits = {str(way["id"]): str(way["name"]) for way in scene["place"]["exits"]}
         people = [actor["person"] for actor in scene["actors"]]

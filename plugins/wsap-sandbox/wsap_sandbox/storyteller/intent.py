@@ -25,11 +25,7 @@ def intention(facts: Data, lore: Lore, number: int, rng: random.Random) -> str:
 
 class _Chooser:
     def __init__(self, facts: Data, lore: Lore, number: int, rng: random.Random) -> None:
-        self._facts = facts
-        self._lore = lore
-        self._number = number
-        self._rng = rng
-        self._say = lore.grammar
+        self._facts, self._lore, self._number, self._rng, self._say = facts, lore, number, rng, lore.grammar
         self._me = lore.person(facts["me"])
         self._here = str(facts["place"]["id"])
         self._exits = {str(way["id"]): lore.spot(str(way["id"]), str(way["name"])) for way in facts["place"]["exits"]}

@@ -49,13 +49,8 @@ class _Part:
 
 class _Master:
     def __init__(self, facts: Data, lore: Lore, number: int, rng: random.Random) -> None:
-        self._facts = facts
-        self._lore = lore
-        self._say = lore.grammar
-        self._rng = rng
-        self._number = number
-        self._tick = int(facts["tick"])
-        self._place = facts["place"]
+        self._facts, self._lore, self._say, self._rng, self._number = facts, lore, lore.grammar, rng, number
+        self._tick, self._place = int(facts["tick"]), facts["place"]
         self._sky = lore.sky(str(self._place["id"]), self._tick)
         self._here = lore.spot(str(self._place["id"]), str(self._place["name"]))
         self._things = {str(one["id"]): one for one in self._place["objects"]}

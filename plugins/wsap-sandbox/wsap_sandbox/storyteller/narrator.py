@@ -15,14 +15,11 @@ def story(facts: Data, lore: Lore, number: int, rng: random.Random) -> str:
 
 class _Narrator:
     def __init__(self, facts: Data, lore: Lore, number: int, rng: random.Random) -> None:
-        self._facts = facts
-        self._lore = lore
-        self._say = lore.grammar
-        self._number = number
-        self._rng = rng
-        self._place = facts["place"]
-        self._people = list(facts["people"])
-        self._events = list(facts["events"])
+        self._lore, self._say, self._number, self._rng = lore, lore.grammar, number, rng
+        self._place, self._people, self._events = facts["place"], list(facts["people"]), list(facts["events"])
+        self._tick = int(facts["tick"])
+        self._stake = lore.stake(self._tick)
+        self._title = self._stake.title if self._stake is not None else ""
 
     def told(self) -> str:
         if not self._people and not self._events and self._rng.random() < 0.9:
@@ -40,7 +37,7 @@ class _Narrator:
     def _empty(self) -> str:
         place = str(self._place["id"])
         alone = one_of(self._lore.alone(place), self._number)
-        lists = {**self._lore.sky(place, int(self._facts["tick"])), "alone": alone}
+        lists = {**self._lore.sky(place, self._tick), "alone": alone}
         worn = next((thing for thing in self._place["objects"] if self._lore.stage(thing)), None)
         slots = self._of(worn) if worn is not None else {}
         if worn is None:
@@ -63,12 +60,11 @@ class _Narrator:
         return any(way in str(event["text"]) for event in done for way in ways)
 
     def _looming(self) -> str:
-        stake = self._lore.stake(int(self._facts["tick"]))
+        stake = self._stake
         for thing in self._place["objects"]:
             worn = stake is not None and thing["id"] == stake.object and self._lore.stage(thing) > 0
             if worn and self._rng.random() < 0.4:
-                slots = self._of(thing)
-                return self._say.text("looms", self._number, slots)
+                return self._say.text("looms", self._number, self._of(thing))
         return ""
 
     def _text(self, rule: str, one: Data, other: Data | None) -> str:
@@ -83,18 +79,15 @@ class _Narrator:
             slots |= self._of(thing)
         else:
             claims = [claim for claim in claims if "{o" not in claim]
-        stake = self._lore.stake(int(self._facts["tick"]))
-        slots["title"] = stake.title if stake is not None else ""
-        claims = claims if stake is not None else [claim for claim in claims if "{title" not in claim]
+        slots["title"] = self._title
+        claims = claims if self._stake is not None else [claim for claim in claims if "{title" not in claim]
         lines = [line.rstrip(".") for line in self._lore.lines(name)]
         last = lines if self._lore.language == "ru" else [line if line[-1] in "!?…" else f"{line}." for line in lines]
         lists = {**self._lore.manner(name), "claim": claims, "line": last, "quoted": self._quoted(lines)}
         return self._say.text(rule, self._number, slots, lists)
 
     def _of(self, thing: Data) -> dict[str, Form | str]:
-        stake = self._lore.stake(int(self._facts["tick"]))
-        title = stake.title if stake is not None else ""
-        return {"o": self._lore.thing(thing), "cond": str(thing["condition"]), "title": title}
+        return {"o": self._lore.thing(thing), "cond": str(thing["condition"]), "title": self._title}
 
     def _quoted(self, lines: list[str]) -> list[str]:
         if self._lore.language == "ru":

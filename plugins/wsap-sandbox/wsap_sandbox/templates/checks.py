@@ -7,10 +7,8 @@ import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import combinations
 
+from wsap_sandbox.model import RESERVED
 from wsap_sandbox.templates.shape import CharacterShape, ObjectShape, PlaceShape, TemplateShape
-
-RESERVED = ("stay", "here", "none", "happening")
-"""Words of replies, which no id may be."""
 
 _ID = re.compile(r"[a-z][a-z0-9_-]{0,39}")
 # Letters and digits that look like a Latin letter: Cyrillic ones, Greek ones, digits.
@@ -64,12 +62,10 @@ def _ids(shape: TemplateShape) -> Iterator[str]:
 
 
 def _names(shape: TemplateShape) -> Iterator[str]:
-    everything: tuple[tuple[str, tuple[PlaceShape | CharacterShape | ObjectShape, ...]], ...] = (
-        ("places", shape.places),
-        ("characters", shape.characters),
-        ("objects", shape.objects),
-    )
-    for what, parts in everything:
+    everything: dict[str, Sequence[PlaceShape | CharacterShape | ObjectShape]] = {
+        "places": shape.places, "characters": shape.characters, "objects": shape.objects
+    }  # fmt: skip
+    for what, parts in everything.items():
         for part in parts:
             if not part.name.strip():
                 yield f"{what} {part.id!r}: the name is empty; write one."
@@ -115,16 +111,15 @@ def _ways(shape: TemplateShape) -> Iterator[str]:
 
 def _whereabouts(shape: TemplateShape) -> Iterator[str]:
     places, people = {one.id for one in shape.places}, {one.id for one in shape.characters}
-    for one in shape.characters:
-        if one.place not in places:
-            yield f"characters {one.id!r}: place = {one.place!r} is no place; there are {_list(places)}."
+    named = [("characters", one.id, "place", one.place) for one in shape.characters]
     for thing in shape.objects:
         if bool(thing.place) == bool(thing.holder):
             yield f"objects {thing.id!r}: give either place or holder."
-        if thing.place and thing.place not in places:
-            yield f"objects {thing.id!r}: place = {thing.place!r} is no place; there are {_list(places)}."
-        if thing.holder and thing.holder not in people:
-            yield f"objects {thing.id!r}: holder = {thing.holder!r} is no character; there are {_list(people)}."
+        named += [("objects", thing.id, "place", thing.place), ("objects", thing.id, "holder", thing.holder)]
+    for what, one, key, value in named:
+        known, noun = (places, "place") if key == "place" else (people, "character")
+        if value not in known and (value or what == "characters"):
+            yield f"{what} {one!r}: {key} = {value!r} is no {noun}; there are {_list(known)}."
 
 
 def _for_the_storyteller(shape: TemplateShape) -> Iterator[str]:
@@ -151,17 +146,14 @@ def _for_the_storyteller(shape: TemplateShape) -> Iterator[str]:
 
 
 def _aims(shape: TemplateShape, one: CharacterShape) -> Iterator[str]:
-    places, people = {p.id for p in shape.places}, {p.id for p in shape.characters}
-    things = {thing.id for thing in shape.objects}
+    known: dict[str, Sequence[PlaceShape | CharacterShape | ObjectShape]]
+    known = {"at": shape.places, "person": shape.characters, "object": shape.objects}
     for number, aim in enumerate(one.aims, 1):
-        for key, value, known in (
-            ("at", aim.at, places),
-            ("person", aim.person, people),
-            ("object", aim.object, things),
-        ):
-            if value and value not in known:
+        for key, parts in known.items():
+            ids, value = [part.id for part in parts], getattr(aim, key)
+            if value and value not in ids:
                 where = f"characters {one.id!r}: {key} = {value!r} in aim {number}"
-                yield f"{where} does not exist; there are {_list(known)}."
+                yield f"{where} does not exist; there are {_list(ids)}."
 
 
 def _list(names: Iterable[str]) -> str:

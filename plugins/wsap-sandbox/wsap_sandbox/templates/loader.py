@@ -14,6 +14,7 @@ from wsap_core.errors import ConfigError, UnknownNameError
 from wsap_core.textfile import read_text
 from wsap_sandbox.languages import LANGUAGES
 from wsap_sandbox.model import Character, Place, World, WorldObject
+from wsap_sandbox.templates import shape as shapes
 from wsap_sandbox.templates.checks import first_fault
 from wsap_sandbox.templates.shape import TemplateShape
 
@@ -165,21 +166,10 @@ def _home() -> Any:  # importlib.resources' Traversable
     return resources.files("wsap_sandbox") / "templates"
 
 
-def _shapes() -> dict[str, type]:
-    from wsap_sandbox.templates import shape
-
-    return {
-        "world": shape.WorldShape,
-        "topology": shape.TopologyShape,
-        "places": shape.PlaceShape,
-        "characters": shape.CharacterShape,
-        "aims": shape.Aim,
-        "objects": shape.ObjectShape,
-        "stakes": shape.StakeShape,
-    }
-
-
-_SHAPES = _shapes()
+_SHAPES: dict[str, type] = {
+    "world": shapes.WorldShape, "topology": shapes.TopologyShape, "places": shapes.PlaceShape, "aims": shapes.Aim,
+    "characters": shapes.CharacterShape, "objects": shapes.ObjectShape, "stakes": shapes.StakeShape,
+}  # fmt: skip
 
 
 @cache
