@@ -169,6 +169,15 @@ def test_a_command_to_our_bridge_is_repeated_under_one_key_until_an_answer_comes
     assert [request.headers["idempotency-key"] for request in bridge.asked] == ["key0"] * 4
 
 
+def test_a_command_whose_answers_are_all_lost_is_unknown_even_with_a_key() -> None:
+    bridge = Bridge(LOST, DOWN, ours=True)
+    with pytest.raises(UnknownOutcomeError):
+        bridge.command()
+    assert len(bridge.asked) == 6
+    with pytest.raises(BridgeUnavailableError):
+        Bridge(DOWN, ours=True).command()
+
+
 def test_500_is_not_tried_again_for_a_command() -> None:
     bridge = Bridge(refusal(500, "INTERNAL_ERROR"), ACCEPTED, ours=True)
     with pytest.raises(BridgeInternalError):

@@ -18,7 +18,7 @@ from wsap_core.protocol.wire import dumps
 from wsap_core.seams.clock import Clock, SystemClock
 from wsap_core.untrusted import single_line
 from wsap_nexus.http.refusals import NotJsonError
-from wsap_nexus.http.retries import Retries, Tries
+from wsap_nexus.http.retries import Retries, Tries, never_sent
 from wsap_nexus.http.strict import read_json
 from wsap_tes3mp.bridge.port import BridgePort
 from wsap_tes3mp.protocol.bridge import (
@@ -75,7 +75,8 @@ class BridgeClient(BridgePort):
 
     What the bridge refuses with a code that is marked retryable is tried again by the seed's policy. A command to a
     bridge with the seed's endpoints alone is sent once: if no answer comes, or one of status 500,
-    `UnknownOutcomeError` is raised. To ours it is sent with an idempotency key and repeated until an answer comes.
+    `UnknownOutcomeError` is raised. To ours it is sent with an idempotency key and repeated, by the same policy, until
+    an answer comes.
 
     Args:
         url: where it is, such as `http://127.0.0.1:8765`.
@@ -236,16 +237,17 @@ class BridgeClient(BridgePort):
         if longer:
             request["timeout"] = httpx2.Timeout(self._timeout + longer, connect=5)
         tries = Tries(self._retries, repeatable=repeatable, chance=self._chance)
+        commands, perhaps = path == "/command", False
         while True:
             try:
                 status, after, content = await self._send(method, path, request)
             except httpx2.TransportError as error:
+                perhaps = perhaps or (commands and not never_sent(error))
                 wait = tries.unanswered(error)
-                if wait is None:
-                    raise self._lost(error, repeatable=repeatable) from error
-                await self._clock.sleep(wait)
-                if key is not None and not await self._still_ours():
-                    raise self._lost(error, repeatable=False) from error
+                if wait is not None:
+                    await self._clock.sleep(wait)
+                if wait is None or (key is not None and not await self._still_ours()):
+                    raise self._lost(error, perhaps=perhaps) from error
                 continue
             if status < 400:
                 return self._data(content, status, of, repeatable=repeatable)
@@ -275,12 +277,16 @@ class BridgeClient(BridgePort):
     async def _still_ours(self) -> bool:
         """Return whether what answers after a lost connection still knows idempotency keys."""
         self._offers = None
-        return await self.offers_additions()
+        try:
+            return await self.offers_additions()
+        except BridgeError:
+            return False
 
-    def _lost(self, error: httpx2.TransportError, *, repeatable: bool) -> BridgeError:
+    def _lost(self, error: httpx2.TransportError, *, perhaps: bool) -> BridgeError:
+        """Return the error for a request that nobody answered; `perhaps` it was a command that was taken."""
         self._offers = None
         reason = single_line(str(error)) or type(error).__name__
-        if repeatable or isinstance(error, httpx2.ConnectError | httpx2.ConnectTimeout):
+        if not perhaps:
             return BridgeUnavailableError(f"The bridge at {self.url} does not answer: {reason}.")
         return UnknownOutcomeError(
             f"The answer of the bridge at {self.url} was lost ({reason}); nobody knows whether it took the command."

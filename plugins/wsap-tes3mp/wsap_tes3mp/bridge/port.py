@@ -23,7 +23,7 @@ class BridgePort(Protocol):
         """Submit a command; 1.1.0: with a key that was used before, the first answer is repeated.
 
         Raises:
-            UnknownOutcomeError: no answer came, so that nobody knows whether it was taken (never with a key of ours).
+            UnknownOutcomeError: no answer came, so that nobody knows whether it was taken.
         """
 
     async def status(self) -> BridgeStatus:

@@ -27,6 +27,7 @@ from wsap_tes3mp.log.records import (
     dump,
     fingerprint,
     moment_of,
+    plain,
     record_of,
 )
 from wsap_tes3mp.log.tables import Base
@@ -242,7 +243,7 @@ class CommandLog:
             "code": None if done.code is None else clean(done.code, 200),
             "message": clean(done.message, 2000),
             "sequence": sequence if sequence is not None and 0 <= sequence < 2**63 else None,
-            "data": dump(dict(done.data)),
+            "data": dump(plain(done.data)),
             "finished": self._now(),
         }
         return bool(self.write(update(COMMAND).where(COMMAND.c.id == command_id).where(_OPEN).values(values)))

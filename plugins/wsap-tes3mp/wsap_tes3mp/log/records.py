@@ -15,6 +15,7 @@ from sqlalchemy import Row
 from wsap_tes3mp.protocol.commands import CommandInput, CommandState
 from wsap_tes3mp.protocol.perception import PerceptionOutput
 
+_DEEPEST = 20
 MOMENT = ("timestamp", "boot_id", "sequence")
 """Fields of a perception that are kept with the command, so that a world in which nothing changes is kept once."""
 
@@ -92,25 +93,28 @@ def digest(text: str) -> str:
 
 
 def clean(text: object, longest: int = 20_000) -> str:
-    """Return a text that any database takes."""
-    return str(text)[:longest].encode("utf-8", "replace").decode()
+    """Return a text that any database and any reader of JSON takes."""
+    return str(text)[:longest].encode("utf-8", "replace").decode().replace("\x00", "?")
 
 
 def dump(value: object, *, sort: bool = False) -> str:
-    """Return JSON, whatever an engine or a caller gave: what JSON lacks becomes text."""
+    """Return JSON, whatever a caller gave: what JSON lacks becomes text."""
     try:
         return json.dumps(value, allow_nan=False, sort_keys=sort, separators=(",", ":"))
     except (TypeError, ValueError):
-        return json.dumps(_plain(value), sort_keys=sort, separators=(",", ":"))
+        return json.dumps(plain(value), sort_keys=sort, separators=(",", ":"))
 
 
-def _plain(value: object, depth: int = 0) -> JsonValue:
-    if value is None or isinstance(value, bool | int | str):
+def plain(value: object, depth: int = 0) -> JsonValue:
+    """Return what a strict reader of JSON takes of a value of an engine; the rest becomes text."""
+    if value is None or isinstance(value, bool):
         return value
-    if isinstance(value, float):
-        return value if math.isfinite(value) else str(value)
-    if depth < 50 and isinstance(value, Mapping):
-        return {str(key): _plain(item, depth + 1) for key, item in value.items()}
-    if depth < 50 and isinstance(value, Sequence | set | frozenset) and not isinstance(value, bytes):
-        return [_plain(item, depth + 1) for item in value]
-    return clean(value, 1000)
+    if isinstance(value, int) and abs(value) < 2**63:
+        return value
+    if isinstance(value, float) and math.isfinite(value):
+        return value
+    if depth < _DEEPEST and isinstance(value, Mapping):
+        return {clean(key, 200): plain(item, depth + 1) for key, item in value.items()}
+    if depth < _DEEPEST and isinstance(value, Sequence | set | frozenset) and not isinstance(value, str | bytes):
+        return [plain(item, depth + 1) for item in value]
+    return clean(value, 20_000)
