@@ -452,6 +452,31 @@ def test_in_real_time_commands_of_several_agents_take_their_time_beside_each_oth
     run(scenario())
 
 
+def test_whatever_changes_in_real_time_comes_with_a_new_sequence_number() -> None:
+    async def scenario() -> None:
+        clock = ManualClock()
+        table = await started(6, "a", realtime=True, clock=clock)
+        leech, body = table.at(table.thing("leech")), table.body()
+        body.max_health = 10_000
+        body.health = 5_000
+        seen: dict[int, Any] = {}
+        rest: asyncio.Future[Any] | None = None
+        for beat in range(1500):
+            await clock.sleep(0)  # lets tasks begin: the clock by itself waits for sleepers only
+            await clock.advance(0.7)
+            view = await table.engine.perceive("a")
+            assert seen.setdefault(view.sequence, view.body) == view.body
+            if beat == 100:
+                leech.cell = "chapel"
+                table.world.version += 1
+            if beat > 200 and (rest is None or rest.done()):
+                rest = asyncio.ensure_future(table.do("wait", duration_seconds=200))
+        assert len(seen) > 100
+        await table.engine.stop()
+
+    run(scenario())
+
+
 async def random_steps(table: Table, chance: random.Random, count: int) -> list[str]:
     rows = []
     for _ in range(count):

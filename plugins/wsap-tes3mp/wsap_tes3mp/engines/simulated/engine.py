@@ -146,7 +146,7 @@ class SimulatedEngine:
             if body.health < health:
                 break
             if resting is not None:
-                rest(body, self._clock.now() - before)
+                rest(self._world, body, self._clock.now() - before)
 
     async def join(self, request: JoinRequest) -> AgentInfo:
         """Give an agent a body on the quay, or wake its own; before the start, too."""

@@ -8,12 +8,10 @@ from collections.abc import Callable
 from wsap_tes3mp.engines.engine import Done
 from wsap_tes3mp.engines.simulated.definitions import definitions
 from wsap_tes3mp.engines.simulated.refusals import Refused, reached, thing_near
-from wsap_tes3mp.engines.simulated.state import REACH, Body, Thing, World, distance
+from wsap_tes3mp.engines.simulated.state import COMBAT_SECONDS, REACH, Body, Thing, World, distance
 
 BLOW = 2.0
 """Seconds that a blow takes, of agents and of creatures."""
-COMBAT_SECONDS = 8.0
-"""How long after a blow an agent counts as fighting."""
 _NOTICES = 9.0
 """Metres within which creatures attack; half more at night."""
 ACTIONS = ("attack", "block", "flee")

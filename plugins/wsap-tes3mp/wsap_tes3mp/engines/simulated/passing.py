@@ -28,7 +28,7 @@ def advance(world: World, seconds: float, resting: Body | None = None) -> float:
         if resting is not None:
             if resting.health < health:
                 break
-            rest(resting, step)
+            rest(world, resting, step)
     return seconds - max(0.0, left)
 
 
@@ -38,7 +38,7 @@ def _until_next_hour(world: World) -> float:
 
 
 def _pass(world: World, seconds: float) -> None:
-    before = (world.time_of_day, world.weather)
+    before = _shown(world)
     world.time = round(world.time + seconds, 4)
     for body in world.bodies.values():
         if body.goal is not None and body.health > 0:
@@ -47,8 +47,13 @@ def _pass(world: World, seconds: float) -> None:
     if world.day > world.dawns:
         world.dawns = world.day
         renew(world)
-    if before != (world.time_of_day, world.weather):
+    if before != _shown(world):
         world.version += 1
+
+
+def _shown(world: World) -> tuple[object, ...]:
+    """Return what perceptions show that changes with time alone."""
+    return world.time_of_day, world.weather, int(world.hour), [body.fighting(world) for body in world.bodies.values()]
 
 
 def _walk(world: World, body: Body, seconds: float) -> None:
@@ -60,10 +65,11 @@ def _walk(world: World, body: Body, seconds: float) -> None:
     world.version += 1
 
 
-def rest(body: Body, seconds: float) -> None:
+def rest(world: World, body: Body, seconds: float) -> None:
     """Let a body heal that rests for some seconds."""
     body.rested += seconds * _HEALING * (2 if definitions().cells[body.cell].inside else 1)
     whole = int(body.rested)
     body.rested = round(body.rested - whole, 4)
-    if body.health > 0:
+    if whole and 0 < body.health < body.max_health:
         body.health = min(body.max_health, body.health + whole)
+        world.version += 1

@@ -15,6 +15,8 @@ CAPACITY = 100.0
 """Weight that a body carries; with more it can't walk."""
 REACH = 3.0
 """Metres within which things can be touched and people talked to."""
+COMBAT_SECONDS = 8.0
+"""How long after a blow an agent counts as fighting."""
 GAME_SECONDS = 30.0
 """Seconds of the world's day for each second that passes."""
 FIRST_HOUR = 8.0
@@ -82,6 +84,10 @@ class Body:
     """From 0 to 1: how well it fights."""
     receipts: dict[str, str] = field(default_factory=dict)
     """Transfer id -> its receipt as JSON."""
+
+    def fighting(self, world: World) -> bool:
+        """Whether it counts as fighting now."""
+        return self.fought_at > world.time - COMBAT_SECONDS
 
 
 @dataclass

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from wsap_tes3mp.engines.simulated.definitions import definitions
-from wsap_tes3mp.engines.simulated.fighting import COMBAT_SECONDS
 from wsap_tes3mp.engines.simulated.refusals import player_id, sees
 from wsap_tes3mp.engines.simulated.state import CAPACITY, Body, Thing, World, distance
 from wsap_tes3mp.engines.simulated.talking import open_topics, words
@@ -43,11 +42,11 @@ def view(world: World, body: Body) -> Mapping[str, Any]:
         "environment": {
             "time_of_day": world.time_of_day,
             "weather": world.weather,
-            "is_combat": body.fought_at > world.time - COMBAT_SECONDS,
+            "is_combat": body.fighting(world),
             "is_dialogue": bool(body.talking),
         },
         "dialogue": _dialogue(world, body),
-        "raw_engine_data": {"day": world.dawns + 1, "hour": round(world.hour, 2)},
+        "raw_engine_data": {"day": world.dawns + 1, "hour": int(world.hour)},
     }
 
 
