@@ -127,7 +127,7 @@ class CommandLog:
         """Return the id of the command that was accepted under an idempotency key; None for a new key.
 
         Raises:
-            KeyReusedError: that was another command.
+            KeyReusedError: that was another command; `details` has its id.
         """
         found = self.read(
             select(COMMAND.c.id, COMMAND.c.fingerprint)
@@ -137,7 +137,8 @@ class CommandLog:
         if not found:
             return None
         if found[0].fingerprint != fingerprint(command):
-            raise KeyReusedError("The idempotency key was used for another command; take a new key.")
+            message = "The idempotency key was used for another command; take a new key."
+            raise KeyReusedError(message, {"command_id": str(found[0].id)})
         return str(found[0].id)
 
     def begin(

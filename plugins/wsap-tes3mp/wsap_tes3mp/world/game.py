@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from base64 import b64decode, b64encode
+from collections import Counter
 from collections.abc import Callable, Coroutine
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -35,7 +36,7 @@ from wsap_core.protocol import (
 )
 from wsap_core.protocol.avatars import LEAVING
 from wsap_core.seams.context import Context, derive_seed
-from wsap_core.seams.game import AvatarGameAdapter
+from wsap_core.seams.game import AvatarGameAdapter, ChoiceKey
 from wsap_tes3mp.bridge.port import BridgePort
 from wsap_tes3mp.engines.engine import Joinable, Respawning
 from wsap_tes3mp.protocol.bridge import JoinRequest
@@ -143,6 +144,14 @@ class MorrowindWorld(AvatarGameAdapter):
             return ActionResult(False, "Nobody is in this world; create an avatar first.")
         await self._settle()
         return await player.act(action)
+
+    async def act_once(self, action: Action, key: ChoiceKey) -> ActionResult:
+        """Carry out an action in a live world, at most once for its key."""
+        player = self._only()
+        if player is None:
+            return await self.act(action)
+        await self._settle()
+        return await player.carry_out(action, key)
 
     @override
     async def reset(self, seed: int | None = None) -> Observation:
@@ -284,6 +293,8 @@ class MorrowindWorld(AvatarGameAdapter):
         player.body = Body(number=self._bodies).claimed(agent_id, spec)
         new = player
         self._do(lambda: self._wake(new))
+        # What a new body has is like a bonus: it stays with the body.
+        player.gifts = Counter(player.avatar().inventory)
         return player.avatar()
 
     @override
@@ -299,7 +310,7 @@ class MorrowindWorld(AvatarGameAdapter):
             return JackInResult(False, player.avatar(), f"{agent_id!r} is in {avatar_id} already.")
         if body.state is not AvatarState.UNBOUND:
             self._do(lambda: self._wake(player))
-        player.session = Session(player.steps)
+        player.session, player.emptied = Session(player.steps), False
         player.body = replace(body, state=AvatarState.BOUND)
         return self._entered(player, f"You are {player.body.name}.")
 

@@ -79,7 +79,8 @@ async def carry_out(player: Player, transfer_id: str) -> list[PortableItem]:
             left[thing] -= 1
         else:
             ledger.lose(player.body.avatar_id, item_id, "used up or given away")
-    own = own_things(there, ledger.count(), player.gifts)
+    own = [] if player.emptied else own_things(there, ledger.count(), player.gifts)
+    player.emptied = True
     if wanted := ledger.count() + Counter(own):
         request = ItemsRequest(transfer_id=transfer_id, take=_things(wanted))
         try:
@@ -96,16 +97,18 @@ async def carry_out(player: Player, transfer_id: str) -> list[PortableItem]:
 
 
 def own_things(there: Mapping[str, int], kept: Mapping[str, int], gifts: Mapping[str, int]) -> list[str]:
-    """Return what leaves with an agent besides what it brought along: the best thing of each category.
+    """Return what leaves with an agent besides what it brought along: the best thing that it found of each category.
 
-    Bonuses stay with the body: each new body gets them again, and they would multiply.
+    What was brought along and is as good goes before. What a new body has and bonuses stay with the body: each new one
+    gets them again, and they would multiply.
     """
-    best: dict[str, str] = {}
+    best = {category: thing for thing, (_, category, _) in PORTABLE.items() if kept.get(thing, 0)}
+    brought = set(best.values())
     for thing, (_, category, tier) in PORTABLE.items():
         own = there.get(thing, 0) - kept.get(thing, 0) - gifts.get(thing, 0)
         if own > 0 and (category not in best or tier > PORTABLE[best[category]][2]):
             best[category] = thing
-    return list(best.values())
+    return [thing for thing in best.values() if thing not in brought]
 
 
 def item_of(thing: str) -> PortableItem:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -17,6 +18,7 @@ from wsap_core.protocol.spatial import entity_line
 from wsap_core.protocol.values import JsonValue
 from wsap_core.protocol.views import PlaceGraphBlock, TimelineBlock, TimelineEntry
 from wsap_core.seams.clock import Clock
+from wsap_core.seams.game import ChoiceKey
 from wsap_core.untrusted import sanitize
 from wsap_core.worlds.legality import check_action, index_actions
 from wsap_tes3mp.bridge.port import BridgePort
@@ -24,6 +26,7 @@ from wsap_tes3mp.protocol.commands import FINAL, UNHINDERED, CommandContext, Com
 from wsap_tes3mp.protocol.errors import (
     BridgeError,
     BridgeUnavailableError,
+    KeyReusedError,
     NotOfferedError,
     PerceptionTimeoutError,
     UnknownOutcomeError,
@@ -103,6 +106,8 @@ class Player:
         self.former: tuple[str, ...] = ()
         """Ids of the bodies that it had before."""
         self.items = ItemLedger()
+        self.emptied = False
+        """Whether its own things left already since an agent was in the body."""
         self.begin(Body(number=number, owner=agent_id, name=agent_id))
 
     def begin(self, body: Body) -> None:
@@ -195,11 +200,12 @@ class Player:
     async def act(self, action: Action) -> ActionResult:
         """Send an action as a command, and return what came of it."""
         if self.around.live:
-            return await self._act(action)
+            return await self.carry_out(action)
         async with self.around.lock:
-            return await self._act(action)
+            return await self.carry_out(action)
 
-    async def _act(self, action: Action) -> ActionResult:
+    async def carry_out(self, action: Action, key: ChoiceKey | None = None) -> ActionResult:
+        """Send an action as a command, in a live world at most once for its key, and return what came of it."""
         before = self.seen or await self.look()
         if self.over:
             return self._refuse(f"The episode is over: {self.over}.")
@@ -212,7 +218,7 @@ class Player:
             return self._refuse(f"That does not work: {why}.".replace("..", "."))
         tool = action.name in UNHINDERED and action.name != "noop"
         self.steps += 0 if tool else 1
-        sent = await self._send(self.command(action, before))
+        sent = await self._send(self.command(action, before), key)
         after = before if tool else await self._newer(sent.sequence)
         if tool:
             return self._result(sent, 0.0, ())
@@ -225,7 +231,8 @@ class Player:
         return result
 
     def _result(self, sent: Sent, reward: float, names: Sequence[str]) -> ActionResult:
-        return ActionResult(sent.outcome == "done", sent.message, reward, names, self.done, self.observation())
+        success, told = sent.outcome == "done", self.observation()
+        return ActionResult(success, sent.message, reward, names, self.done, told, outcome=sent.outcome)
 
     def _look_at_end(self, before: PerceptionOutput, after: PerceptionOutput) -> None:
         around = self.around
@@ -257,10 +264,16 @@ class Player:
             ),
         )
 
-    async def _send(self, command: CommandInput) -> Sent:
+    async def _send(self, command: CommandInput, key: ChoiceKey | None) -> Sent:
         port, clock = self.around.port, self.around.clock
         try:
-            accepted = await port.command(command)
+            if key is not None and key.again and (await port.status()).abilities is None:
+                return Sent("unknown", "The run was cut off here; nobody knows whether the command was taken.")
+            name = None if key is None else hashlib.sha256(key.text.encode()).hexdigest()[:40]
+            command_id = (await port.command(command, key=name)).command_id
+        except KeyReusedError as error:
+            # The run was cut off after the command was taken: it is that one whose outcome is wanted.
+            command_id = str(error.details.get("command_id", ""))
         except UnknownOutcomeError as error:
             return Sent("unknown", str(error))
         except BridgeError as error:
@@ -268,7 +281,7 @@ class Player:
         end = clock.now() + self.around.patience
         try:
             while True:
-                outcome = await port.outcome(accepted.command_id, wait=min(ONE_WAIT, self.around.patience))
+                outcome = await port.outcome(command_id, wait=min(ONE_WAIT, self.around.patience))
                 if outcome.state in FINAL:
                     break
                 if clock.now() >= end:
@@ -321,7 +334,7 @@ class Player:
             "body": self.body.to_json(),
             "former": list(self.former),
             "items": self.items.to_json(),
-            "gifts": dict(self.gifts),
+            "gifts": [dict(self.gifts), self.emptied],
             "session": self.session.to_json(),
             "memory": self.memory.to_json(),
             "episode": [self.steps, self.over, *self.death],
@@ -338,7 +351,8 @@ class Player:
         self.begin(Body.from_json(data["body"]))
         self.former = tuple(str(one) for one in data["former"])
         self.items.load_json(data["items"], rules)
-        self.gifts = Counter({str(name): int(count) for name, count in data["gifts"].items()})
+        gifts, self.emptied = data["gifts"][0], data["gifts"][1] is True
+        self.gifts = Counter({str(name): int(count) for name, count in gifts.items()})
         self.session, self.memory = Session.from_json(data["session"]), Memory.from_json(data["memory"])
         steps, over, cause, killer = data["episode"]
         if type(steps) is not int or steps < 0 or not isinstance(over, str) or not isinstance(cause, str):
