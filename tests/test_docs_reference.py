@@ -47,6 +47,11 @@ def test_the_reference_of_worlds_is_that_of_the_docstrings() -> None:
     assert tool.PAGE.read_text("utf-8") == tool.page(), "run: python tools/write_worlds_reference.py"
 
 
+def test_the_rules_of_the_embedded_world_are_those_of_its_engine() -> None:
+    tool = tool_of("write_embedded_world")
+    assert tool.PAGE.read_text("utf-8") == tool.page(), "run: python tools/write_embedded_world.py"
+
+
 @pytest.mark.parametrize(
     ("plain", "markup"),
     [
