@@ -248,6 +248,8 @@ class Tes3mpEngine(Engine, Joinable, Respawning):
                 problem, pause = "the connection broke", FIRST_PAUSE
             except RefusedError as error:
                 problem = _REFUSALS.get(str(error), "the script refuses the connection")
+            except ConnectionRefusedError:
+                problem = "nobody listens there; start the server with the script"
             except (OSError, TimeoutError) as error:
                 problem = text(str(error), 200) or type(error).__name__
             if problem != self._problem:
