@@ -24,7 +24,7 @@ from wsap_core.host import PluginHost
 from wsap_core.loading import portable_reference
 from wsap_core.protocol import Action
 from wsap_core.specs import AdapterSpec
-from wsap_nexus.runs.tally import step_line
+from wsap_nexus.runs.trajectory import step_line
 from wsap_nexus.worlds.port import LocalWorld, WorldPort
 from wsap_nexus.worlds.seats import SeatPort
 from wsap_nexus.worlds.workers.pool import WorkerPool, sensible_workers

@@ -25,7 +25,7 @@ from wsap_nexus.hub.seating import KeptVenue
 from wsap_nexus.hub.visitor_seat import VisitorSeat
 from wsap_nexus.runs.recorder import read_step
 from wsap_nexus.runs.store import open_store
-from wsap_nexus.runs.tally import step_line
+from wsap_nexus.runs.trajectory import step_line
 from wsap_nexus.store import Repository
 from wsap_nexus.store.entities import EXTERNAL, EntryRequest, Policy
 from wsap_nexus.store.nexus_store import NexusStore

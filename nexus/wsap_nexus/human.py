@@ -15,6 +15,8 @@ from wsap_llm.reply.schema import legal_actions
 from wsap_nexus.terminal.keymap import typed_choice
 from wsap_nexus.terminal.keys import has_keyboard
 
+_WORDS = {"failed": "Failed: ", "unknown": "Outcome unknown: "}
+
 
 @runtime_checkable
 class Chooser(Protocol):
@@ -51,7 +53,7 @@ class HumanAgent:
     def reflect(self, result: ActionResult) -> None:
         """Show the result, on a line terminal."""
         if isinstance(self._chooser, LineChooser):
-            self._chooser.say(("" if result.success else "Refused: ") + result.message)
+            self._chooser.say(_WORDS.get(result.outcome, "" if result.success else "Refused: ") + result.message)
 
     def plan(self, goals: list[Goal]) -> list[str]:
         """Return no plan."""

@@ -198,6 +198,7 @@ def _print_steps(recording: Recording, first: int, last: int | None, every: int,
                 "success": note.success, "message": note.message, "reward": note.reward,
                 "achievements": list(note.achievements), "done": note.done, "forced": note.forced,
                 "reasoning": note.reasoning or None, **_how(note),
+                **({} if note.outcome == "done" else {"outcome": note.outcome}),
             }  # fmt: skip
             click.echo(json.dumps(row))
             continue
@@ -291,8 +292,11 @@ def _verify(repository: Repository, record: RunRecord, *, as_json: bool) -> None
             f"The recorded {taken} of run {record.id!r} give the hash {found}, and the run ended with "
             f"{single_line(expected)[:64]}: the database was changed; restore a copy."
         )
+    live = bool(record.config.get("live"))
+    again = " The world can't be rewound, so the run can't be played again." if live else ""
     if as_json:
         lived = {"ticks": ticks} if WORLD in hashes else {}
+        lived |= {"live": True} if live else {}
         click.echo(json.dumps({"run": record.id, "steps": count, **lived, "trajectory_hash": found}))
     else:
-        click.echo(f"{record.id}: {taken}, trajectory hash {found}, as recorded.")
+        click.echo(f"{record.id}: {taken}, trajectory hash {found}, as recorded.{again}")

@@ -100,6 +100,7 @@ def session_json(stay: LiveSession, *, private: bool) -> dict[str, Any]:
             "action": action_text(step.action.name, step.action.parameters)[:200],
             "reasoning": single_line(step.action.reasoning or "")[:300],
             "success": step.result.success,
+            "outcome": step.result.outcome,
             "message": single_line(step.result.message)[:300],
             "gained": step.result.reward,
             "achievements": [single_line(name)[:100] for name in list(step.result.achievements)[:10]],

@@ -167,6 +167,7 @@ def step_in_short(event: EventRecord) -> dict[str, Any]:
         "action": note.action[:300],
         "reasoning": note.reasoning[:200],
         "success": note.success,
+        "outcome": note.outcome,
         "message": note.message[:300],
         "reward": note.reward,
         "achievements": list(note.achievements[:20]),

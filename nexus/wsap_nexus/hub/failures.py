@@ -20,7 +20,7 @@ from wsap_nexus.hub.live_session import LiveSession, SessionStats
 from wsap_nexus.hub.seating import START, KeptVenue
 from wsap_nexus.runs.recorder import read_snapshot, read_step
 from wsap_nexus.runs.run import Run
-from wsap_nexus.runs.tally import step_line
+from wsap_nexus.runs.trajectory import step_line
 from wsap_nexus.store.entities import SessionRecord
 from wsap_nexus.store.events import AgentFailed, SessionForceClosed, WorldCrashed
 from wsap_nexus.store.events.endings import FAILED, WORLD_FAILED

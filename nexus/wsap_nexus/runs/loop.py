@@ -23,7 +23,8 @@ from wsap_nexus.runs.living import Between
 from wsap_nexus.runs.recorder import Logged, LoggedChoice, LoggedLeave, LoggedStep, Recorder
 from wsap_nexus.runs.replay_order import LogPosition, ReplayOrder
 from wsap_nexus.runs.rounds import RoundEnd
-from wsap_nexus.runs.tally import SeatTally, step_line
+from wsap_nexus.runs.tally import SeatTally
+from wsap_nexus.runs.trajectory import step_line
 from wsap_nexus.worlds.seats import SeatPort, default_action, leave
 
 T = TypeVar("T")

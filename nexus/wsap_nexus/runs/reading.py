@@ -46,6 +46,7 @@ def count(tallies: Mapping[str, SeatTally], event: EventRecord) -> None:
                 result["achievements"],
                 done=bool(result["done"]),
                 info=read_decision(data["decision"]),
+                outcome=str(result.get("outcome", "done")),
             )
         elif event.kind == "tick":
             data = json.loads(event.body)

@@ -282,8 +282,14 @@ def replies_of(name: str, store: Store) -> tuple[RunPlan, Checkpoint]:
 
     Raises:
         UnknownNameError: there is no such run.
+        UsageError: its world can't be rewound.
     """
     record = store.repository.get_run(name)
+    if record.config.get("live"):
+        raise UsageError(
+            f"The world of run {record.id!r} can't be rewound, so the run can't be played again; "
+            f"look back at it with: wsap replay {record.id}"
+        )
     calls = read_call_events(store.repository, record.id)
     memories = read_memories(store.repository, record.id)
     script = read_decided(store.repository, record.id, calls)

@@ -7,8 +7,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
 
 from wsap_core.errors import WireError
-from wsap_core.protocol import Action, ActionResult
-from wsap_core.protocol.wire import dumps
+from wsap_core.protocol import ActionResult
 from wsap_core.seams.agent import NO_USAGE, DecisionInfo, Usage
 from wsap_core.specs import AdapterSpec, EpisodeSummary
 from wsap_nexus.runs.forced import add_causes
@@ -16,34 +15,6 @@ from wsap_nexus.runs.trajectory import WORLD, TrajectoryHash, combined
 
 _COUNTS = ("steps", "reward", "done", "repaired", "forced", "unconstrained", "cut", "continued", "unlocking", "episode")
 _OPEN = ("_seed", "_episode_steps", "_episode_reward")
-
-
-def step_line(seat: str, action: Action, result: ActionResult) -> str:
-    """Return the canonical JSON of one resolved step, as the trajectory hash takes it.
-
-    It holds the seat, the action without its reasoning, the result, and the observation after
-    it; no clocks and no run ids.
-    """
-    observation = dumps(result.observation)
-    return (
-        '{"action":{"name":' + dumps(action.name) + ',"parameters":' + dumps(action.parameters) + "}"
-        ',"observation":'
-        + observation
-        + ',"result":{"achievements":'
-        + dumps(result.achievements)
-        + ',"done":'
-        + ("true" if result.done else "false")
-        + ',"message":'
-        + dumps(result.message)
-        + ("" if result.outcome == "done" else ',"outcome":' + dumps(result.outcome))
-        + ',"reward":'
-        + dumps(result.reward)
-        + ',"success":'
-        + ("true" if result.success else "false")
-        + '},"seat":'
-        + dumps(seat)
-        + "}"
-    )
 
 
 @dataclass
@@ -68,6 +39,8 @@ class SeatTally:
     """Finished episodes; restored ones as they were recorded, until `all_episodes` is called. Any: JSON."""
     causes: dict[str, int] = field(default_factory=dict)
     """Why decisions were forced, with how many were for that cause."""
+    outcomes: dict[str, int] = field(default_factory=dict)
+    """How many steps came to nothing (`failed`), and of how many nobody knows (`unknown`)."""
     unlocked: dict[str, int] = field(default_factory=dict)
     """Achievements of the episode of the last step, and the number, from 1, of the step that unlocked each."""
     hash: TrajectoryHash = field(default_factory=TrajectoryHash)
@@ -86,14 +59,22 @@ class SeatTally:
     def add(self, line: str, result: ActionResult, info: DecisionInfo | None) -> None:
         """Count one resolved step, given as its canonical line."""
         self.hash.add(line.encode("ascii"))
-        self.count(result.reward, result.achievements, done=result.done, info=info)
+        self.count(result.reward, result.achievements, done=result.done, info=info, outcome=result.outcome)
 
     def add_tick(self, line: str, *, done: bool) -> None:
         """Count a tick of a world that lives, given as its canonical line."""
         self.hash.add(line.encode("ascii"))
         self.count(0.0, (), done=done, info=None)
 
-    def count(self, reward: float, achievements: Iterable[str], *, done: bool, info: DecisionInfo | None) -> None:
+    def count(
+        self,
+        reward: float,
+        achievements: Iterable[str],
+        *,
+        done: bool,
+        info: DecisionInfo | None,
+        outcome: str = "done",
+    ) -> None:
         """Count one resolved step without its line, so that the hash stays behind."""
         if not self._episode_steps:
             self.unlocked = {}
@@ -106,6 +87,8 @@ class SeatTally:
         for name in names:
             self.unlocked.setdefault(name, self.steps)
         self.done = done
+        if outcome != "done":
+            add_causes(self.outcomes, {outcome: 1})
         if info is not None:
             self.repaired += info.repaired
             self.forced += info.forced
@@ -157,7 +140,8 @@ class SeatTally:
 
     def copy(self) -> SeatTally:
         """Return a tally that counts on by itself; without lines, as both have one hash."""
-        return replace(self, episodes=list(self.episodes), causes=dict(self.causes), unlocked=dict(self.unlocked))
+        causes, outcomes, unlocked = dict(self.causes), dict(self.outcomes), dict(self.unlocked)
+        return replace(self, episodes=list(self.episodes), causes=causes, outcomes=outcomes, unlocked=unlocked)
 
     def state(self, first: int = 0) -> dict[str, Any]:
         """Return everything that was counted, JSON-ready; of the finished episodes those from the `first` on."""
@@ -165,6 +149,7 @@ class SeatTally:
             **{name.strip("_"): getattr(self, name) for name in (*_COUNTS, *_OPEN)},
             "hash": self.digest,
             "causes": dict(self.causes),
+            **({"outcomes": dict(self.outcomes)} if self.outcomes else {}),
             "unlocked": dict(self.unlocked),
             "usage": [asdict(self._settled), asdict(self._last)],
             "episodes": [
@@ -185,6 +170,7 @@ class SeatTally:
                 setattr(self, name, type(getattr(self, name))(state[name.strip("_")]))
             self.hash = TrajectoryHash(str(state["hash"]))
             self.causes = {str(cause): int(times) for cause, times in state.get("causes", {}).items()}
+            self.outcomes = {str(outcome): int(times) for outcome, times in state.get("outcomes", {}).items()}
             self.unlocked = {str(name): int(number) for name, number in state["unlocked"].items()}
             self._settled, self._last = (_usage(usage) for usage in state["usage"])
             self.episodes = list(state["episodes"])
@@ -366,8 +352,10 @@ def counts(seats: Sequence[SeatTally], world: SeatTally | None = None) -> dict[s
                 times[name] = times.get(name, 0) + 1
     usage = sum((s.usage for s in seats), NO_USAGE)
     causes: dict[str, int] = {}
+    outcomes: dict[str, int] = {}
     for seat in seats:
         add_causes(causes, seat.causes)
+        add_causes(outcomes, seat.outcomes)
     everybody = seats if world is None else (*seats, world)
     told = world and {"ticks": world.steps, "done": world.done, "trajectory_hash": world.digest}
     return {
@@ -384,6 +372,7 @@ def counts(seats: Sequence[SeatTally], world: SeatTally | None = None) -> dict[s
             "continued": sum(s.continued for s in seats),
             **({"causes": causes} if causes else {}),
         },
+        **({"outcomes": outcomes} if outcomes else {}),
         "usage": asdict(usage),
         **({WORLD: told} if told else {}),
     }

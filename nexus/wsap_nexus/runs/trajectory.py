@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from wsap_core.errors import WireError
+from wsap_core.protocol import Action, ActionResult
+from wsap_core.protocol.wire import dumps
 
 EMPTY = hashlib.sha256().hexdigest()
 """The hash of a seat without steps: the SHA-256 of nothing."""
@@ -19,6 +21,34 @@ CHAINED_KEY, CHAINED = "trajectory_hash", "chained"
 
 _MARK = b',"step":{'
 _END = b"}"
+
+
+def step_line(seat: str, action: Action, result: ActionResult) -> str:
+    """Return the canonical JSON of one resolved step, as the trajectory hash takes it.
+
+    It holds the seat, the action without its reasoning, the result, and the observation after
+    it; no clocks and no run ids.
+    """
+    observation = dumps(result.observation)
+    return (
+        '{"action":{"name":' + dumps(action.name) + ',"parameters":' + dumps(action.parameters) + "}"
+        ',"observation":'
+        + observation
+        + ',"result":{"achievements":'
+        + dumps(result.achievements)
+        + ',"done":'
+        + ("true" if result.done else "false")
+        + ',"message":'
+        + dumps(result.message)
+        + ("" if result.outcome == "done" else ',"outcome":' + dumps(result.outcome))
+        + ',"reward":'
+        + dumps(result.reward)
+        + ',"success":'
+        + ("true" if result.success else "false")
+        + '},"seat":'
+        + dumps(seat)
+        + "}"
+    )
 
 
 class TrajectoryHash:

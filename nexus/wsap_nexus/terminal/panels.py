@@ -157,6 +157,8 @@ def _entry(note: Note, count: int, width: int, *, newest: bool, room: int, whole
         head.append(f" ×{count}", "dim")
     if note.forced:
         head.append(" (too late: default)", "yellow")
+    if note.outcome != "done":
+        head.append(f" ({note.not_done})", "yellow")
     if note.reward:
         head.append(f" {note.reward:+.3g}", "green" if note.reward > 0 else "red")
     for name in note.achievements:

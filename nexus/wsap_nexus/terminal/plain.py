@@ -139,6 +139,8 @@ def summary_lines(
             single_line(name) + (f" ×{count}" if count > 1 else "") for name, count in sorted(reached.items())
         )
         lines.append(f"achievements: {len(reached)}{of}" + (f" ({names})" if names else ""))
+    if outcomes := summary.get("outcomes"):
+        lines.append("outcomes: " + ", ".join(f"{times} {outcome}" for outcome, times in sorted(outcomes.items())))
     lines += _how_decided(summary["decisions"])
     lines += _what_models_took(summary, planned, " then" if again else "")
     lines += _how_seats_did(summary.get("seats", ()))
@@ -195,7 +197,7 @@ def note_line(note: Note, *, several: bool) -> str:
     if several:
         parts.append(note.seat)
     parts.append(note.action)
-    parts.append(("" if note.success else "refused: ") + note.message)
+    parts.append((f"{note.not_done}: " if note.not_done else "") + note.message)
     if note.reward:
         parts.append(f"reward {note.reward:+.6g}")
     if note.achievements:

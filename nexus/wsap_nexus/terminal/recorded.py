@@ -47,6 +47,7 @@ def note_of_event(event: EventRecord) -> Note:
         short = ActionResult(
             bool(result["success"]), str(result["message"]), float(result["reward"]),
             [str(name) for name in result["achievements"]], bool(result["done"]),
+            outcome=result.get("outcome", "done"),
         )  # fmt: skip
         seat, number = str(line["seat"]), (event.step or 0) + 1
         forced = bool(decision.get("forced", False))

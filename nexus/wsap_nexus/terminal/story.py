@@ -48,6 +48,15 @@ class Note:
     """How the decision came about, where that was recorded."""
     whole: str = ""
     """The message on all its lines, where it is longer than `message`."""
+    outcome: str = "done"
+    """What became of the action: `done`, `failed` or `unknown`."""
+
+    @property
+    def not_done(self) -> str:
+        """What a person is told of an action that worked not, or nobody knows whether; empty for all others."""
+        if self.outcome != "done":
+            return "failed" if self.outcome == "failed" else "outcome unknown"
+        return "" if self.success else "refused"
 
 
 def note_of(
@@ -79,6 +88,7 @@ def note_of(
         seq,
         info,
         "" if whole == message else whole,
+        result.outcome,
     )
 
 
@@ -222,9 +232,9 @@ def numbers(observation: Observation) -> dict[str, float]:
 def same(a: Note, b: Note) -> bool:
     """Return whether two steps look the same to a reader, so that they share a line."""
     quiet = not (a.reward or b.reward or a.achievements or b.achievements)
-    alike = (a.action, a.success, a.message, a.reasoning, a.episode) == (
+    alike = (a.action, a.not_done, a.message, a.reasoning, a.episode) == (
         b.action,
-        b.success,
+        b.not_done,
         b.message,
         b.reasoning,
         b.episode,

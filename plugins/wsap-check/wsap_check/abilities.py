@@ -39,7 +39,7 @@ _MEMBERS: dict[str, tuple[str, ...]] = {
 }
 
 
-@check()
+@check(acts=False)
 async def abilities(notes: Notes, subject: Subject) -> None:
     """Every declared ability is implemented, and every implemented ability is declared."""
     game: Any = subject.world().adapter  # whatever an author wrote
@@ -71,7 +71,7 @@ def _takes_seed(game: Any) -> bool:
     return "seed" in parameters and parameters["seed"].default is not inspect.Parameter.empty
 
 
-@check()
+@check(acts=False)
 async def spec(notes: Notes, subject: Subject) -> None:
     """The spec is consistent."""
     said = subject.spec
@@ -186,7 +186,7 @@ def _look_at_view(notes: Notes, view: Any, where: str) -> None:
         notes.error(str(error), where, about="wire")
 
 
-@check()
+@check(acts=False)
 async def score_metrics(notes: Notes, subject: Subject) -> None:
     """Each score is a finite number, even for no episodes."""
     if not subject.spec.score_metrics:

@@ -23,7 +23,7 @@ _MEMBERS = ("game_description", "action_space", "observe", "act", "reset")
 _KEPT = 50
 
 
-@check()
+@check(acts=False)
 async def members(notes: Notes, subject: Subject) -> None:
     """The five members exist and return the right types."""
     table = Table(subject)

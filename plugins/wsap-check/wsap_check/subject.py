@@ -122,6 +122,8 @@ class Check(Generic[S]):
     applies: tuple[str | Condition, ...]
     """What it takes to apply: abilities that are declared, and conditions that say why not."""
     body: Body[S]
+    acts: bool = True
+    """Whether it acts in worlds, which can't be taken back in those that are `live`."""
 
     def __call__(self, subject: S) -> list[Finding]:
         """Return what the check finds in a subject; nothing where it does not apply."""
@@ -144,6 +146,8 @@ class Check(Generic[S]):
         return CheckOutcome(self.name, self.summary, status_of(findings), "", findings)
 
     def _must_apply(self, subject: S) -> None:
+        if self.acts and subject.can("live"):
+            raise NothingToCheck("the game is 'live', and what the check does in it can't be taken back")
         for need in self.applies:
             if callable(need):
                 reason = need(subject)
@@ -165,16 +169,17 @@ async def kept_alive(body: Coroutine[Any, Any, T]) -> T:
         await asyncio.gather(*ticking, return_exceptions=True)
 
 
-def check(*applies: str | Condition) -> Callable[[Body[S]], Check[S]]:
+def check(*applies: str | Condition, acts: bool = True) -> Callable[[Body[S]], Check[S]]:
     """Make a check of a coroutine function: its name is the function's, its summary the docstring's first line.
 
     Args:
         applies: abilities without which it does not apply, and conditions that say why it does not.
+        acts: whether it acts in worlds, so that it does not apply to those that are `live`.
     """
 
     def made(body: Body[S]) -> Check[S]:
         name = getattr(body, "__name__", "check").replace("_", "-")
-        return Check(name, (body.__doc__ or name).split("\n", 1)[0], applies, body)
+        return Check(name, (body.__doc__ or name).split("\n", 1)[0], applies, body, acts)
 
     return made
 

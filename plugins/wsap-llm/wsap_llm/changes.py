@@ -60,11 +60,19 @@ class Outcome:
     message: str = ""
     achievements: tuple[str, ...] = ()
     done: bool = False
+    known: bool = True
+    """Whether anybody knows what came of it."""
 
     @classmethod
     def of(cls, result: ActionResult) -> Outcome:
         """Return the outcome of a result."""
-        return cls(result.success, single_line(result.message)[:200], tuple(result.achievements), result.done)
+        return cls(
+            result.success,
+            single_line(result.message)[:200],
+            tuple(result.achievements),
+            result.done,
+            result.outcome != "unknown",
+        )
 
 
 @dataclass(frozen=True)
@@ -155,7 +163,8 @@ def _blocked(
     if outcome is not None and outcome.done:
         found.append(Difference("blocked", "the episode ended"))
     if outcome is not None and not outcome.success:
-        found.append(Difference("blocked", f"it failed: {outcome.message}" if outcome.message else "it failed"))
+        said = "it failed" if outcome.known else "nobody knows whether it was done"
+        found.append(Difference("blocked", f"{said}: {outcome.message}" if outcome.message else said))
     if action is not None and action.name not in {a.name for a in legal}:
         found.append(Difference("blocked", f"{action.name} is not possible any more"))
     elif not found and action is not None and action.category == "movement" and now.place == seen.place is not None:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from wsap_core.errors import ConfigError
+from wsap_core.protocol import ActionResult
 from wsap_core.protocol.words import ENGLISH, RUSSIAN, Words
 from wsap_core.textfile import read_text
 from wsap_core.untrusted import single_line
@@ -185,6 +186,13 @@ WORDS: Mapping[str, Words] = {"en": ENGLISH, "ru": RUSSIAN.and_also(russian.TEXT
 def words_of(language: str) -> Words:
     """Return the words of a language; the English ones where there are none."""
     return WORDS.get(language, ENGLISH)
+
+
+def said_of(result: ActionResult, words: Words = ENGLISH) -> str:
+    """Return in a few words whether an action worked, as far as that is known."""
+    if result.outcome == "unknown":
+        return words.say("nobody knows whether it was done")
+    return words.say("it worked" if result.success else "it failed")
 
 
 @dataclass(frozen=True)

@@ -190,11 +190,13 @@ TEXTS: Mapping[str, str] = {
     "The episode ended, and another one began.": "Эпизод окончился, и начался другой.",
     "it worked": "получилось",
     "it failed": "не получилось",
+    "nobody knows whether it was done": "неизвестно, сделано ли это",
     "achieved: {names}": "достигнуто: {names}",
     "reward {number}": "награда {number}",
     # --- why a decision was not carried further ---
     "the episode ended": "эпизод окончился",
     "it failed: {_message}": "не получилось: {_message}",
+    "nobody knows whether it was done: {_message}": "неизвестно, сделано ли это: {_message}",
     "{action} is not possible any more": "{action} больше невозможно",
     "you got no further": "дальше не пройти",
     "{name} fell from {before} to {after}": "{name}: было {before}, стало {after}",

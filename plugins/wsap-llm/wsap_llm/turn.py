@@ -24,7 +24,7 @@ from wsap_core.seams.model_errors import ContextTooSmallError
 from wsap_core.untrusted import sanitize
 from wsap_llm.lookup import LONGEST_RESULT, NO_RESULT, PendingCall, written
 from wsap_llm.pictures import with_picture
-from wsap_llm.prompts import words_of
+from wsap_llm.prompts import said_of, words_of
 from wsap_llm.quoting import Quoter
 from wsap_llm.tokens import estimate_message, estimate_request
 
@@ -54,7 +54,7 @@ def quoted(observation: Observation, generator: random.Random) -> tuple[Observat
 
 def outcome_of(result: ActionResult, limit: int, words: Words = ENGLISH) -> str:
     """Return what came of an action in a few words for the model, its message cut at so many characters."""
-    parts = [words.say("it worked" if result.success else "it failed"), sanitize(result.message, limit)]
+    parts = [said_of(result, words), sanitize(result.message, limit)]
     if result.achievements:
         parts.append(words.say("achieved: " + ", ".join(sanitize(name, 60) for name in result.achievements[:10])))
     if result.reward:

@@ -111,7 +111,8 @@ def _print_lines(client: WatchClient, host: PluginHost, agent: str | None, *, as
             # Of what was done before, the last few.
             for note in notes if follow is before else notes[-RECENT:]:
                 said = {"step": note.number, "action": note.action, "success": note.success, "message": note.message,
-                        "reward": note.reward, "agent": agent}  # fmt: skip
+                        "reward": note.reward, "agent": agent,
+                        **({} if note.outcome == "done" else {"outcome": note.outcome})}  # fmt: skip
                 click.echo(json.dumps(said) if as_json else note_line(note, several=False))
         sys.stdout.flush()
         if sight.running is None:

@@ -71,6 +71,7 @@ export function inspector(context, runId) {
       found.reasoning ? el('blockquote', {}, found.reasoning) : el('p.empty', {}, 'It gave no reason.'),
       el('dl.facts', {},
         el('dt', {}, 'Result'), el('dd', { class: step.success ? '' : 'bad' }, found.message || (step.success ? 'Success.' : 'Failed.')),
+        step.outcome && step.outcome !== 'done' ? [el('dt', {}, el('span.tag.warn', {}, step.outcome)), el('dd', {}, step.outcome === 'unknown' ? 'Nobody knows whether it was done.' : 'It was begun, and came to nothing.')] : null,
         step.reward ? [el('dt', {}, 'Reward'), el('dd', {}, figure(step.reward))] : null,
         step.achievements.length ? [el('dt', {}, 'Achieved'), el('dd.good', {}, step.achievements.map(plain).join(', '))] : null,
         usage?.calls ? [el('dt', {}, 'Models'), el('dd', {}, `${usage.calls} calls, ${count(usage.prompt_tokens)} tokens in, ${count(usage.completion_tokens)} out, ${cost(usage.cost)}`)] : null,

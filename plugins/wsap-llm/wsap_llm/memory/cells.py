@@ -18,7 +18,7 @@ from wsap_core.protocol import Action, HistoryEntry
 from wsap_core.protocol.values import JsonValue
 from wsap_core.seams.memory import AgentMemory, Browsable, OutlivesRuns, Recollection, estimate_tokens
 from wsap_core.untrusted import single_line
-from wsap_llm.prompts import words_of
+from wsap_llm.prompts import said_of, words_of
 
 MAX_TEXT = 600
 """Most characters in a cell; a longer text is cut and ends in an ellipsis."""
@@ -136,7 +136,7 @@ def describe(entry: HistoryEntry) -> str:
         said += f" ({words.say(f'thinking: {cut(entry.action.reasoning, 120)}')})"
     if result is None:
         return cut(f"{said}.", MAX_TEXT)
-    parts = [f"{said}; {words.say('it worked' if result.success else 'it failed')}"]
+    parts = [f"{said}; {said_of(result, words)}"]
     message = cut(result.message, 160)
     if message:
         parts[0] += f": {message}"
