@@ -36,8 +36,9 @@ LOOK_SECONDS = 5.0
 """How often the server is asked for the agents, which shows that it is alive."""
 ANSWER_SECONDS = 10.0
 """How long that may go without an answer until the connection counts as broken."""
-COMMAND_SECONDS = 60.0
-"""How long a command may take, besides what it asks for itself, until nobody waits for it any more."""
+COMMAND_SECONDS = 200.0
+"""How long a command may take, besides what it asks for itself, until nobody waits for it any more. The script gives
+up before that: a companion may walk for 180 s."""
 FIRST_PAUSE, LONGEST_PAUSE = 0.2, 10.0
 _REFUSALS = {
     "token": "the script refuses the token; give both sides the same one",
