@@ -78,19 +78,9 @@ _SANDBOX = AdapterSpec(
 @hookimpl
 def wsap_adapters() -> Iterable[AdapterSpec]:
     """Offer the worlds: `sandbox` with the option `template`, `sandbox:NAME`, and each by its own name."""
-    named = (
-        replace(
-            _SANDBOX,
-            name=name,
-            summary=summary,
-            preset={"template": name},
-            family="",
-            members=None,
-            title="",
-            options=tuple(option for option in OPTIONS if option.name != "template"),
-        )
-        for name, summary in WORLDS.items()
-    )
+    options = tuple(option for option in OPTIONS if option.name != "template")
+    alone = replace(_SANDBOX, family="", members=None, title="", options=options)
+    named = (replace(alone, name=name, summary=text, preset={"template": name}) for name, text in WORLDS.items())
     return [_SANDBOX, *named]
 
 

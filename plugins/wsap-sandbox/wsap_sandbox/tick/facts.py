@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from wsap_core.protocol.values import JsonValue
 from wsap_sandbox.model import Cell, Character, LedgerEvent, Phase, Place, TickRecord, World, WorldObject, adapter_of
@@ -45,12 +46,16 @@ class Person:
 
 
 @dataclass(frozen=True, slots=True)
-class IntentFacts:
-    """What a character knows when it forms its intention; also what a visitor in its place perceives."""
-
+class _InTick:
     language: str
     tick: int
     premise: str
+
+
+@dataclass(frozen=True, slots=True)
+class IntentFacts(_InTick):
+    """What a character knows when it forms its intention; also what a visitor in its place perceives."""
+
     me: Person
     description: str
     triggers: tuple[str, ...]
@@ -82,12 +87,9 @@ class Actor:
 
 
 @dataclass(frozen=True, slots=True)
-class SceneFacts:
+class SceneFacts(_InTick):
     """What the game master knows when it resolves the scene of one place."""
 
-    language: str
-    tick: int
-    premise: str
     place: PlaceFacts
     actors: tuple[Actor, ...]
     """Everybody who is here, in the world's order; nobody in an empty place."""
@@ -108,12 +110,9 @@ class StoryEvent:
 
 
 @dataclass(frozen=True, slots=True)
-class StoryFacts:
+class StoryFacts(_InTick):
     """What the narrator knows: the scene as it came out, without anybody's inner life."""
 
-    language: str
-    tick: int
-    premise: str
     place: PlaceFacts
     """As the scene left it."""
     people: tuple[Person, ...]
@@ -143,16 +142,10 @@ PHASES: Mapping[type, Phase] = {IntentFacts: "intent", SceneFacts: "scene", Stor
 def intent_facts(world: World, one: Character) -> IntentFacts:
     """Return what a character knows when the next tick begins."""
     return IntentFacts(
-        language=world.language,
-        tick=world.tick + 1,
-        premise=world.premise,
+        **_in_tick(world),
+        **_inner(world, one),
         me=person(world, one),
-        description=one.description,
-        triggers=one.triggers,
         secret=one.secret,
-        internal_state=one.internal_state,
-        external_intent=one.external_intent,
-        inventory=_objects(world, one.inventory),
         place=place_facts(world, world.place(one.place)),
         present=tuple(person(world, other) for other in world.present(one.place) if other.id != one.id),
         cells=one.memory.cells,
@@ -163,26 +156,22 @@ def intent_facts(world: World, one: Character) -> IntentFacts:
 
 def scene_facts(world: World, place: Place, intentions: Mapping[str, str]) -> SceneFacts:
     """Return what the game master knows of a place's scene, given the intentions of those present by their ids."""
-    return SceneFacts(
-        language=world.language,
-        tick=world.tick + 1,
-        premise=world.premise,
-        place=place_facts(world, place),
-        actors=tuple(
-            Actor(
-                person=person(world, one),
-                description=one.description,
-                triggers=one.triggers,
-                internal_state=one.internal_state,
-                external_intent=one.external_intent,
-                inventory=_objects(world, one.inventory),
-                intention=intentions[one.id],
-            )
-            for one in world.present(place.id)
-        ),
-        past=place.past,
-        influences=tuple(i.text for i in world.influences if i.place == place.id),
+    actors = tuple(
+        Actor(**_inner(world, one), person=person(world, one), intention=intentions[one.id])
+        for one in world.present(place.id)
     )
+    influences = tuple(i.text for i in world.influences if i.place == place.id)
+    at = place_facts(world, place)
+    return SceneFacts(**_in_tick(world), place=at, actors=actors, past=place.past, influences=influences)
+
+
+def _in_tick(world: World) -> dict[str, Any]:
+    return {"language": world.language, "tick": world.tick + 1, "premise": world.premise}
+
+
+def _inner(world: World, one: Character) -> dict[str, Any]:
+    kept = ("description", "triggers", "internal_state", "external_intent")
+    return {"inventory": _objects(world, one.inventory), **{name: getattr(one, name) for name in kept}}
 
 
 def story_facts(
@@ -202,14 +191,9 @@ def story_facts(
     here = [world.character(one) for one in present]
     at = place_facts(world, place)
     things = tuple(replace(one, condition=conditions.get(one.id, one.condition)) for one in at.objects)
-    return StoryFacts(
-        language=world.language,
-        tick=tick,
-        premise=world.premise,
-        place=replace(at, objects=things),
-        people=tuple(Person(one.id, one.name, one.appearance) for one in here),
-        events=tuple(StoryEvent(names.get(event.actor, ""), event.text, event.outcome) for event in events),
-    )
+    people = tuple(Person(one.id, one.name, one.appearance) for one in here)
+    told = tuple(StoryEvent(names.get(event.actor, ""), event.text, event.outcome) for event in events)
+    return StoryFacts(world.language, tick, world.premise, replace(at, objects=things), people, told)
 
 
 def stories_of(world: World, record: TickRecord) -> list[StoryFacts]:
@@ -229,14 +213,8 @@ def stories_of(world: World, record: TickRecord) -> list[StoryFacts]:
 
 def memory_facts(world: World, one: Character, cells: tuple[Cell, ...]) -> MemoryFacts:
     """Return what a character knows when it sums up the cells that fall out of its memory."""
-    return MemoryFacts(
-        language=world.language,
-        tick=world.tick + 1,
-        me=person(world, one),
-        description=one.description,
-        summary=one.memory.summary,
-        cells=cells,
-    )
+    me, tick = person(world, one), world.tick + 1
+    return MemoryFacts(world.language, tick, me, one.description, one.memory.summary, cells)
 
 
 def place_facts(world: World, place: Place) -> PlaceFacts:

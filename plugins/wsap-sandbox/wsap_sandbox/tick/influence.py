@@ -75,16 +75,6 @@ def with_character(world: World, one: Character, language: Language) -> World:
     return _under(grown, Influence("move", language.influenced("move", who=one.name), one.place))[0]
 
 
-def without_character(world: World, character_id: str) -> World:
-    """Return the world without somebody; what they carried lies there. Raises UsageError if there is nobody."""
-    gone = _known(world.characters, character_id, "character")
-    place = world.place(gone.place)
-    left = _with(world, replace(place, objects=(*place.objects, *gone.inventory)))
-    others = tuple(one for one in world.characters if one.id != gone.id)
-    waiting = tuple(one for one in world.influences if one.character != gone.id)
-    return replace(left, characters=others, influences=waiting)
-
-
 def _object_put(world: World, body: Mapping[str, JsonValue], language: Language) -> tuple[World, str]:
     name = _text(body, "name")
     description = _text(body, "description") if "description" in body else ""
