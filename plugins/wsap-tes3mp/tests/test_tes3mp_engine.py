@@ -16,6 +16,7 @@ import pytest
 from wsap_check.hosts import ManualClock
 from wsap_tes3mp.engines.engine import Done, Engine
 from wsap_tes3mp.engines.tes3mp.engine import COMMAND_SECONDS, Tes3mpEngine
+from wsap_tes3mp.engines.tes3mp.esm import GameData
 from wsap_tes3mp.protocol.bridge import JoinRequest
 from wsap_tes3mp.protocol.commands import PARAMS
 from wsap_tes3mp.protocol.errors import BridgeUnavailableError, NotOfferedError
@@ -101,6 +102,25 @@ def test_a_fight_that_is_over_makes_another_perception() -> None:
             done = await engine.execute("mira", "cmd_1", "wait", WAIT)
             server.facts["sequence"] = 8
             assert (await engine.perceive("mira")).sequence == done.sequence
+
+    run(scenario)
+
+
+def test_cells_are_named_as_in_the_game_and_sent_as_the_server_names_them() -> None:
+    names = GameData()
+    names.exteriors = {(-3, -2): "Mossford", (-2, -2): "Mossford"}
+
+    async def scenario() -> None:
+        async with connected(names=names) as (engine, server, _):
+            assert (await engine.perceive("mira")).body["location"]["cell"] == "Mossford"
+            move = PARAMS["move_to"].model_validate
+            await engine.execute("mira", "cmd_1", "move_to", move({"target_cell": "mossford"}))
+            there = {"target_cell": "Mossford", "target_x": -12000, "target_y": -16000}
+            await engine.execute("mira", "cmd_2", "move_to", move(there))
+            nowhere = await engine.execute("mira", "cmd_3", "move_to", move({"target_cell": "Nowhere"}))
+            assert (nowhere.state, nowhere.code) == ("failed", "UNKNOWN_CELL")
+            sent = [request["params"]["target_cell"] for request in server.asked if request["op"] == "command"]
+            assert sent == ["-3, -2", "-2, -2"]
 
     run(scenario)
 
