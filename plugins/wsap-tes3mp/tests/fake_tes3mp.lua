@@ -339,7 +339,10 @@ sent("SendObjectDelete", function(now, object)
     end
 end)
 
-function does.EquipItem(pid, slot, id) fake.players[pid].equipping = { slot = slot, id = id } end
+function does.EquipItem(pid, slot, id)
+    if slot > 18 then die("memory beyond the equipment was written") end
+    fake.players[pid].equipping = { slot = slot, id = id }
+end
 function does.SendEquipment(pid)
     local wanted = fake.players[pid].equipping
     tell(pid, function()

@@ -130,7 +130,8 @@ def test_an_item_with_a_slot_is_equipped() -> None:
     _, link = started()
     assert link.do("nerys", "use_item", item_id="test potion", slot=16)["message"] == "equipped"
     assert link.do("nerys", "use_item", item_id="test potion", slot="16")["state"] == "failed"
-    assert link.do("nerys", "use_item", item_id="test potion", slot=-1)["state"] == "failed"
+    for slot in (-1, 19, 0.5):
+        assert link.do("nerys", "use_item", item_id="test potion", slot=slot)["state"] == "failed"
 
 
 @pytest.mark.parametrize("name", ['x" "y', "a\nb", "/ban", " /ban", "a;b", "\\", "x" * 65, "q\x00", "del\x7f"])

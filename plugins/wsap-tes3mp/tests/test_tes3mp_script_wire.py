@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from lua_server import LUAS, TOKEN, Link, LuaServer
+from lua_server import LUAS, TOKEN, Link, LuaServer, accompanied
 
 MESSAGES = int(os.environ.get("WSAP_TES3MP_MESSAGES", "2000"))
 """How many messages the script is fed; 100,000 in the nox session `tes3mp`."""
@@ -132,9 +132,7 @@ def test_a_transport_that_fails_ends_one_connection() -> None:
 @LUAS
 def test_it_survives_whatever_it_is_sent(lua: str) -> None:
     chance = random.Random(lua)
-    server = LuaServer(lua=lua)
-    server.player()
-    link = server.connect(chunk=100_000)
+    server, link = accompanied(lua=lua)
     count = MESSAGES if lua == "luajit21" else MESSAGES // 10
     for number in range(count):
         link.write(_noise(chance, number))
@@ -171,10 +169,23 @@ PIECES = (
     b"{}",
 )
 OPS = ("ping", "agents", "perceive", "command", "outcome", "join", "leave", "respawn", "shutdown", "")
-VERBS = ("move_to", "interact", "use_item", "wait", "combat_action", "dialogue", "journal_note", "noop", "dance")
+VERBS = {
+    "move_to": ("target_x", "target_y", "target_z", "target_cell", "target_entity_id"), "interact": ("entity_id",),
+    "use_item": ("item_id", "slot"), "wait": ("duration_seconds",), "dialogue": ("entity_id", "topic"),
+    "combat_action": ("action_type", "target_entity_id"), "journal_note": (), "noop": (), "dance": (),
+}  # fmt: skip
 KEYS = ("target_cell", "target_x", "target_y", "target_z", "target_entity_id", "entity_id", "item_id", "slot", "topic",
         "action_type", "duration_seconds", "interaction_type")  # fmt: skip
 FIELDS = ("agent", "name", "mode", "host", "embodiment", "id", "command_id", "params", "command")
+
+
+def _like(key: str, fine: dict[str, tuple[str, ...]]) -> tuple[Any, ...]:
+    """Return values that a parameter may well have."""
+    if key.startswith("target_") and len(key) == 8:
+        return (0, 120.5, 300, -40)
+    if key in ("slot", "duration_seconds"):
+        return (0, 1, 16, 0.5, 500)
+    return fine.get(key, ("11-0", "12-0", "13-0", "player:nerys", "player:other", "0-101", "Test House", "0, 0"))
 
 
 def _noise(chance: random.Random, number: int) -> bytes:
@@ -188,9 +199,13 @@ def _noise(chance: random.Random, number: int) -> bytes:
         ),
     ]
     if kind < 0.45:
-        params = {chance.choice(KEYS): chance.choice(strange)() for _ in range(chance.randrange(5))}
+        verb = chance.choice(tuple(VERBS))
+        keys = VERBS[verb] if chance.random() < 0.8 else [chance.choice(KEYS) for _ in range(chance.randrange(5))]
+        fine = {"action_type": ("cast", "attack", "cast:x"), "topic": ("told topic", "x"), "item_id": ("test potion",)}
+        params = {key: chance.choice(_like(key, fine)) if chance.random() < 0.8 else chance.choice(strange)()
+                  for key in keys if chance.random() < 0.8}  # fmt: skip
         request = {"id": number, "op": "command", "agent": chance.choice(("nerys", "comp", "x")), "params": params,
-                   "command_id": f"n{chance.randrange(number + 1)}", "command": chance.choice(VERBS)}  # fmt: skip
+                   "command_id": f"n{chance.randrange(number + 1)}", "command": verb}  # fmt: skip
         return json.dumps(request).encode() + b"\n"
     if kind < 0.75:
         fields = {chance.choice(FIELDS): chance.choice(strange)() for _ in range(chance.randrange(6))}  # fmt: skip

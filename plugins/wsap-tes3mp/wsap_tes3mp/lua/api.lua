@@ -1,15 +1,15 @@
 -- The functions of the server that these scripts call. A wrongly typed argument to one of them ends the server, even
 -- within `pcall`: the error would have to leave a C++ function that must not throw. So each call is checked here first;
--- what does not fit is an ordinary Lua error, raised before the server sees the call.
---
--- p unsigned short, u unsigned int, i int, n double, s const char*, b bool, f name of a global function
+-- what does not fit is an ordinary Lua error, raised before the server sees the call. Kinds of arguments:
+-- p unsigned short, e slot of equipment (bounds unchecked there), u unsigned int, i int, n double, s const char*,
+-- b bool, f name of a global function
 local api = { sent = 0 }  -- how often something was sent to clients
 
 api.SIGNATURES = {
     LogMessage = "ps", GetServerVersion = "", GetMillisecondsSinceServerStart = "", SetCurrentMpNum = "i",
     CreateTimer = "fi", StartTimer = "i", RestartTimer = "ii", GetCell = "p", GetRegion = "p", GetPosX = "p",
     GetPosY = "p", GetPosZ = "p", GetHealthBase = "p", GetHealthCurrent = "p", GetLevel = "p", SetCell = "ps",
-    SendCell = "p", SetPos = "pnnn", SendPos = "p", Resurrect = "pu", EquipItem = "ppsuin", SendEquipment = "p",
+    SendCell = "p", SetPos = "pnnn", SendPos = "p", Resurrect = "pu", EquipItem = "pesuin", SendEquipment = "p",
     ClearObjectList = "", SetObjectListPid = "p", SetObjectListCell = "s", SetObjectListConsoleCommand = "s",
     SetObjectRefId = "s", SetObjectRefNum = "i", SetObjectMpNum = "i", SetObjectPosition = "nnn",
     SetObjectRotation = "nnn", SetObjectActivatingPid = "p", SetPlayerAsObject = "p", AddObject = "",
@@ -27,7 +27,7 @@ local function whole(low, high)
     return function(value) return type(value) == "number" and value % 1 == 0 and value >= low and value <= high end
 end
 local FITS = {
-    p = whole(0, 65535), u = whole(0, 2 ^ 32 - 1), i = whole(-2 ^ 31, 2 ^ 31 - 1),
+    p = whole(0, 65535), e = whole(0, 18), u = whole(0, 2 ^ 32 - 1), i = whole(-2 ^ 31, 2 ^ 31 - 1),
     n = function(value) return type(value) == "number" and value == value and math.abs(value) < 3e38 end,
     s = function(value) return type(value) == "string" and not value:find("%z") end,
     b = function(value) return type(value) == "boolean" end,
