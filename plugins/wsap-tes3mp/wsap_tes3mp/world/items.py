@@ -11,7 +11,7 @@ from wsap_core.protocol.values import JsonValue
 from wsap_core.untrusted import sanitize
 from wsap_tes3mp.protocol.bridge import ItemsReceipt, ItemsRequest
 from wsap_tes3mp.protocol.errors import BridgeError, NotOfferedError
-from wsap_tes3mp.protocol.perception import InventoryItem
+from wsap_tes3mp.protocol.perception import InventoryItem, PerceptionOutput
 from wsap_tes3mp.world.catalogue import GAME_ID, PORTABLE, TRANSFER_RULES
 from wsap_tes3mp.world.player import Player
 
@@ -124,7 +124,23 @@ def _things(wanted: Mapping[str, int]) -> tuple[InventoryItem, ...]:
 
 
 async def _transfer(player: Player, request: ItemsRequest) -> ItemsReceipt:
-    """Move items, and let the player see its inventory; a body that is away is woken for it, and sleeps again."""
+    """Move items; a body that is awake perceives its inventory, of one that is away it is worked out."""
     receipt = await player.around.port.transfer(player.bridge_id, request)
-    await player.look()
+    if not player.away:
+        await player.look()
+    elif player.seen is not None:
+        player.seen = _moved(player.seen, receipt)
     return receipt
+
+
+def _moved(seen: PerceptionOutput, receipt: ItemsReceipt) -> PerceptionOutput:
+    """Return a perception with the inventory as it is after a transfer."""
+    items = {item.item_id: item for item in (*(seen.inventory or ()), *receipt.given)}
+    counts = Counter({item.item_id: item.count for item in seen.inventory or ()})
+    for item in receipt.given:
+        counts[item.item_id] += item.count
+    for item in receipt.taken:
+        counts[item.item_id] -= item.count
+    left = tuple(items[i].model_copy(update={"count": n}) for i, n in sorted(counts.items()) if n > 0)
+    summary = seen.inventory_summary.model_copy(update={"item_count": sum(item.count for item in left)})
+    return seen.model_copy(update={"inventory": left, "inventory_summary": summary})

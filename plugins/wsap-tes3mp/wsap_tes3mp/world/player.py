@@ -125,6 +125,11 @@ class Player:
         """Whether the episode is over."""
         return bool(self.over)
 
+    @property
+    def away(self) -> bool:
+        """Whether nobody is in the body."""
+        return self.body.state in _AWAY
+
     # --- perceiving -------------------------------------------------------------------------------
 
     async def look(self) -> PerceptionOutput:
@@ -152,7 +157,7 @@ class Player:
 
     async def observe(self) -> Observation:
         """Return what the body perceives; nothing where nobody has one."""
-        if self.body.state in (AvatarState.BOUND, AvatarState.UNBOUND) or self.seen is None:
+        if not self.away or self.seen is None:
             await self.look()
         return self.observation()
 
@@ -167,7 +172,7 @@ class Player:
             step=self.steps,
             events=self.events,
             stale_seconds=round(age, 1) if age >= STALE_SECONDS else 0.0,
-            over=self.over or (_ASLEEP if self.body.state in _AWAY else ""),
+            over=self.over or (_ASLEEP if self.away else ""),
         )
 
     def avatar(self) -> Avatar:
@@ -209,7 +214,7 @@ class Player:
         before = self.seen or await self.look()
         if self.over:
             return self._refuse(f"The episode is over: {self.over}.")
-        if self.body.state in _AWAY:
+        if self.away:
             return self._refuse(_ASLEEP)
         if action.name in ("look", "emote"):
             return self._gesture(action)
