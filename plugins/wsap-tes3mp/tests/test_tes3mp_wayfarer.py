@@ -44,7 +44,7 @@ async def played(
 
 def test_the_wayfarer_finishes_both_quests_and_random_finishes_none() -> None:
     assert asyncio.run(played(2000, Wayfarer()))[0] == ["fever", "lamp"]
-    assert asyncio.run(played(2000, RandomAgent(random.Random(1), legal_only=True), 120))[0] == []
+    assert asyncio.run(played(2000, RandomAgent(random.Random(1), legal_only=True), 60))[0] == []
 
 
 def test_the_wayfarer_decides_the_same_without_the_engine_s_own_data() -> None:
