@@ -48,6 +48,28 @@ class Caller:
             raise ForbiddenError(f"This token is good for {self.agent_id!r} alone.")
 
 
+class OneToken:
+    """Authenticates callers by one token that allows everything.
+
+    Args:
+        token: the only one that is good.
+    """
+
+    def __init__(self, token: str) -> None:
+        self._token = token.encode()
+
+    def check(self, header: str | None) -> Caller:
+        """Return the caller with an `Authorization` header.
+
+        Raises:
+            UnauthorizedError: the header does not have the token.
+        """
+        scheme, _, token = (header or "").partition(" ")
+        if scheme.lower() != "bearer" or not hmac.compare_digest(token.strip().encode(), self._token):
+            raise UnauthorizedError("The token is not known here.")
+        return Caller(None)
+
+
 class Tokens:
     """The tokens of a nexus.
 

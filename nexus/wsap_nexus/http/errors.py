@@ -26,7 +26,7 @@ CODES: Mapping[int, tuple[str, str]] = {
     400: ("VALIDATION_ERROR", "A field of the request is missing, of the wrong kind, or not named here."),
     404: ("NOT_FOUND", "There is nothing at this path."),
     405: ("METHOD_NOT_ALLOWED", "The path takes other methods; `Allow` names them."),
-    500: ("INTERNAL_ERROR", "Something went wrong here; the log of the nexus has more under the id in `details`."),
+    500: ("INTERNAL_ERROR", "Something went wrong here; the log of the server has more under the id in `details`."),
 }
 """Status -> code and meaning, of errors that the framework raises."""
 
@@ -88,7 +88,7 @@ def unexpected(error: Exception, what: str) -> Response:
     error_id = secrets.token_hex(6)
     _LOG.error("Error %s at %s", error_id, what, exc_info=error)
     code = CODES[500][0]
-    message = f"Something went wrong here; the log of the nexus has more under {error_id}."
+    message = f"Something went wrong here; the log of the server has more under {error_id}."
     return error_response(500, code, message, retry=True, details={"id": error_id})
 
 

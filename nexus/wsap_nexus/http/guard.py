@@ -183,7 +183,7 @@ class Guard:
         name = "address:" + str(client[0] if client else "?") if who is None else f"agent:{who.agent_id or ''}"
         self._rates.take(name, 5.0 if who is not None and who.agent_id is None else 1.0)
         if who is None and self._guarded and scope["path"].startswith(self._data_paths):
-            raise UnauthorizedError("This nexus answers nobody without a token: send Authorization: Bearer TOKEN.")
+            raise UnauthorizedError("Nobody is answered here without a token: send Authorization: Bearer TOKEN.")
         if scope["method"] not in _WITH_BODY:
             return receive
         return await self._body(headers, receive)
@@ -199,7 +199,7 @@ class Guard:
             return
         name = host_name(headers.get(b"host", b"").decode("latin-1"))
         if name is None or not (name in self._hosts or name.endswith(".localhost") or is_loopback(name)):
-            raise HostRefusedError("The Host header names another machine; use the address that the nexus printed.")
+            raise HostRefusedError("The Host header names another machine; use the address that the server printed.")
 
     async def _body(self, headers: Mapping[bytes, bytes], receive: Receive) -> Receive:
         most = self._limits.body

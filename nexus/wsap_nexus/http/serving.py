@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 import uvicorn
 from typing_extensions import override
 
+from wsap_core.errors import WsapError
 from wsap_nexus.http.guard import App, HttpLimits
 from wsap_nexus.http.listening import url_of
 from wsap_nexus.http.shutdown import end_requests
@@ -51,6 +52,7 @@ class HttpServer:
         until: set to stop: open requests are then ended; None to go on until `end`, or the task is cancelled.
         ready: called with the URL once requests are answered.
         over: called when it begins to shut down, to let go of whoever waits.
+        stopping: what requests are answered that are open for a second more; see `end_requests`.
     """
 
     def __init__(
@@ -62,12 +64,13 @@ class HttpServer:
         until: asyncio.Event | None = None,
         ready: Callable[[str], None] | None = None,
         over: Callable[[], None] = lambda: None,
+        stopping: WsapError | None = None,
     ) -> None:
         self._listening = listening
         self._until = until
         url = url_of(*listening.getsockname()[:2])
         config = uvicorn.Config(
-            app if until is None else end_requests(app, until),
+            app if until is None else end_requests(app, until, stopping),
             http=protocol_with(limits),
             ws="none",
             log_level="warning",

@@ -1,4 +1,4 @@
-"""Ends open requests when the nexus stops, so that their clients do not delay it: streams, and whoever waits."""
+"""Ends open requests when the server stops, so that their clients do not delay it: streams, and whoever waits."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable, MutableMapping
 from typing import Any
 
+from wsap_core.errors import WsapError
 from wsap_nexus.http.errors import of_error
 from wsap_nexus.http.refusals import NexusStoppingError
 
@@ -17,12 +18,20 @@ Message = MutableMapping[str, Any]
 App = Callable[[Any, Any, Any], Any]
 
 
-def end_requests(app: App, until: asyncio.Event) -> App:
+def end_requests(app: App, until: asyncio.Event, stopping: WsapError | None = None) -> App:
     """Return an application whose requests end once an event is set.
 
     GET requests see the client disconnect: open streams then end properly, and replies that are almost complete are
-    still sent. A request that is not answered a second later is answered that the nexus stops.
+    still sent. A request that is not answered a second later is answered with an error.
+
+    Args:
+        app: the ASGI application.
+        until: set when the server stops.
+        stopping: the error; that the nexus stops if not given.
     """
+    stopping = stopping or NexusStoppingError(
+        "The nexus is stopping; ask again, with the same key if there was one, later."
+    )
     waiting: set[asyncio.Timeout] = set()
     ending: asyncio.Task[None] | None = None
 
@@ -65,8 +74,7 @@ def end_requests(app: App, until: asyncio.Event) -> App:
         finally:
             waiting.discard(limit)
         if not started and limit.expired():
-            error = NexusStoppingError("The nexus is stopping; ask again, with the same key if there was one, later.")
-            await of_error(error)(scope, receive, send)
+            await of_error(stopping)(scope, receive, send)
         elif started and not complete and until.is_set():
             await send({"type": "http.response.body", "body": b""})
 

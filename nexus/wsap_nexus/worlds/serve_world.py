@@ -7,7 +7,6 @@ snapshots and logs are stored by the nexus. Register the game there with `POST /
 from __future__ import annotations
 
 import inspect
-import secrets
 import socket
 import time
 from collections.abc import Callable, Mapping
@@ -23,33 +22,14 @@ from wsap_core.seams.game import GameAdapter
 from wsap_core.specs import AdapterSpec
 from wsap_core.version import PROTOCOL_VERSION
 from wsap_nexus.http import errors
-from wsap_nexus.http.auth import Caller
+from wsap_nexus.http.auth import OneToken
 from wsap_nexus.http.guard import Guard, HttpLimits
-from wsap_nexus.http.refusals import UnauthorizedError
 from wsap_nexus.http.timeouts import TimeoutProtocol
 from wsap_nexus.worlds import bridge_routes
 from wsap_nexus.worlds.game_host import GameHost
 
 BODY_MOST = 64 * 2**20
 """Bytes of a request's body: snapshots are large."""
-
-
-class _OneToken:
-    """Authenticates callers by one token that allows everything."""
-
-    def __init__(self, token: str) -> None:
-        self._token = token.encode()
-
-    def check(self, header: str | None) -> Caller:
-        """Return the caller.
-
-        Raises:
-            UnauthorizedError: the token is another.
-        """
-        scheme, _, token = (header or "").partition(" ")
-        if scheme.lower() != "bearer" or not secrets.compare_digest(token.strip().encode(), self._token):
-            raise UnauthorizedError("The token is not known here.")
-        return Caller(None)
 
 
 def world_app(spec: AdapterSpec, *, token: str | None = None, limits: HttpLimits | None = None) -> FastAPI:
@@ -79,7 +59,7 @@ def world_app(spec: AdapterSpec, *, token: str | None = None, limits: HttpLimits
     app.include_router(bridge_routes.router)
     app.add_middleware(
         Guard,
-        tokens=None if token is None else _OneToken(token),
+        tokens=None if token is None else OneToken(token),
         limits=limits or HttpLimits(body=BODY_MOST, body_seconds=60, rate=1e6, burst=1e6),
         hosts=frozenset() if token is None else None,
         guarded=token is not None,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hmac
 import json
 import time
 from collections.abc import Callable
@@ -12,15 +11,15 @@ from fastapi import APIRouter, FastAPI, Query, Request, Response
 
 from wsap_core.protocol.wire import dumps
 from wsap_nexus.http import errors
-from wsap_nexus.http.auth import Caller
-from wsap_nexus.http.callers import Admin, Reader
+from wsap_nexus.http.auth import Caller, OneToken
+from wsap_nexus.http.callers import Admin, Reader, caller
 from wsap_nexus.http.guard import Guard, HttpLimits
-from wsap_nexus.http.refusals import UnauthorizedError
-from wsap_nexus.http.replies import Key, answer
+from wsap_nexus.http.replies import Key
 from wsap_nexus.http.streams import EventStream, HeldStream, Streams
 from wsap_tes3mp.bridge.bridge import Bridge
 from wsap_tes3mp.protocol.bridge import (
     AgentInfo,
+    AgentList,
     BridgeStatus,
     ItemsReceipt,
     ItemsRequest,
@@ -89,11 +88,10 @@ async def status(request: Request) -> Response:
     return _json(await _the_bridge(request).status())
 
 
-@router.get("/agents", response_model=list[AgentInfo], responses=_refusals(503))
+@router.get("/agents", response_model=AgentList, responses=_refusals(503))
 async def agents(request: Request) -> Response:
     """Return the agents that there are bodies for (1.1.0)."""
-    found = await _the_bridge(request).agents()
-    return answer([agent.model_dump(mode="json") for agent in found])
+    return _json(AgentList(agents=tuple(await _the_bridge(request).agents())))
 
 
 @router.post("/agents", response_model=AgentInfo, responses=_refusals(400, 401, 501, 503))
@@ -128,35 +126,13 @@ async def transfer(request: Request, agent_id: Name, body: ItemsRequest, who: Ad
 )
 async def events(request: Request, who: Reader) -> Response:
     """Stream perceptions that changed, outcomes, and agents that came and went, from now on (1.1.0)."""
-    listener = _the_bridge(request).news.listen()
+    listener = _the_bridge(request).listen()
 
     async def later() -> str | None:
         event = await listener.next()
         return None if event is None else f"event: {event.kind}\ndata: {dumps(event.body)}\n\n"
 
     return HeldStream(EventStream(later, request.app.state.limits), request.app.state.streams, who)
-
-
-class OneToken:
-    """Tells whoever runs the bridge by its token.
-
-    Args:
-        token: the only one that is good.
-    """
-
-    def __init__(self, token: str) -> None:
-        self._token = token.encode()
-
-    def check(self, header: str | None) -> Caller:
-        """Return the caller with an `Authorization` header.
-
-        Raises:
-            UnauthorizedError: the header does not have the token.
-        """
-        scheme, _, token = (header or "").partition(" ")
-        if scheme.lower() != "bearer" or not hmac.compare_digest(token.strip().encode(), self._token):
-            raise UnauthorizedError("The token is not known here; `wsap tes3mp serve` says which file has it.")
-        return Caller(None)
 
 
 def create_app(
@@ -166,6 +142,7 @@ def create_app(
     limits: HttpLimits | None = None,
     hosts: frozenset[str] | None = frozenset(),
     guarded: bool = False,
+    trusting: bool = False,
     clock: Callable[[], float] = time.monotonic,
 ) -> FastAPI:
     """Return the application of a bridge, which the caller starts and stops.
@@ -176,6 +153,7 @@ def create_app(
         limits: limits on requests.
         hosts: names that the Host header may have besides loopback names; None for any.
         guarded: whether reading needs the token, too.
+        trusting: whether changing something needs none.
         clock: seconds, for the rate limits.
     """
     app = FastAPI(
@@ -187,6 +165,8 @@ def create_app(
     )
     limits = limits or HttpLimits()
     app.state.bridge, app.state.limits, app.state.streams = bridge, limits, Streams(limits)
+    if trusting:
+        app.dependency_overrides[caller] = lambda: Caller(None)
     errors.install(app)
     app.include_router(router)
     schemas = app.openapi().setdefault("components", {}).setdefault("schemas", {})

@@ -3,40 +3,44 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable
 from datetime import datetime
 from typing import NoReturn, TypeVar
 
-from pydantic import JsonValue, ValidationError
+from pydantic import JsonValue
 from typing_extensions import override
 
-from wsap_core.errors import StorageError, UnknownNameError, WireError, WsapError
-from wsap_core.protocol.wire import dumps
+from wsap_core.errors import StorageError, UnknownNameError, WsapError
 from wsap_core.seams.clock import Clock, SystemClock, within
 from wsap_core.untrusted import single_line
-from wsap_tes3mp.bridge.news import Event, News
+from wsap_tes3mp.bridge.checks import ended, few, perceived, read_command, read_parameters
+from wsap_tes3mp.bridge.news import Event, Listener, News
 from wsap_tes3mp.bridge.port import BridgePort
-from wsap_tes3mp.engines.engine import Carrying, Done, Engine, EngineView, Joinable, Respawning
+from wsap_tes3mp.engines.engine import Carrying, Done, Engine, Joinable, Respawning
 from wsap_tes3mp.log.log import CommandLog
 from wsap_tes3mp.protocol.bridge import AgentInfo, BridgeStatus, ItemsReceipt, ItemsRequest, JoinRequest
-from wsap_tes3mp.protocol.commands import PARAMS, UNHINDERED, CommandAccepted, CommandInput, Outcome
+from wsap_tes3mp.protocol.commands import UNHINDERED, CommandAccepted, CommandInput, Outcome
 from wsap_tes3mp.protocol.errors import (
     BridgeError,
     BridgeInternalError,
     BridgeUnavailableError,
     CommandConflictError,
-    InvalidCommandError,
     NotOfferedError,
     PayloadError,
     PerceptionTimeoutError,
     SchemaMismatchError,
+    StalePerceptionError,
 )
 from wsap_tes3mp.protocol.perception import Payload, PerceptionOutput
-from wsap_tes3mp.protocol.versions import PROTOCOL_VERSION, check_version
 
 DEADLINE = 2.0
 """Seconds within which an engine must say what an agent perceives, unless configured otherwise."""
+PATIENCE = 300.0
+"""Seconds that a command may run, besides those that it asks for itself, until its outcome counts as unknown."""
+WATCH = 0.25
+"""Seconds between two looks at the engine while somebody listens to events."""
 _KEPT = 16
 """Perceptions of each agent that are remembered, to find the one that led to a command."""
 _LOG = logging.getLogger(__name__)
@@ -51,6 +55,8 @@ class Bridge(BridgePort):
         log: keeps every command; it stays open.
         clock: for deadlines and uptime.
         deadline: seconds that the engine has for a perception.
+        patience: seconds that a command may run, besides those that it asks for itself.
+        stale_after: seconds after which a perception is too old for a command to be decided on; None for no limit.
     """
 
     def __init__(
@@ -60,17 +66,22 @@ class Bridge(BridgePort):
         *,
         clock: Clock | None = None,
         deadline: float = DEADLINE,
+        patience: float = PATIENCE,
+        stale_after: float | None = None,
     ) -> None:
         self.engine = engine
         self.news = News()
         self._log = log
         self._clock: Clock = clock or SystemClock()
-        self._deadline = deadline
+        self._deadline, self._patience, self._stale_after = deadline, patience, stale_after
         self._began = self._clock.now()
         self._last: datetime | None = None
-        self._seen: dict[str, list[PerceptionOutput]] = {}
+        self._seen: dict[str, list[tuple[PerceptionOutput, float]]] = {}  # each with when it was given
         self._running: dict[str, str] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._told: dict[str, tuple[str | None, int | None]] = {}
+        self._there: frozenset[str] = frozenset()
+        self._watching: asyncio.Task[None] | None = None
         self._stopping = False
 
     async def start(self) -> None:
@@ -81,7 +92,7 @@ class Bridge(BridgePort):
         """Stop the engine; commands that are still running become unknown."""
         self._stopping = True
         await self.engine.stop()
-        tasks = list(self._tasks.values())
+        tasks = [*self._tasks.values(), *([] if self._watching is None else [self._watching])]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
@@ -91,42 +102,83 @@ class Bridge(BridgePort):
 
     @override
     async def perception(self, agent_id: str | None = None) -> PerceptionOutput:
-        agent = self._agent(agent_id)
+        found = await self._look(self._agent(agent_id))
+        seen = self._seen.setdefault(found.agent_id, [])
+        if seen and (seen[-1][0].boot_id, seen[-1][0].sequence) == (found.boot_id, found.sequence):
+            seen.pop()
+        seen.append((found, self._clock.now()))
+        del seen[:-_KEPT]
+        return found
+
+    async def _look(self, agent: AgentInfo) -> PerceptionOutput:
+        name = self.engine.name
         if not agent.connected:
             raise BridgeUnavailableError(f"{single_line(agent.agent_id)!r} is not in the world now; let it join first.")
         try:
             view = await within(self._clock, self._deadline, self.engine.perceive(agent.agent_id))
+            found = perceived(self.engine, agent.agent_id, view)
         except TimeoutError:
             raise PerceptionTimeoutError(
                 f"The engine did not respond within {self._deadline:g} s; ask again."
             ) from None
-        found = perceived(self.engine, agent.agent_id, view)
-        self._remember(found)
+        except BridgeError as error:
+            if isinstance(error, SchemaMismatchError):
+                _LOG.warning("%s", error)
+            raise
+        except Exception as error:
+            _LOG.exception("The engine %s failed at a perception.", name)
+            raise BridgeInternalError(f"The engine {name} failed; the bridge's own log has more.") from error
+        self._last = found.timestamp
+        if self._told.get(agent.agent_id) != (found.boot_id, found.sequence):
+            self._told[agent.agent_id] = (found.boot_id, found.sequence)
+            self.news.tell(Event("perception", {"agent_id": found.agent_id, "sequence": found.sequence}))
         return found
 
-    def _remember(self, found: PerceptionOutput) -> None:
-        self._last = found.timestamp
-        seen = self._seen.setdefault(found.agent_id, [])
-        fresh = not seen or (seen[-1].boot_id, seen[-1].sequence) != (found.boot_id, found.sequence)
-        if not fresh:
-            seen.pop()
-        seen.append(found)
-        del seen[:-_KEPT]
-        if fresh:
-            body: dict[str, JsonValue] = {"agent_id": found.agent_id, "sequence": found.sequence}
-            self.news.tell(Event("perception", body))
+    def listen(self) -> Listener:
+        """Return a listener that hears what happens from now on; while one is there, the engine is watched."""
+        self._tell_agents()
+        listener = self.news.listen()
+        if self._watching is None or self._watching.done():
+            self._watching = asyncio.create_task(self._watch())
+        return listener
+
+    async def _watch(self) -> None:
+        while len(self.news):
+            await self._clock.sleep(WATCH)
+            self._tell_agents()
+            for agent in self.engine.agents():
+                with contextlib.suppress(BridgeError):
+                    await self._look(agent)
+
+    def _tell_agents(self) -> None:
+        """Tell of agents that came and went since the last time."""
+        there = frozenset(agent.agent_id for agent in self.engine.agents() if agent.connected)
+        for agent_id in sorted(there ^ self._there):
+            self.news.tell(Event("agents", {"agent_id": agent_id, "joined": agent_id in there}))
+        self._there = there
 
     def _that_led_to(self, command: CommandInput) -> PerceptionOutput | None:
-        """Return the perception that a command was decided on; the last one if the command doesn't say."""
-        seen = self._seen.get(command.agent_id, [])
-        context = command.context
-        if context is None or (context.perception_timestamp is None and context.perception_sequence is None):
-            return seen[-1] if seen else None
-        for perception in reversed(seen):
-            if context.perception_sequence is not None:
-                if perception.sequence == context.perception_sequence:
-                    return perception
-            elif perception.timestamp == context.perception_timestamp:
+        """Return the perception that a command was decided on; the last one if the command doesn't say.
+
+        Raises:
+            StalePerceptionError: that is too long ago.
+        """
+        context, boot = command.context, self.engine.boot_id
+        sequence = None if context is None else context.perception_sequence
+        moment = None if context is None else context.perception_timestamp
+        for perception, given in reversed(self._seen.get(command.agent_id, [])):
+            if sequence is not None:
+                named = perception.sequence == sequence and perception.boot_id == boot
+            else:
+                named = moment is None or perception.timestamp == moment
+            if named:
+                age = self._clock.now() - given
+                if self._stale_after is not None and age > self._stale_after:
+                    raise StalePerceptionError(
+                        f"The command was decided on a perception {age:.1f} s old, and {self._stale_after:g} s are "
+                        "allowed here; perceive again.",
+                        {"age_seconds": round(age, 3), "sequence": perception.sequence},
+                    )
                 return perception
         return None
 
@@ -150,16 +202,17 @@ class Bridge(BridgePort):
     @override
     async def command(self, command: CommandInput, *, key: str | None = None) -> CommandAccepted:
         try:
-            params = self._check(command)
+            params = read_parameters(command)
             if key is not None and (known := self._log.repeated(command, key)) is not None:
                 return CommandAccepted(command_id=known)
             self._admit(command)
+            perception = self._that_led_to(command)
         except StorageError as error:
             raise _not_logged(error) from error
         except WsapError as error:
             self._refuse(command.model_dump(mode="json", exclude_none=True), error)
         try:
-            command_id = self._log.begin(command, self._that_led_to(command), key, engine=self.engine.name)
+            command_id = self._log.begin(command, perception, key, engine=self.engine.name)
             if command.command in UNHINDERED:
                 self._finish(command.agent_id, command_id, Done("confirmed"))
                 return CommandAccepted(command_id=command_id)
@@ -169,15 +222,6 @@ class Bridge(BridgePort):
         task = asyncio.create_task(self._carry_out(command, command_id, params))
         self._tasks[command_id] = task
         return CommandAccepted(command_id=command_id)
-
-    def _check(self, command: CommandInput) -> Payload:
-        check_version(command.protocol_version, where="command")
-        if command.command not in PARAMS:
-            raise _invalid(command.command)
-        try:
-            return command.parameters()
-        except ValidationError as error:
-            raise PayloadError(f"The parameters of {command.command} don't fit: {first_problem(error)}.") from error
 
     def _admit(self, command: CommandInput) -> None:
         agent = self._agent(command.agent_id)
@@ -204,7 +248,12 @@ class Bridge(BridgePort):
         try:
             self._log.dispatched(command_id)
             sent = True
-            done = await self.engine.execute(agent_id, command_id, command.command, params)
+            asked = getattr(params, "duration_seconds", 0.0)
+            work = self.engine.execute(agent_id, command_id, command.command, params)
+            done = ended(await within(self._clock, self._patience + asked, work))
+        except TimeoutError:
+            message = f"The engine did not tell its end within {self._patience + asked:g} s."
+            done = Done("unknown", message, "COMMAND_TIMEOUT")
         except StorageError:
             _LOG.exception("The command %s could not be logged as sent, so it was not sent.", command_id)
             done = Done("failed", "It could not be logged, so it was not sent.", BridgeInternalError.code)
@@ -282,7 +331,7 @@ class Bridge(BridgePort):
         if not isinstance(self.engine, Joinable):
             raise self._lacks("join")
         agent = await self._asked(self.engine.join(request))
-        self.news.tell(Event("agents", {"agent_id": agent.agent_id, "joined": True}))
+        self._tell_agents()
         return agent
 
     @override
@@ -292,7 +341,7 @@ class Bridge(BridgePort):
             raise self._lacks("join")
         await self._asked(self.engine.leave(agent.agent_id, mode))
         self._seen.pop(agent.agent_id, None)
-        self.news.tell(Event("agents", {"agent_id": agent.agent_id, "joined": False}))
+        self._tell_agents()
 
     @override
     async def respawn(self, agent_id: str) -> AgentInfo:
@@ -336,81 +385,15 @@ class Bridge(BridgePort):
         if agent_id is None:
             if len(agents) > 1:
                 raise PayloadError(
-                    f"Several agents are connected; say which with agent_id: {_few(agents)}.", {"agent_ids": ids}
+                    f"Several agents are connected; say which with agent_id: {few(agents)}.", {"agent_ids": ids}
                 )
             return next(iter(agents.values()))
         if agent_id not in agents:
             raise PayloadError(
-                f"There is no agent {single_line(agent_id)[:80]!r} here; there are: {_few(agents)}.", {"agent_ids": ids}
+                f"There is no agent {single_line(agent_id)[:80]!r} here; there are: {few(agents)}.", {"agent_ids": ids}
             )
         return agents[agent_id]
 
 
-def perceived(engine: Engine, agent_id: str, view: EngineView) -> PerceptionOutput:
-    """Return what an engine says that an agent perceives, checked.
-
-    Raises:
-        SchemaMismatchError: it does not fit the schema.
-    """
-    head = {
-        "protocol_version": PROTOCOL_VERSION,
-        "timestamp": view.timestamp,
-        "agent_id": agent_id,
-        "boot_id": engine.boot_id,
-        "sequence": view.sequence,
-    }
-    try:
-        found = PerceptionOutput.model_validate({**view.body, **head})
-        dumps(found.raw_engine_data).encode()
-    except (ValidationError, WireError, TypeError, UnicodeEncodeError) as error:
-        raise SchemaMismatchError(
-            f"The engine {engine.name} gave a perception that does not fit the schema: {first_problem(error)}."
-        ) from error
-    return found
-
-
-def read_command(raw: JsonValue) -> CommandInput:
-    """Return a command that came as JSON; its parameters are not checked yet.
-
-    Raises:
-        SchemaMismatchError: it speaks a newer major version.
-        InvalidCommandError: the command type is not known.
-        PayloadError: another field is missing or does not fit.
-    """
-    if not isinstance(raw, dict):
-        raise PayloadError("A command is a JSON object; see the reference of the protocol.")
-    version = raw.get("protocol_version")
-    if isinstance(version, str):
-        check_version(version, where="command")
-    name = raw.get("command")
-    if isinstance(name, str) and name not in PARAMS:
-        raise _invalid(name)
-    try:
-        return CommandInput.model_validate_json(dumps(raw))
-    except (ValidationError, WireError) as error:
-        raise PayloadError(f"The command can't be read: {first_problem(error)}.") from error
-
-
-def first_problem(error: Exception) -> str:
-    """Return in a few words, on one line, where and why something does not fit."""
-    if not isinstance(error, ValidationError):
-        return single_line(str(error))[:300].rstrip(".")
-    first = error.errors(include_url=False, include_input=False)[0]
-    where = ".".join(str(part) for part in first["loc"])
-    return single_line(f"{where}: {first['msg']}" if where else str(first["msg"]))[:300].rstrip(".")
-
-
-def _invalid(name: str) -> InvalidCommandError:
-    known: list[JsonValue] = list(PARAMS)
-    return InvalidCommandError(
-        f"There is no command {single_line(name)[:80]!r}; there are: {', '.join(PARAMS)}.", {"commands": known}
-    )
-
-
 def _not_logged(error: StorageError) -> BridgeInternalError:
     return BridgeInternalError(f"The command could not be logged, so it was not sent: {error}")
-
-
-def _few(agents: Mapping[str, AgentInfo]) -> str:
-    shown = ", ".join(single_line(name)[:40] for name in list(agents)[:10])
-    return shown + (", ..." if len(agents) > 10 else "")

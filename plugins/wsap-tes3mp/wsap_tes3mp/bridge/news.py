@@ -45,6 +45,10 @@ class News:
     def __init__(self) -> None:
         self._listeners: weakref.WeakSet[Listener] = weakref.WeakSet()
 
+    def __len__(self) -> int:
+        """Return how many listen."""
+        return len(self._listeners)
+
     def tell(self, event: Event | None) -> None:
         """Hand an event to everybody who listens; None ends all listening."""
         for listener in list(self._listeners):

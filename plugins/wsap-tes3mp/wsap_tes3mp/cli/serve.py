@@ -29,6 +29,7 @@ class _Given:
     host: str
     port: int
     expose: bool
+    trusting: bool
     deadline: float
     log: Path | None
     script: str
@@ -43,7 +44,7 @@ class _Given:
     sections={
         "Engine": ("engine", "agents", "seed", "stepped", "deadline"),
         "TES3MP": ("script", "script_token", "data", "encoding"),
-        "Network": ("host", "port", "expose"),
+        "Network": ("host", "port", "expose", "trusting"),
         "Recording": ("log",),
     },
     examples=(
@@ -73,6 +74,8 @@ class _Given:
 @click.option("--port", type=click.IntRange(0, 65535), default=8765, show_default=True,
               help="The port; 0 for any free one.")  # fmt: skip
 @click.option("--expose", is_flag=True, help="Accept connections from other machines; every request needs the token.")
+@click.option("--no-token", "trusting", is_flag=True,
+              help="Take commands of this machine's programs without the token.")  # fmt: skip
 @click.option("--log", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE",
               help="The command log; tes3mp/commands.sqlite in the folder for WSAP's files if not given.")  # fmt: skip
 @json_option
@@ -98,6 +101,8 @@ def _check(given: _Given) -> None:
             f"--host {given.host} lets other machines reach the bridge; confirm it with --expose, "
             "or leave --host out to listen on this machine alone."
         )
+    if given.trusting and given.expose:
+        raise UsageError("--no-token is for a bridge that this machine alone can reach; leave --expose out.")
 
 
 async def _serve(given: _Given) -> None:
@@ -123,13 +128,14 @@ async def _serve(given: _Given) -> None:
             print_json({"url": url, "pid": os.getpid(), "token_file": str(token_file), "log": str(path)})
             return
         click.echo(f"The bridge answers at {url} with the engine {engine.name}; Ctrl-C stops it.")
-        click.echo(f"Commands need the token in {token_file}. They are logged in {path}.")
+        needed = "Commands need no token." if given.trusting else f"Commands need the token in {token_file}."
+        click.echo(f"{needed} They are logged in {path}.")
         click.echo(f"Try: curl {url}morrowind/status")
 
     with open_log(path) as log, told_to_stop(lambda: None, lambda: None) as told:
         bridge = Bridge(engine, log, deadline=given.deadline)
         address = Address(given.host, given.port)
-        await serve_bridge(bridge, address, token, until=told, ready=ready)
+        await serve_bridge(bridge, address, token, until=told, ready=ready, trusting=given.trusting)
 
 
 def _engine(given: _Given) -> Engine:

@@ -43,6 +43,12 @@ class AgentInfo(Payload):
     """The id of the command that is running."""
 
 
+class AgentList(Payload):
+    """1.1.0: the agents that there are bodies for."""
+
+    agents: tuple[AgentInfo, ...]
+
+
 class JoinRequest(Payload):
     """1.1.0: an agent wants a body, or its sleeping one back."""
 

@@ -59,6 +59,10 @@ class KeyReusedError(BridgeError, code="IDEMPOTENCY_KEY_REUSED", http_status=422
     """1.1.0: the idempotency key was used for another command."""
 
 
+class StalePerceptionError(BridgeError, code="STALE_PERCEPTION", http_status=409):
+    """1.1.0: the command was decided on a perception older than the bridge allows."""
+
+
 class UnknownOutcomeError(BridgeError, code="OUTCOME_UNKNOWN", http_status=502):
     """1.1.0: nobody knows whether a command was taken; it is not sent again."""
 
@@ -73,3 +77,11 @@ SEED_CODES: tuple[type[BridgeError], ...] = (
     BridgeInternalError,
 )
 """The seed's table, in its order."""
+
+ADDED_CODES: tuple[type[BridgeError], ...] = (
+    NotOfferedError,
+    KeyReusedError,
+    StalePerceptionError,
+    UnknownOutcomeError,
+)
+"""What 1.1.0 adds; `OUTCOME_UNKNOWN` is a client's own word."""

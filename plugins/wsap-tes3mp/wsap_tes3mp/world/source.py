@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any, Protocol, TypeVar, cast
 
 from wsap_core.seams.clock import Clock
-from wsap_tes3mp.bridge.bridge import Bridge, perceived
+from wsap_tes3mp.bridge.bridge import Bridge
+from wsap_tes3mp.bridge.checks import perceived
 from wsap_tes3mp.bridge.port import BridgePort
 from wsap_tes3mp.engines.engine import Carrying, Engine, Joinable, Respawning, Rewindable
 from wsap_tes3mp.log.database import default_path
