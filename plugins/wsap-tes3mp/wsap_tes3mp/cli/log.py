@@ -172,8 +172,8 @@ def stats(
     if as_json:
         print_json(asdict(found))
         return
-    click.echo(f"{found.commands} commands of {len(found.agents)} agents in {found.episodes} episodes, "
-               f"{found.perceptions} different perceptions; {_time(found.first)} to {_time(found.last)}")  # fmt: skip
+    click.echo(f"Commands: {found.commands}, agents: {len(found.agents)}, episodes: {found.episodes}, different "
+               f"perceptions: {found.perceptions}; from {_time(found.first)} to {_time(found.last)} (UTC)")  # fmt: skip
     rows = []
     for command, states in found.kinds.items():
         took = found.latencies.get(command)
