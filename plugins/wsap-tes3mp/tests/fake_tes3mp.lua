@@ -46,6 +46,10 @@ function fake.install(signatures)
                     die(("%s got %s as argument %d, a %s"):format(name, tostring(value), index, kinds[index]))
                 end
             end
+            for index = 1, count do  -- a cell's name is read as two ints by functions that must not throw
+                local x, y = tostring((select(index, ...))):match("^(%-?%d+), (%-?%d+)$")
+                if x and math.max(math.abs(x), math.abs(y)) >= 2 ^ 31 then die("the numbers of a cell are too large") end
+            end
             if does[name] then return does[name](...) end
             local nothing = NOTHING[result]
             if nothing == nil then return 0 end

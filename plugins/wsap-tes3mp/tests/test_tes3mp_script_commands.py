@@ -62,6 +62,8 @@ def test_an_avatar_goes_through_cells_and_to_entities() -> None:
         ({"target_x": "1", "target_y": 2}, "BAD_REQUEST"),
         ({"target_x": 1e300, "target_y": 2}, "BAD_REQUEST"),
         ({"target_cell": 'x" \n'}, "BAD_REQUEST"),
+        ({"target_cell": "99999999999, 0"}, "BAD_REQUEST"),
+        ({"target_cell": "0, -99999999999", "target_x": 1, "target_y": 1}, "BAD_REQUEST"),
         ({}, "BAD_REQUEST"),
         ({"target_entity_id": "99-0"}, "NO_ENTITY"),
         ({"target_entity_id": "15-0"}, "NO_PLACE"),

@@ -185,7 +185,9 @@ def _like(key: str, fine: dict[str, tuple[str, ...]]) -> tuple[Any, ...]:
         return (0, 120.5, 300, -40)
     if key in ("slot", "duration_seconds"):
         return (0, 1, 16, 0.5, 500)
-    return fine.get(key, ("11-0", "12-0", "13-0", "player:nerys", "player:other", "0-101", "Test House", "0, 0"))
+    return fine.get(
+        key, ("11-0", "12-0", "13-0", "player:nerys", "player:other", "0-101", "Test House", "0, 0", "99999999999, 0")
+    )
 
 
 def _noise(chance: random.Random, number: int) -> bytes:

@@ -2,23 +2,22 @@
 -- within `pcall`: the error would have to leave a C++ function that must not throw. So each call is checked here first;
 -- what does not fit is an ordinary Lua error, raised before the server sees the call. Kinds of arguments:
 -- p unsigned short, e slot of equipment (bounds unchecked there), u unsigned int, i int, n double, s const char*,
--- b bool, f name of a global function
+-- d that of a cell (a number beyond an int ends the server), b bool, f name of a global function
 local api = { sent = 0 }  -- how often something was sent to clients
-
 api.SIGNATURES = {
     LogMessage = "ps", GetServerVersion = "", GetMillisecondsSinceServerStart = "", SetCurrentMpNum = "i",
     CreateTimer = "fi", StartTimer = "i", RestartTimer = "ii", GetCell = "p", GetRegion = "p", GetPosX = "p",
-    GetPosY = "p", GetPosZ = "p", GetHealthBase = "p", GetHealthCurrent = "p", GetLevel = "p", SetCell = "ps",
+    GetPosY = "p", GetPosZ = "p", GetHealthBase = "p", GetHealthCurrent = "p", GetLevel = "p", SetCell = "pd",
     SendCell = "p", SetPos = "pnnn", SendPos = "p", Resurrect = "pu", EquipItem = "pesuin", SendEquipment = "p",
-    ClearObjectList = "", SetObjectListPid = "p", SetObjectListCell = "s", SetObjectListConsoleCommand = "s",
+    ClearObjectList = "", SetObjectListPid = "p", SetObjectListCell = "d", SetObjectListConsoleCommand = "s",
     SetObjectRefId = "s", SetObjectRefNum = "i", SetObjectMpNum = "i", SetObjectPosition = "nnn",
     SetObjectRotation = "nnn", SetObjectActivatingPid = "p", SetPlayerAsObject = "p", AddObject = "",
     SetObjectDialogueChoiceType = "u", SetObjectDialogueChoiceTopic = "s", SendObjectActivate = "bb",
     SendObjectDialogueChoice = "bb", SendObjectSpawn = "bb", SendObjectDelete = "bb", SendConsoleCommand = "bb",
-    ReadCellActorList = "s", GetActorListSize = "", GetActorRefNum = "u", GetActorMpNum = "u", GetActorPosX = "u",
+    ReadCellActorList = "d", GetActorListSize = "", GetActorRefNum = "u", GetActorMpNum = "u", GetActorPosX = "u",
     GetActorPosY = "u", GetActorPosZ = "u", GetActorHealthBase = "u", GetActorHealthCurrent = "u",
     DoesActorHavePosition = "u", DoesActorHaveStatsDynamic = "u", ClearActorList = "", SetActorListPid = "p",
-    SetActorListCell = "s", SetActorRefNum = "i", SetActorMpNum = "i", SetActorAIAction = "u",
+    SetActorListCell = "d", SetActorRefNum = "i", SetActorMpNum = "i", SetActorAIAction = "u",
     SetActorAITargetToPlayer = "p", SetActorAITargetToObject = "ii", SetActorAICoordinates = "nnn",
     SetActorAIRepetition = "b", AddActor = "", SendActorAI = "bb",
 }
@@ -30,6 +29,7 @@ local FITS = {
     p = whole(0, 65535), e = whole(0, 18), u = whole(0, 2 ^ 32 - 1), i = whole(-2 ^ 31, 2 ^ 31 - 1),
     n = function(value) return type(value) == "number" and value == value and math.abs(value) < 3e38 end,
     s = function(value) return type(value) == "string" and not value:find("%z") end,
+    d = function(value) return type(value) == "string" and not value:find("%z") and not value:find(("%d"):rep(8)) end,
     b = function(value) return type(value) == "boolean" end,
     f = function(value) return type(value) == "string" and type(_G[value]) == "function" end,
 }

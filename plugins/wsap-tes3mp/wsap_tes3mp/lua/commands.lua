@@ -81,7 +81,7 @@ function commands.new(parts)
                 refuse("BAD_REQUEST", "target_" .. axis .. " is no coordinate")
             end
         end
-        if place.cell ~= nil and not plain(place.cell) then refuse("BAD_REQUEST", "target_cell is no name of a cell") end
+        if place.cell ~= nil and (not plain(place.cell) or place.cell:find(("%d"):rep(8))) then refuse("BAD_REQUEST", "target_cell is no name of a cell") end
         if not place.x then return place.cell and place or refuse("BAD_REQUEST", "there is no target") end
         local there = lib.grid(place.cell or body.cell) and lib.cell_at(place.x, place.y)
         if there and there ~= (place.cell or there) then refuse("BAD_REQUEST", "this is in the cell " .. there) end

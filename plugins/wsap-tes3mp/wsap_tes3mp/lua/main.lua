@@ -16,7 +16,7 @@ local scanned, agents_text, watched, turn, errors = 0, nil, {}, nil, 0
 
 local function clock() return api.GetMillisecondsSinceServerStart() end
 local function log(text)
-    pcall(api.LogMessage, 1, "[wsap] " .. json.utf8(tostring(text)):gsub("%z", "?"):sub(1, 2000))
+    pcall(api.LogMessage, 1, "[wsap] " .. json.utf8(tostring(text)):gsub("%z", "?"):sub(1, 900))
 end
 -- Calls `action` so that no error leaves it; of very many errors not each one is logged.
 local function guarded(action, ...)
