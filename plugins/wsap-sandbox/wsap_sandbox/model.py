@@ -290,13 +290,12 @@ def after(world: World, record: TickRecord) -> World:
     """Return the world as a tick leaves it."""
     changed = {change.id: change for change in record.characters}
     conditions = dict(record.conditions)
+    changes = zip(world.places, record.places, strict=True)
     return replace(
         world,
         tick=record.tick,
         influences=(),
-        places=tuple(
-            place_after(place, change, record.events) for place, change in zip(world.places, record.places, strict=True)
-        ),
+        places=tuple(place_after(place, change, record.events) for place, change in changes),
         characters=tuple(_character_after(one, changed[one.id], world.cells) for one in world.characters),
         objects=tuple(replace(one, condition=conditions.get(one.id, one.condition)) for one in world.objects),
     )
@@ -312,11 +311,9 @@ def place_after(place: Place, change: PlaceChange, events: Iterable[LedgerEvent]
 def _character_after(one: Character, change: CharacterChange, size: int) -> Character:
     cells = (change.cell, *one.memory.cells[: size - 1])
     summary = one.memory.summary if change.summary is None else change.summary
-    changed = {name: getattr(change, name) for name in _CHANGED}
+    names = ("place", "came_from", "internal_state", "external_intent", "inventory")
+    changed = {name: getattr(change, name) for name in names}
     return replace(one, memory=Memory(cells, summary, falling(size, one)[change.summed_up :]), **changed)
-
-
-_CHANGED = ("place", "came_from", "internal_state", "external_intent", "inventory")
 
 
 def falling(size: int, one: Character) -> tuple[Cell, ...]:
@@ -339,10 +336,8 @@ def load(data: Mapping[str, JsonValue], kind: type[T]) -> T:
     """
     from pydantic import ValidationError  # deferred for weight
 
-    if data.get("version") != VERSION:
-        raise SnapshotError(
-            f"This is version {data.get('version')!r} of the sandbox's data, and only {VERSION} can be read."
-        )
+    if (version := data.get("version")) != VERSION:
+        raise SnapshotError(f"This is version {version!r} of the sandbox's data, and only {VERSION} can be read.")
     try:
         value: T = adapter_of(kind).validate_python({key: data[key] for key in data if key != "version"})
     except ValidationError as error:
@@ -382,9 +377,7 @@ def adapter_of(kind: type) -> Any:  # a TypeAdapter of whichever class
     """Return what writes and reads a dataclass as JSON-ready data; made once for each."""
     from pydantic import TypeAdapter  # deferred for weight: the command line loads this module
 
-    if kind not in _ADAPTERS:
-        _ADAPTERS[kind] = TypeAdapter(kind)
-    return _ADAPTERS[kind]
+    return _ADAPTERS.get(kind) or _ADAPTERS.setdefault(kind, TypeAdapter(kind))
 
 
 _ADAPTERS: dict[type, Any] = {}
