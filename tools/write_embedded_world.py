@@ -49,8 +49,8 @@ the same trajectory, in any process. A snapshot holds everything.
   (`interact` with the item's id and `interaction_type` `drop`), put into a container or given away (`use_item`).
 - `use_item` readies weapons and armour or puts them away, eats and drinks, gives to a person, puts into a container.
 - `combat_action` knows {", ".join(f"`{action}`" for action in fighting.ACTIONS)}. A blow takes {fighting.BLOW:g} s
-  and hits seven times in ten; who blocks takes half the damage until its next command; fleeing works seven times in ten.
-  Creatures notice bodies within 9 m, at night 13.5 m.
+  and hits seven times in ten; who blocks takes half the damage until its next command; fleeing works
+  seven times in ten. Creatures notice bodies within 9 m, at night 13.5 m.
 - Who dies does nothing until a respawn: in the inn, with half its health, without a third of its gold.
 - Items that other worlds send arrive as what their id or name tells (a sword is a weapon), or as curiosities.
 

@@ -12,8 +12,8 @@ from wsap_tes3mp.engines.simulated.state import COMBAT_SECONDS, REACH, Body, Thi
 
 BLOW = 2.0
 """Seconds that a blow takes, of agents and of creatures."""
-_NOTICES = 9.0
-"""Metres within which creatures attack; half more at night."""
+_NOTICES, _AT_NIGHT = 9.0, 13.5
+"""Metres within which creatures attack."""
 ACTIONS = ("attack", "block", "flee")
 
 
@@ -74,9 +74,19 @@ def _flee(world: World, body: Body, target_id: str) -> Done:
     return Done("confirmed", f"You get away from {foe.name}.")
 
 
+def danger(world: World) -> bool:
+    """Whether a creature may go for a body within the next hour: then time goes on in small steps."""
+    return any(
+        body.goal is not None or distance(body, foe) <= _AT_NIGHT
+        for body in world.bodies.values()
+        if body.presence == "awake" and body.health > 0
+        for foe in world.foes(body.cell)
+    )
+
+
 def creatures_act(world: World, seconds: float) -> None:
     """Let the living creatures go for bodies near them, and strike."""
-    notices = _NOTICES * (1.5 if world.time_of_day == "night" else 1.0)
+    notices = _AT_NIGHT if world.time_of_day == "night" else _NOTICES
     for body in world.bodies.values():
         if body.presence != "awake":
             continue

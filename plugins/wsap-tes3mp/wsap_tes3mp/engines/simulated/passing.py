@@ -6,7 +6,7 @@ import math
 
 from wsap_tes3mp.engines.simulated.acting import speed
 from wsap_tes3mp.engines.simulated.definitions import definitions
-from wsap_tes3mp.engines.simulated.fighting import creatures_act
+from wsap_tes3mp.engines.simulated.fighting import creatures_act, danger
 from wsap_tes3mp.engines.simulated.seeding import renew
 from wsap_tes3mp.engines.simulated.state import GAME_SECONDS, Body, World
 
@@ -20,8 +20,7 @@ def advance(world: World, seconds: float, resting: Body | None = None) -> float:
     """Let time pass and return how much did: less only if a resting body was hurt or died."""
     left = seconds
     while left > 1e-6:
-        danger = any(body.presence == "awake" and world.foes(body.cell) for body in world.bodies.values())
-        step = min(left, BEAT if danger else _until_next_hour(world))
+        step = min(left, BEAT if danger(world) else _until_next_hour(world))
         health = resting.health if resting is not None else 0
         _pass(world, step)
         left -= step

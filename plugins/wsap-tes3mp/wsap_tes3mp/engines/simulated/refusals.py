@@ -52,7 +52,7 @@ def reached(world: World, body: Body, entity_id: str) -> Thing | Body:
     target = thing_near(world, body, entity_id)
     away = distance(body, target)
     if away > REACH:
-        raise Refused("OUT_OF_REACH", f"{target.name} is {away:.1f} m away and your reach is {REACH:g} m; move_to it.")
+        raise Refused("OUT_OF_REACH", f"{target.name} is {away:g} m away and your reach is {REACH:g} m; move_to it.")
     return target
 
 

@@ -219,5 +219,5 @@ def create(world: World, target: Items, item_id: str, count: int = 1) -> None:
 
 
 def distance(a: Thing | Body, b: Thing | Body) -> float:
-    """Return the metres between two places of one cell."""
-    return math.hypot(a.x - b.x, a.y - b.y)
+    """Return the metres between two places of one cell, to the centimetre: what is perceived is what counts."""
+    return round(math.hypot(a.x - b.x, a.y - b.y), 2)

@@ -71,7 +71,7 @@ def _entities(world: World, body: Body) -> list[dict[str, Any]]:
                 "entity_id": thing.id,
                 "name": thing.name,
                 "entity_type": "container" if dead else thing.kind,
-                "distance": round(distance(body, thing), 2),
+                "distance": distance(body, thing),
             }
             if thing.kind == "npc":
                 row["disposition"] = body.dispositions[thing.id]
@@ -81,7 +81,7 @@ def _entities(world: World, body: Body) -> list[dict[str, Any]]:
             "entity_id": player_id(other.agent_id),
             "name": other.name,
             "entity_type": "player",
-            "distance": round(distance(body, other), 2),
+            "distance": distance(body, other),
         }
         for other in world.bodies.values()
         if sees(world, body, other)
