@@ -124,13 +124,13 @@ def test_a_dead_body_lives_again_by_respawning_alone() -> None:
     run(play)
 
 
-def test_a_sword_from_elsewhere_arrives_as_something_like_it_and_goes_home_as_it_came() -> None:
+def test_a_sword_from_elsewhere_arrives_as_a_weapon_of_its_name_and_goes_home_as_it_came() -> None:
     async def play() -> None:
         game = world()
         avatar = entered(game)
         receipt = await game.admit(avatar, Entry("t1", "ada", items=[SWORD]))
         assert receipt.admitted == ("item-1",)
-        assert (await seen(game)).inventory == {"gaff": 1}
+        assert (await seen(game)).inventory == {"brought_weapon_iron_sword": 1}
         assert game.jack_out("ada").success
         package = await game.release(avatar, "t2")
         assert package.items == (SWORD,)
@@ -144,7 +144,7 @@ def test_what_an_item_became_and_is_no_more_is_reported_lost() -> None:
         game = world()
         avatar = entered(game)
         await game.admit(avatar, Entry("t1", "ada", items=[SWORD]))
-        del game._embedded.engine.state["bodies"]["ada"]["bag"]["gaff"]  # type: ignore[union-attr, attr-defined]
+        del game._embedded.engine.state["bodies"]["ada"]["bag"]["brought_weapon_iron_sword"]  # type: ignore[union-attr, attr-defined]
         await game.observe()
         package = await game.release(avatar, "t2")
         assert package.items == ()

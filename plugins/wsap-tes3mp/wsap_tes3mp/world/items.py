@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Mapping
 
@@ -15,21 +16,19 @@ from wsap_tes3mp.protocol.perception import InventoryItem, PerceptionOutput
 from wsap_tes3mp.world.catalogue import GAME_ID, PORTABLE, TRANSFER_RULES
 from wsap_tes3mp.world.player import Player
 
+MOST = 10
+"""Items from elsewhere that a body carries at most."""
+_WORDS = {"weapon": "weapon", "armor": "armor", "consumable": "food"}
+"""Category -> the word in a thing's id by which an engine knows what to make of it."""
 
-def thing_of(item: PortableItem) -> str | Refused:
-    """Return the thing that an item becomes, or why it is refused.
 
-    A hint for this game is followed if it names a thing of the item's category whose tier is not above the item's, so
-    that what left comes back as itself. Otherwise it is the thing of the category with the nearest tier, the plainer
-    of two.
-    """
+def thing_of(item: PortableItem) -> str:
+    """Return the id of the thing that an item becomes: what once left this world as itself, all else by its name."""
     hint = item.hints.get(GAME_ID, "")
     if hint in PORTABLE and PORTABLE[hint][1] == item.category and PORTABLE[hint][2] <= item.tier:
         return hint
-    alike = [thing for thing, (_, category, _) in PORTABLE.items() if category == item.category]
-    if not alike:
-        return Refused(f"there is nothing here like something of the category {item.category}")
-    return min(alike, key=lambda thing: abs(PORTABLE[thing][2] - item.tier))
+    words = re.sub(r"[^a-z0-9]+", "_", sanitize(item.name, 60).lower()).strip("_") or "thing"
+    return f"brought_{_WORDS.get(item.category, item.category)}_{words}"
 
 
 async def bring_in(player: Player, entry: Entry) -> Receipt:
@@ -42,10 +41,16 @@ async def bring_in(player: Player, entry: Entry) -> Receipt:
 
     had = ledger.rules, dict(ledger.news), dict(ledger.kept)
     bonuses = ledger.apply_rules(TRANSFER_RULES, entry.skills, give)
-    admitted, refused = ledger.import_items(entry.items, thing_of)
+
+    def thing_for(item: PortableItem) -> str | Refused:
+        if len(ledger.kept) >= MOST:
+            return Refused(f"the body carries {MOST} things from elsewhere already, the most it can")
+        return thing_of(item)
+
+    admitted, refused = ledger.import_items(entry.items, thing_for)
     wanted = extra + Counter(ledger.kept[item_id][0] for item_id in admitted)
     if wanted:
-        request = ItemsRequest(transfer_id=entry.transfer_id, give=_things(wanted))
+        request = ItemsRequest(transfer_id=entry.transfer_id, give=_things(wanted, player))
         try:
             given = Counter({i.item_id: i.count for i in (await _transfer(player, request)).given})
         except BridgeError as error:
@@ -82,7 +87,7 @@ async def carry_out(player: Player, transfer_id: str) -> list[PortableItem]:
     own = [] if player.emptied else own_things(there, ledger.count(), player.gifts)
     player.emptied = True
     if wanted := ledger.count() + Counter(own):
-        request = ItemsRequest(transfer_id=transfer_id, take=_things(wanted))
+        request = ItemsRequest(transfer_id=transfer_id, take=_things(wanted, player))
         try:
             taken = Counter({i.item_id: i.count for i in (await _transfer(player, request)).taken})
         except NotOfferedError:
@@ -117,9 +122,11 @@ def item_of(thing: str) -> PortableItem:
     return PortableItem("", name, category, tier, {}, GAME_ID, {GAME_ID: thing})
 
 
-def _things(wanted: Mapping[str, int]) -> tuple[InventoryItem, ...]:
+def _things(wanted: Mapping[str, int], player: Player) -> tuple[InventoryItem, ...]:
+    names = {thing: sanitize(item.name, 60) for thing, item in player.items.kept.values()}
+    names |= {thing: name for thing, (name, _, _) in PORTABLE.items()}
     return tuple(
-        InventoryItem(item_id=thing, name=PORTABLE[thing][0], count=count) for thing, count in sorted(wanted.items())
+        InventoryItem(item_id=thing, name=names[thing] or thing, count=count) for thing, count in sorted(wanted.items())
     )
 
 
