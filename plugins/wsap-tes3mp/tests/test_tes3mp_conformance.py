@@ -123,7 +123,7 @@ def test_a_bridge_with_the_seeds_endpoints_alone_passes_and_what_it_lacks_is_sai
             results = await run_checks(client, act=True, clock=clock)
             found = statuses(results)
             assert {name for name, status in found.items() if status == "passed"} >= {
-                "status", "perception", "order", "unknown_command", "wrong_params", "newer_major", "unhindered", "wait",
+                "status", "perception", "order", "refusals", "unhindered", "wait",
             }  # fmt: skip
             lacks = next(result.reason for result in results if result.name == "once")
             assert lacks == "the bridge has the seed's endpoints alone, without idempotency keys"
@@ -138,7 +138,7 @@ def test_without_being_allowed_to_act_nothing_is_carried_out() -> None:
             found = statuses(await run_checks(bridge))
             assert engine.carried_out == []
             assert found["wait"] == "skipped"
-            assert found["wrong_params"] == "passed"
+            assert found["refusals"] == "passed"
 
     asyncio.run(scenario())
 

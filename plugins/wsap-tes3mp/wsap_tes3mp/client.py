@@ -23,6 +23,7 @@ from wsap_nexus.http.strict import read_json
 from wsap_tes3mp.bridge.port import BridgePort
 from wsap_tes3mp.protocol.bridge import (
     AgentInfo,
+    AgentList,
     BridgeStatus,
     ItemsReceipt,
     ItemsRequest,
@@ -180,8 +181,8 @@ class BridgeClient(BridgePort):
     @override
     async def agents(self) -> list[AgentInfo]:
         await self._need("a list of agents")
-        rows = await self._ask("GET", "/agents", of=list)
-        return [_read(AgentInfo, row, "agent", versioned=False) for row in rows]
+        answer = await self._ask("GET", "/agents")
+        return list(_read(AgentList, answer, "list of agents", versioned=False).agents)
 
     @override
     async def join(self, request: JoinRequest) -> AgentInfo:
@@ -227,8 +228,7 @@ class BridgeClient(BridgePort):
         key: str | None = None,
         repeatable: bool = True,
         longer: float = 0.0,
-        of: type = dict,
-    ) -> Any:  # Any: JSON, of that type
+    ) -> dict[str, Any]:  # Any: JSON
         headers = {} if key is None else {"Idempotency-Key": key}
         request: dict[str, Any] = {"params": dict(params or {}), "headers": headers}
         if method == "POST":
@@ -250,7 +250,7 @@ class BridgeClient(BridgePort):
                     raise self._lost(error, perhaps=perhaps) from error
                 continue
             if status < 400:
-                return self._data(content, status, of, repeatable=repeatable)
+                return self._data(content, status, repeatable=repeatable)
             refused = _refusal(content, status)
             own = isinstance(refused, BridgeRefusedError)
             retryable = refused.retry if isinstance(refused, BridgeRefusedError) else refused.retryable
@@ -292,14 +292,14 @@ class BridgeClient(BridgePort):
             f"The answer of the bridge at {self.url} was lost ({reason}); nobody knows whether it took the command."
         )
 
-    def _data(self, content: bytes, status: int, of: type, *, repeatable: bool) -> Any:  # Any: JSON
+    def _data(self, content: bytes, status: int, *, repeatable: bool) -> dict[str, Any]:  # Any: JSON
         try:
             data = read_json(content) if content else {}
         except NotJsonError as error:
             data, reason = None, str(error)
         else:
-            reason = "It is no JSON object." if of is dict else "It is no list."
-        if isinstance(data, of) and status < 300:
+            reason = "It is no JSON object."
+        if isinstance(data, dict) and status < 300:
             return data
         if not repeatable:
             raise UnknownOutcomeError(f"The bridge's answer can't be read: {reason} It may have taken the command.")

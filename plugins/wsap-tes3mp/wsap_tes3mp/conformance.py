@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from secrets import token_hex
 from typing import Any, Literal
 
 from wsap_core.errors import UnknownNameError, WsapError
@@ -60,7 +61,6 @@ class _Subject:
     status: BridgeStatus | None = None
     guest: bool = False
     notes: list[str] = field(default_factory=list)
-    _keys: int = 0
 
     @property
     def offers(self) -> bool:
@@ -79,10 +79,6 @@ class _Subject:
         if not self.act:
             raise _SkippedError("it acts in the world; allow it with --act")
 
-    def key(self) -> str:
-        self._keys += 1
-        return f"conformance-{datetime.now(UTC).timestamp()}-{self._keys}"
-
     async def name(self) -> str:
         """Return the agent's id."""
         if self.agent is None:
@@ -97,13 +93,9 @@ class _Subject:
 
     async def input(self, command: str, **params: Any) -> CommandInput:
         return CommandInput(
-            timestamp=datetime.now(UTC),
-            agent_id=await self.name(),
-            command=command,
-            params=params,
-            reasoning="A check of the bridge's conformance.",
-            episode_id="conformance",
-        )
+            timestamp=datetime.now(UTC), agent_id=await self.name(), command=command, params=params,
+            reasoning="A check of the bridge's conformance.", episode_id="conformance",
+        )  # fmt: skip
 
     async def rejoin(self) -> AgentInfo:
         """Let the suite's own agent have its body again."""
@@ -145,14 +137,18 @@ async def _refused(work: Awaitable[object], *kinds: type[WsapError]) -> WsapErro
     except kinds as error:
         return error
     except BridgeError as error:
-        if getattr(error, "status", 0) in (401, 403):
-            raise _SkippedError("the bridge wants a token; give its file with --token-file") from error
+        if _wants_token(error):
+            raise
         raise _FailedError(f"it was refused as {_code(error)} ({error}) instead of {names}") from error
     raise _FailedError(f"it was accepted instead of refused as {names}")
 
 
 def _code(error: WsapError) -> str:
     return str(getattr(error, "told", "")) or error.code
+
+
+def _wants_token(error: WsapError) -> bool:
+    return getattr(error, "status", 0) in (401, 403)
 
 
 # ---------------------------------------------------------------------- reading
@@ -190,7 +186,7 @@ async def _order(subject: _Subject) -> None:
 
 
 async def _additions(subject: _Subject) -> None:
-    """Boot, sequence, inventory and the list of agents are there, where the bridge speaks 1.1.0."""
+    """Boot, sequence, inventory, agents and outcomes are there, where the bridge speaks 1.1.0."""
     subject.adds("boots, sequences and agents")
     seen = await subject.see()
     _need(seen.boot_id is not None and seen.sequence is not None, "the perception lacks boot_id or sequence")
@@ -199,6 +195,7 @@ async def _additions(subject: _Subject) -> None:
     if seen.inventory is not None:
         count = sum(item.count for item in seen.inventory)
         _need(count >= seen.inventory_summary.item_count, "the inventory has fewer items than its summary says")
+    await _refused(subject.port.outcome("cmd_of_nobody"), UnknownNameError, BridgeError)
 
 
 async def _unknown_agent(subject: _Subject) -> None:
@@ -211,27 +208,13 @@ async def _unknown_agent(subject: _Subject) -> None:
     _need(not subject.offers or isinstance(error, PayloadError), f"it was refused as {error.code}")
 
 
-async def _unknown_command(subject: _Subject) -> None:
-    """A command that is not known is refused as INVALID_COMMAND, whatever its parameters are."""
+async def _refusals(subject: _Subject) -> None:
+    """Commands that are not known, do not fit, or speak a newer major version are refused with the seed's codes."""
     await _refused(subject.command("no_such_command", duration_seconds=-1), InvalidCommandError)
-
-
-async def _wrong_params(subject: _Subject) -> None:
-    """Parameters that do not fit are refused as VALIDATION_ERROR."""
     await _refused(subject.command("wait", duration_seconds="long"), PayloadError)
     await _refused(subject.command("dialogue"), PayloadError)
-
-
-async def _newer_major(subject: _Subject) -> None:
-    """A command of a newer major version is refused as SCHEMA_MISMATCH."""
-    command = (await subject.input("noop")).model_copy(update={"protocol_version": "9.0.0"})
-    await _refused(subject.port.command(command), SchemaMismatchError)
-
-
-async def _unknown_outcome(subject: _Subject) -> None:
-    """The outcome of a command that there is not is refused."""
-    subject.adds("outcomes of commands")
-    await _refused(subject.port.outcome("cmd_of_nobody"), UnknownNameError, BridgeError)
+    newer = (await subject.input("noop")).model_copy(update={"protocol_version": "9.0.0"})
+    await _refused(subject.port.command(newer), SchemaMismatchError)
 
 
 # ---------------------------------------------------------------------- acting
@@ -270,18 +253,18 @@ async def _wait(subject: _Subject) -> None:
     before = await subject.see()
     if not subject.offers:
         await subject.command("wait", duration_seconds=1)
-        until = subject.clock.now() + PATIENCE
-        while (await subject.see()).timestamp == before.timestamp:
-            _need(subject.clock.now() < until, "the perception's timestamp did not change after a command")
-            await subject.clock.sleep(_POLL)
+        await _comes(subject, lambda seen: seen.timestamp != before.timestamp)
         return
     found = await subject.done("wait", duration_seconds=1)
     _need(found.state == "confirmed", f"wait failed: {found.message}")
-    if found.sequence is not None:
-        until = subject.clock.now() + PATIENCE
-        while ((await subject.see()).sequence or 0) < found.sequence:
-            _need(subject.clock.now() < until, "no perception reached the outcome's sequence number")
-            await subject.clock.sleep(_POLL)
+    await _comes(subject, lambda seen: (seen.sequence or 0) >= (found.sequence or 0))
+
+
+async def _comes(subject: _Subject, wanted: Callable[[PerceptionOutput], bool]) -> None:
+    until = subject.clock.now() + PATIENCE
+    while not wanted(await subject.see()):
+        _need(subject.clock.now() < until, "no newer perception came after a command")
+        await subject.clock.sleep(_POLL)
 
 
 async def _ends(subject: _Subject) -> None:
@@ -305,7 +288,7 @@ async def _once(subject: _Subject) -> None:
     """A command that is sent again with its key is not carried out again; the key fits no other command."""
     subject.acts()
     subject.adds("idempotency keys")
-    key, command = subject.key(), await subject.input("wait", duration_seconds=0.2)
+    key, command = token_hex(), await subject.input("wait", duration_seconds=0.2)
     first = await subject.port.command(command, key=key)
     again = await subject.port.command(command, key=key)
     _need(first.command_id == again.command_id, "the repeated command was accepted as another one")
@@ -344,16 +327,14 @@ async def _items(subject: _Subject) -> None:
     """Items enter the inventory and leave it, once per transfer."""
     subject.acts()
     subject.needs("items")
-    agent = await subject.name()
-    before = (await subject.see()).inventory_summary.gold
+    agent, before = await subject.name(), (await subject.see()).inventory_summary.gold
     gold = (InventoryItem(item_id="gold_001", name="Gold", count=3),)
-    request = ItemsRequest(transfer_id=subject.key(), give=gold)
+    request = ItemsRequest(transfer_id=token_hex(), give=gold)
     first = await subject.port.transfer(agent, request)
     _need(await subject.port.transfer(agent, request) == first, "a repeated transfer has another receipt")
-    got = sum(item.count for item in first.given)
-    await subject.port.transfer(agent, ItemsRequest(transfer_id=subject.key(), take=first.given))
+    await subject.port.transfer(agent, ItemsRequest(transfer_id=token_hex(), take=first.given))
     after = (await subject.see()).inventory_summary.gold
-    _need(after == before, f"of {got} pieces that came and left, {after - before} are still there")
+    _need(after == before, f"of what came and left, {after - before} gold is still there")
 
 
 async def _leave(subject: _Subject) -> None:
@@ -374,9 +355,8 @@ async def _leave(subject: _Subject) -> None:
 
 CHECKS: Mapping[str, Callable[[_Subject], Awaitable[None]]] = {
     "status": _status, "join": _join, "perception": _perception, "order": _order, "additions": _additions,
-    "unknown_agent": _unknown_agent, "unknown_command": _unknown_command, "wrong_params": _wrong_params,
-    "newer_major": _newer_major, "unknown_outcome": _unknown_outcome, "unhindered": _noop, "wait": _wait,
-    "ends": _ends, "once": _once, "busy": _busy, "items": _items, "leave": _leave,
+    "unknown_agent": _unknown_agent, "refusals": _refusals, "unhindered": _noop, "wait": _wait, "ends": _ends,
+    "once": _once, "busy": _busy, "items": _items, "leave": _leave,
 }  # fmt: skip
 """Name -> check, in the order in which they run."""
 
@@ -392,13 +372,10 @@ async def run_checks(
 ) -> list[CheckResult]:
     """Check a bridge, or an engine through a bridge, and return what came of each check.
 
-    Without `act`, nothing is sent that a bridge could carry out: perceptions and status are read, and commands are sent
-    that have to be refused.
-
     Args:
         port: the bridge.
         agent: who perceives and acts; with `act` an agent of the suite's own where one can join, else the only one.
-        act: let the agent act in the world.
+        act: let the agent act in the world; without it nothing is sent that a bridge could carry out.
         only: names of checks, besides `status`; all when empty.
         clock: for waits.
         progress: called with each result.
@@ -412,9 +389,8 @@ async def run_checks(
     subject = _Subject(port, agent, act, clock or SystemClock())
     results = []
     for name, check in CHECKS.items():
-        if only and name not in (*only, "status") and not (name == "join" and "leave" in only):
-            continue
-        if name == "join" and agent is not None:
+        wanted = not only or name in (*only, "status") or (name == "join" and "leave" in only)
+        if not wanted or (name == "join" and agent is not None):
             continue
         results.append(await _run(name, check, subject))
         progress(results[-1])
@@ -427,9 +403,8 @@ async def run_checks(
 
 async def _run(name: str, check: Callable[[_Subject], Awaitable[None]], subject: _Subject) -> CheckResult:
     subject.notes.clear()
-    summary = " ".join((check.__doc__ or "").split())
     status: Status = "passed"
-    reason = ""
+    reason, summary = "", " ".join((check.__doc__ or "").split())
     try:
         await check(subject)
     except (_SkippedError, NotOfferedError) as error:
@@ -437,7 +412,7 @@ async def _run(name: str, check: Callable[[_Subject], Awaitable[None]], subject:
     except _FailedError as error:
         status, reason = "failed", str(error)
     except WsapError as error:
-        if getattr(error, "status", 0) in (401, 403):
+        if _wants_token(error):
             status, reason = "skipped", "the bridge wants a token; give its file with --token-file"
         else:
             status, reason = "failed", f"{_code(error)}: {error}"
