@@ -254,11 +254,13 @@ class Ticks:
         self.tick.clear()
 
 
+@pytest.mark.parametrize("waits", [False, True], ids=["nothing-waits", "an-event-waits"])
 def test_a_nexus_that_lost_the_lead_stops_serving_and_says_so_without_a_word_in_the_log(
-    server: str, tmp_path: Path
+    server: str, tmp_path: Path, *, waits: bool
 ) -> None:
     async def scene() -> None:
         with open_store(server) as store, Database.open(server) as new:
+            run = store.repository.create_run(NewRun(game="echo", agent="random"))
             clock, ready = Ticks(), asyncio.Event()
             nexus = Nexus(PluginHost.discovered(), store, Settings(games=("echo",)), clock=clock)
             serving = asyncio.create_task(
@@ -270,6 +272,8 @@ def test_a_nexus_that_lost_the_lead_stops_serving_and_says_so_without_a_word_in_
             await asyncio.to_thread(second.acquire)
             with NexusStore(new).look() as tx:
                 before = tx.last_seq()
+            if waits:
+                store.writer.append(run.id, "run", "{}")
             clock.tick.set()
             with pytest.raises(LockLostError):
                 await asyncio.wait_for(serving, 300)

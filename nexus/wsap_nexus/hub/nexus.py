@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from dataclasses import replace
 
 from wsap_core.errors import UsageError
@@ -220,7 +221,9 @@ class Nexus:
                 tx.note(NexusStopped())
             self.store.writer.flush()
         except LockLostError:
-            pass  # what another nexus leads is the other's to tell of
+            # What another nexus leads is the other's to tell of; what waits in the log is refused for the same reason.
+            with suppress(LockLostError):
+                self.store.writer.flush()
         finally:
             await self._listeners.aclose()
             self._lock.release()
