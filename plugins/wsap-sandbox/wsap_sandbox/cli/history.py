@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import fields
 from typing import Any
 
@@ -26,10 +26,7 @@ def rewind(story: str, tick: int, *, as_json: bool, database: str | None) -> Non
 
     The ticks after it stay in the log, but no longer belong to the story; to keep both, use branch.
     """
-    with opened(database) as stories:
-        name = stories.find(story)
-        before = _rewound(stories, name, tick)
-    _say(as_json, {"run": name, "tick": tick, "was": before}, f"{name} is at tick {tick} again; it was at {before}.")
+    _rewind(story, tick, as_json, database)
 
 
 @click.command(cls=GroupedCommand, examples=("wsap sandbox reset village",))
@@ -37,28 +34,20 @@ def rewind(story: str, tick: int, *, as_json: bool, database: str | None) -> Non
 @story_options
 def reset(story: str, *, as_json: bool, database: str | None) -> None:
     """Let the STORY begin anew; what was recorded stays in its log."""
+    _rewind(story, None, as_json, database)
+
+
+def _rewind(story: str, tick: int | None, as_json: bool, database: str | None) -> None:
+    """Rewind a story to a tick; to its first, which may be that of its branching, if none is given."""
     with opened(database) as stories:
         about = stories.about(story)
-        name, first = str(about["run"]), _first_tick(about)
-        before = _rewound(stories, name, first)
-    _say(
-        as_json,
-        {"run": name, "tick": first, "was": before},
-        f"{name} is at its beginning again; it was at tick {before}.",
-    )
-
-
-def _rewound(stories: Stories, name: str, tick: int) -> int:
-    stories.check_tick(name, tick)
-    before = stories.runs.ticks(name)
-    asyncio.run(stories.runner.rewind(name, tick))
-    return before
-
-
-def _first_tick(about: Mapping[str, Any]) -> int:
-    """Return the tick that a story begins with: that of its branching, or 0."""
-    branched = about["config"].get("branched_from") or {}
-    return int(branched.get("step", 0))
+        name = str(about["run"])
+        to = int((about["config"].get("branched_from") or {}).get("step", 0)) if tick is None else tick
+        stories.check_tick(name, to)
+        before = stories.runs.ticks(name)
+        asyncio.run(stories.runner.rewind(name, to))
+    where = f"at tick {to} again; it was at" if tick is not None else "at its beginning again; it was at tick"
+    _say(as_json, {"run": name, "tick": to, "was": before}, f"{name} is {where} {before}.")
 
 
 @click.command(cls=GroupedCommand, examples=("wsap sandbox branch village flood --at 12",))
@@ -67,7 +56,7 @@ def _first_tick(about: Mapping[str, Any]) -> int:
 @click.option("--at", "tick", type=int, metavar="TICK", help="The tick to begin from; the newest if not given.")
 @story_options
 def branch(story: str, name: str, *, tick: int | None, as_json: bool, database: str | None) -> None:
-    """Begin the story NAME from a tick of the STORY, memories included."""
+    """Begin the story NAME from a tick of the STORY, memories included; nobody sits in a character there."""
     with opened(database) as stories:
         source = stories.find(story)
         at = stories.runs.ticks(source) if tick is None else tick
