@@ -11,7 +11,7 @@ from typing import Any, Literal
 from wsap_core.errors import UnknownNameError, WsapError
 from wsap_core.seams.clock import Clock, SystemClock
 from wsap_tes3mp.bridge.port import BridgePort
-from wsap_tes3mp.protocol.bridge import AgentInfo, BridgeStatus, ItemsRequest, JoinRequest
+from wsap_tes3mp.protocol.bridge import BridgeStatus, ItemsRequest, JoinRequest
 from wsap_tes3mp.protocol.commands import FINAL, CommandAccepted, CommandInput, Outcome
 from wsap_tes3mp.protocol.errors import (
     BridgeError,
@@ -30,6 +30,7 @@ GUEST = "conformance-check"
 PATIENCE = 30.0
 """Seconds that a command may take until something came of it."""
 _POLL = 0.1
+_NO_TOKEN = ("UNAUTHORIZED", "FORBIDDEN")
 
 
 @dataclass(frozen=True)
@@ -44,12 +45,10 @@ class CheckResult:
     """What was found, or why it was skipped."""
 
 
-class _FailedError(Exception):
-    """A promise is not kept."""
+class _FailedError(Exception): ...
 
 
-class _SkippedError(Exception):
-    """A check does not apply."""
+class _SkippedError(Exception): ...
 
 
 @dataclass
@@ -59,7 +58,8 @@ class _Subject:
     act: bool
     clock: Clock
     status: BridgeStatus | None = None
-    guest: bool = False
+    guest: JoinRequest | None = None
+    """How an agent of the suite's own came in."""
     notes: list[str] = field(default_factory=list)
 
     @property
@@ -88,19 +88,14 @@ class _Subject:
     async def see(self) -> PerceptionOutput:
         return await self.port.perception(self.agent)
 
-    async def command(self, command: str, key: str | None = None, **params: Any) -> CommandAccepted:
-        return await self.port.command(await self.input(command, **params), key=key)
+    async def command(self, command: str, **params: Any) -> CommandAccepted:
+        return await self.port.command(await self.input(command, **params))
 
     async def input(self, command: str, **params: Any) -> CommandInput:
         return CommandInput(
             timestamp=datetime.now(UTC), agent_id=await self.name(), command=command, params=params,
             reasoning="A check of the bridge's conformance.", episode_id="conformance",
         )  # fmt: skip
-
-    async def rejoin(self) -> AgentInfo:
-        """Let the suite's own agent have its body again."""
-        embodiment = next(a.embodiment for a in await self.port.agents() if a.agent_id == GUEST)
-        return await self.port.join(JoinRequest.model_validate({"agent_id": GUEST, "embodiment": embodiment}))
 
     async def outcome(self, command_id: str) -> Outcome:
         """Return what became of a command, once it is final."""
@@ -137,7 +132,7 @@ async def _refused(work: Awaitable[object], *kinds: type[WsapError]) -> WsapErro
     except kinds as error:
         return error
     except BridgeError as error:
-        if _wants_token(error):
+        if _code(error) in _NO_TOKEN:
             raise
         raise _FailedError(f"it was refused as {_code(error)} ({error}) instead of {names}") from error
     raise _FailedError(f"it was accepted instead of refused as {names}")
@@ -145,13 +140,6 @@ async def _refused(work: Awaitable[object], *kinds: type[WsapError]) -> WsapErro
 
 def _code(error: WsapError) -> str:
     return str(getattr(error, "told", "")) or error.code
-
-
-def _wants_token(error: WsapError) -> bool:
-    return getattr(error, "status", 0) in (401, 403)
-
-
-# ---------------------------------------------------------------------- reading
 
 
 async def _status(subject: _Subject) -> None:
@@ -175,14 +163,14 @@ async def _perception(subject: _Subject) -> None:
 async def _order(subject: _Subject) -> None:
     """Perceptions come in order: neither their time nor, within a boot, their sequence goes back."""
     first, second = await subject.see(), await subject.see()
-    if first.boot_id == second.boot_id:
-        _need(second.timestamp >= first.timestamp, "the timestamp went back")
-        if first.sequence is not None and second.sequence is not None:
-            _need(second.sequence >= first.sequence, "the sequence went back")
-            same = first.model_copy(update={"timestamp": second.timestamp, "raw_engine_data": {}})
-            if first.sequence == second.sequence:
-                _need(same == second.model_copy(update={"raw_engine_data": {}}),
-                      "two perceptions of one sequence number differ")  # fmt: skip
+    if first.boot_id != second.boot_id:
+        return
+    _need(second.timestamp >= first.timestamp, "the timestamp went back")
+    if first.sequence is not None and second.sequence is not None:
+        _need(second.sequence >= first.sequence, "the sequence went back")
+        leave = {"timestamp", "raw_engine_data"}
+        same = first.model_dump(exclude=leave) == second.model_dump(exclude=leave)
+        _need(same or first.sequence != second.sequence, "two perceptions of one sequence number differ")
 
 
 async def _additions(subject: _Subject) -> None:
@@ -217,31 +205,29 @@ async def _refusals(subject: _Subject) -> None:
     await _refused(subject.port.command(newer), SchemaMismatchError)
 
 
-# ---------------------------------------------------------------------- acting
-
-
 async def _join(subject: _Subject) -> None:
     """An agent gets a body, the same one when it asks again, and can perceive."""
     subject.acts()
     subject.needs("join")
-    try:
-        first = await subject.port.join(JoinRequest(agent_id=GUEST))
-    except BridgeError:  # avatars are players there
+    for embodiment in ("avatar", "companion"):  # elsewhere an avatar may have to be a player
+        request = JoinRequest.model_validate({"agent_id": GUEST, "embodiment": embodiment})
         try:
-            first = await subject.port.join(JoinRequest(agent_id=GUEST, embodiment="companion"))
+            await subject.port.join(request)
+            break
         except BridgeError as error:
-            raise _SkippedError(f"no body for a new agent: {error}") from error
-    subject.agent, subject.guest = GUEST, True
-    second = await subject.rejoin()
-    _need(first.agent_id == second.agent_id == GUEST and second.connected, "the agent did not get its body")
+            if embodiment == "companion":
+                raise _SkippedError(f"no body for a new agent: {error}") from error
+    subject.agent, subject.guest = GUEST, request
+    second = await subject.port.join(request)
+    _need(second.agent_id == GUEST and second.connected, "the agent did not get its body")
     await subject.see()
 
 
 async def _noop(subject: _Subject) -> None:
     """`noop` and `journal_note` are accepted and confirmed at once."""
     subject.acts()
-    note = {"content": "A check.", "tags": ["conformance"]}
-    for accepted in (await subject.command("noop"), await subject.command("journal_note", None, **note)):
+    note = await subject.command("journal_note", content="A check.", tags=["conformance"])
+    for accepted in (note, await subject.command("noop")):
         if subject.offers:
             found = await subject.port.outcome(accepted.command_id)
             _need(found.state == "confirmed", f"one of them is {found.state!r}")
@@ -305,22 +291,15 @@ async def _busy(subject: _Subject) -> None:
         accepted = await subject.command("wait", duration_seconds=seconds)
         if (await subject.port.outcome(accepted.command_id)).state not in FINAL:
             await subject.command("noop")
-            refused = await _conflicts(subject)
-            ended = (await subject.port.outcome(accepted.command_id)).state in FINAL
-            await subject.outcome(accepted.command_id)
-            if refused:
+            try:
+                other = await subject.command("wait", duration_seconds=0)
+            except CommandConflictError:
+                await subject.outcome(accepted.command_id)
                 return
+            ended = (await subject.port.outcome(accepted.command_id)).state in FINAL
             _need(ended, "two commands of one agent were running at the same time")
+            await subject.outcome(other.command_id)
     raise _SkippedError("the engine's time goes on with commands, or so fast that none is ever found running")
-
-
-async def _conflicts(subject: _Subject) -> bool:
-    try:
-        other = await subject.command("wait", duration_seconds=0)
-    except CommandConflictError:
-        return True
-    await subject.outcome(other.command_id)
-    return False
 
 
 async def _items(subject: _Subject) -> None:
@@ -341,16 +320,16 @@ async def _leave(subject: _Subject) -> None:
     """An agent sleeps, wakes up where it was, and goes."""
     subject.acts()
     subject.needs("join")
-    if not subject.guest:
+    if subject.guest is None:
         raise _SkippedError("no agent of the suite's own could join")
     where = (await subject.see()).location
     await subject.port.leave(GUEST, "dormant")
-    await subject.rejoin()
+    await subject.port.join(subject.guest)
     _need((await subject.see()).location.cell == where.cell, "the agent woke up elsewhere")
     await subject.port.leave(GUEST, "despawn")
     left = [agent for agent in await subject.port.agents() if agent.agent_id == GUEST and agent.connected]
     _need(not left, "the agent is still there after it went")
-    subject.agent, subject.guest = None, False
+    subject.agent = subject.guest = None
 
 
 CHECKS: Mapping[str, Callable[[_Subject], Awaitable[None]]] = {
@@ -396,7 +375,7 @@ async def run_checks(
         progress(results[-1])
         if name == "status" and results[-1].status == "failed":
             break
-    if subject.guest:
+    if subject.guest is not None:
         await port.leave(GUEST, "despawn")
     return results
 
@@ -412,7 +391,7 @@ async def _run(name: str, check: Callable[[_Subject], Awaitable[None]], subject:
     except _FailedError as error:
         status, reason = "failed", str(error)
     except WsapError as error:
-        if _wants_token(error):
+        if _code(error) in _NO_TOKEN:
             status, reason = "skipped", "the bridge wants a token; give its file with --token-file"
         else:
             status, reason = "failed", f"{_code(error)}: {error}"
