@@ -142,13 +142,21 @@ def _speech(seen: PerceptionOutput) -> tuple[str, str]:
     return f"DIALOGUE WITH {_plain(talk.entity_id)}", "\n".join(lines) or "Nothing was said yet."
 
 
-def picture(seen: PerceptionOutput, *more: Block) -> View:
-    """Return a perception drawn: the place with its doors and who is in it, what is nearby, what is carried."""
+def picture(seen: PerceptionOutput, known: Sequence[tuple[str, str]] = ()) -> View:
+    """Return a perception drawn: the place and the ways from it, who is in it, what is nearby, what is carried.
+
+    Args:
+        seen: the perception.
+        known: ways from place to place that were gone before.
+    """
     here = _plain(seen.location.cell)
-    doors = sorted({_plain(e.name) for e in seen.nearby_entities if e.entity_type == "door"} - {here})
+    doors = [_plain(e.name).removeprefix("Door to ").removeprefix("Path to ") for e in seen.nearby_entities
+             if e.entity_type == "door"]  # fmt: skip
     present = [_plain(e.name) for e in seen.nearby_entities if e.entity_type in ("npc", "creature", "player")]
-    graph = PlaceGraphBlock((here, *doors), [(here, door) for door in doors], here, {here: ("you", *present)})
-    return View((graph, *more, *_tables(seen)), f"Morrowind: {here}")
+    ways = dict.fromkeys([*((here, door) for door in sorted(doors)), *((_plain(a), _plain(b)) for a, b in known)])
+    places = dict.fromkeys([here, *(place for way in ways for place in way)])
+    graph = PlaceGraphBlock(list(places), list(ways), here, {here: ("you", *present)})
+    return View((graph, *_tables(seen)), f"Morrowind: {here}")
 
 
 def _tables(seen: PerceptionOutput) -> Iterator[Block]:

@@ -16,7 +16,7 @@ from wsap_core.errors import UsageError
 from wsap_core.protocol import Action, ActionResult, ActionSpace, Avatar, AvatarState, Event, Observation, View
 from wsap_core.protocol.spatial import entity_line
 from wsap_core.protocol.values import JsonValue
-from wsap_core.protocol.views import PlaceGraphBlock, TimelineBlock, TimelineEntry
+from wsap_core.protocol.views import TimelineBlock, TimelineEntry
 from wsap_core.seams.clock import Clock
 from wsap_core.seams.game import ChoiceKey
 from wsap_core.untrusted import sanitize
@@ -194,11 +194,9 @@ class Player:
         """Return the perception drawn, with the places known so far and what will be told of it."""
         if self.seen is None:
             return View((), "Morrowind")
-        memory, here = self.memory, self.seen.location.cell
-        graph = PlaceGraphBlock(memory.cells, memory.ways, here, {here: (self.body.name,)})
-        entries = [TimelineEntry(text, max(1, step)) for step, text in memory.story[-20:]]
-        more = (graph, TimelineBlock(entries, "So far")) if entries else ()
-        return picture(self.seen, *more)
+        drawn = picture(self.seen, self.memory.ways)
+        entries = [TimelineEntry(text, max(1, step)) for step, text in self.memory.story[-20:]]
+        return replace(drawn, blocks=(*drawn.blocks, TimelineBlock(entries, "So far"))) if entries else drawn
 
     # --- acting -----------------------------------------------------------------------------------
 
