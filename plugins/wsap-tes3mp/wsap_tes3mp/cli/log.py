@@ -293,5 +293,5 @@ def prune(
     if as_json:
         print_json({**asdict(found), "dry_run": dry_run})
     else:
-        verb = "would be deleted" if dry_run else "deleted"
-        click.echo(f"{found.commands} commands and {found.perceptions} perceptions {verb}.")
+        seen = "" if dry_run else f" and {found.perceptions} perceptions"
+        click.echo(f"{found.commands} commands{seen} {'would be deleted' if dry_run else 'deleted'}.")

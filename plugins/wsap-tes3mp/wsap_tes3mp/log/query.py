@@ -216,6 +216,7 @@ class Pruned:
 
     commands: int = 0
     perceptions: int = 0
+    """Not counted in a dry run."""
 
 
 def prune(
@@ -260,7 +261,7 @@ def prune(
         goes = and_(goes, ~and_(columns.command == "journal_note", columns.state == "confirmed"))
     numbers = [row[0] for row in log.read(select(columns.number).where(goes))]
     if dry_run:
-        return Pruned(len(numbers), _orphans(log, numbers))
+        return Pruned(len(numbers))
     for start in range(0, len(numbers), BATCH):
         log.write(delete(COMMAND).where(columns.number.in_(numbers[start : start + BATCH])).where(done))
     perceptions = 0
@@ -273,14 +274,3 @@ def prune(
             break
     log.shrink()
     return Pruned(len(numbers), perceptions)
-
-
-def _orphans(log: CommandLog, numbers: Sequence[int]) -> int:
-    """Return how many perceptions no command would need without these."""
-    gone: Counter[str] = Counter()
-    column = COMMAND.c.perception_hash
-    for start in range(0, len(numbers), BATCH):
-        chosen = COMMAND.c.number.in_(numbers[start : start + BATCH])
-        gone.update(row[0] for row in log.read(select(column).where(chosen, column.is_not(None))))
-    used = {row[0]: row[1] for row in log.read(select(column, func.count()).group_by(column))}
-    return sum(used.get(one) == count for one, count in gone.items())
