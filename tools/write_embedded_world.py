@@ -39,7 +39,8 @@ the same trajectory, in any process. A snapshot holds everything.
 - A body walks {acting.SPEED:g} m a second, in rain and thunder two thirds of it. It walks within a cell; doors lead
   to others.
 - Outside, entities are seen from 60 m, at night and in fog or thunder from 30 m; doors from the whole cell.
-- At dawn (6 o'clock) plants grow, creatures live again, and the chandler has new wares and gold.
+- At dawn (6 o'clock) plants grow, creatures live again, the chandler has new wares and gold, and the sea has brought
+  some gold into the wreck on Lamp Rock if it was empty.
 - `wait` heals a point in four seconds, inside in two, and ends early when the body is hurt.
 
 ## Bodies

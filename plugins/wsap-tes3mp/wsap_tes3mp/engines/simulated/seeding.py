@@ -8,6 +8,8 @@ from wsap_tes3mp.engines.simulated.definitions import Door, definitions
 from wsap_tes3mp.engines.simulated.state import Body, Items, Thing, World, create
 
 _PLANTS_EACH = 2
+_FLOTSAM = 15
+"""Gold that the sea brings into an empty wreck each night: nobody is too poor to go on."""
 _LOOT = ("food", "gift", "potion", "weapon", "armour", "junk")
 
 
@@ -40,7 +42,7 @@ def new_world(seed: int) -> World:
 
 
 def renew(world: World) -> None:
-    """Do what every dawn does: plants grow, creatures live again, the chandler has wares."""
+    """Do what every dawn does: plants grow, creatures live again, the chandler has wares, the sea brings a little."""
     chance, defined = world.roll(), definitions()
     for plant in defined.of_kind("plant"):
         for _ in range(_PLANTS_EACH - sum(thing.base == plant for thing in world.things.values())):
@@ -51,6 +53,9 @@ def renew(world: World) -> None:
             _replace(world, thing, dict(creature.drop))
             thing.health, thing.name = creature.health, creature.name
             _, thing.x, thing.y = _spot(thing.cell, chance)
+    wreck = next(thing for thing in world.things.values() if thing.base == "wreck_chest")
+    if not wreck.items:
+        create(world, wreck.items, "gold", _FLOTSAM)
     trader = world.things[world.cast["trader"]]
     wares = dict.fromkeys((*defined.of_kind("gift"), *defined.of_kind("powder"), "bread"), 2)
     for item in chance.sample(("salve", "gaff", "cutlass", "oilskin", "scale_vest", "smoked_eel"), 3):
