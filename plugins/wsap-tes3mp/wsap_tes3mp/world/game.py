@@ -46,6 +46,7 @@ from wsap_tes3mp.world.catalogue import GAME_ID, TRANSFER_RULES
 from wsap_tes3mp.world.items import bring_in, carry_out
 from wsap_tes3mp.world.options import WorldOptions
 from wsap_tes3mp.world.player import DESCRIPTION, Player, Surroundings
+from wsap_tes3mp.world.seat import Seat
 from wsap_tes3mp.world.source import Embedded, Live, MakeEngine, at_once, simulated
 
 T = TypeVar("T")
@@ -58,36 +59,6 @@ class Doors(Joinable, Respawning, Protocol):
 AWAKE = RespawnOption("awake", "spawn_point", "where the world brings its dead back", description="Wake up again.")
 _HEADER = b"WSAP morrowind 1\n"
 _RULES = frozenset(rule.id for rule in TRANSFER_RULES)
-
-
-class Seat:
-    """The world for one of several agents."""
-
-    action_space: ActionSpace = ACTION_SPACE
-    game_description = DESCRIPTION
-
-    def __init__(self, player: Callable[[], Player]) -> None:
-        self._player = player
-
-    async def observe(self) -> Observation:
-        """Return what the agent perceives."""
-        return await self._player().observe()
-
-    async def act(self, action: Action) -> ActionResult:
-        """Carry out an action, once those before it are done."""
-        return await self._player().act(action)
-
-    def default_action(self) -> Action:
-        """Return what is done where the agent is late: let the beat pass."""
-        return Action("noop")
-
-    def render(self) -> View:
-        """Return what the agent perceives, drawn."""
-        return self._player().render()
-
-    def reset(self) -> Observation:
-        """Raise `UsageError`: one agent can't reset a world of several."""
-        raise UsageError("One seat can't reset a shared world; reset the world.")
 
 
 class MorrowindWorld(AvatarGameAdapter):
