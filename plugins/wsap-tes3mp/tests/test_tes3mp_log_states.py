@@ -117,7 +117,6 @@ class LogMachine(RuleBasedStateMachine):
         shutil.rmtree(self.folder)
 
 
-LogMachine.TestCase.settings = settings(
-    max_examples=int(os.environ.get("WSAP_TES3MP_FAULTS", "6")), stateful_step_count=15, deadline=None
-)
+EXAMPLES = int(os.environ.get("WSAP_TES3MP_FAULTS", "6"))
+LogMachine.TestCase.settings = settings(max_examples=EXAMPLES, stateful_step_count=15, deadline=None)
 test_the_log_does_as_its_model = pytest.mark.usefixtures("tmp_path")(LogMachine.TestCase)
