@@ -17,7 +17,7 @@ def played(*infos: DecisionInfo | None) -> SeatTally:
     tally = SeatTally("anna", "llm")
     for info in infos:
         result = ActionResult(True)
-        tally.add(step_line("anna", Action("wait"), result), result, info)
+        tally.add(step_line("anna", Action("wait"), result), "wait", result, info)
     return tally
 
 

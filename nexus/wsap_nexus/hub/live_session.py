@@ -13,6 +13,7 @@ from wsap_nexus.agents.exit_rules import Condition, facts_of, parse_condition
 from wsap_nexus.runs.controls import Controls
 from wsap_nexus.runs.loop import StepTaken
 from wsap_nexus.runs.recorder import read_step
+from wsap_nexus.runs.tally import SeatTally
 from wsap_nexus.store.entities import SessionRecord
 from wsap_nexus.store.records import EventRecord
 
@@ -28,6 +29,11 @@ class SessionStats:
     """`achievement:NAME` and `action:NAME` -> how often, with success."""
     steps: int = 0
     reward: float = 0.0
+
+    @classmethod
+    def of(cls, tally: SeatTally) -> SessionStats | None:
+        """Return what was done in the session of a seat by its totals; None if an earlier version recorded these."""
+        return None if tally.worked is None else cls(tally.worked.copy(), tally.steps, tally.reward)
 
     def add(self, action: str, success: bool, reward: float, achievements: Iterable[str]) -> None:
         """Count one step."""

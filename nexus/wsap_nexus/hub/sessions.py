@@ -171,11 +171,16 @@ class SessionRunner:
         by_seat = {seats[s.agent_id]: s for s in sessions}
         agents = self._seating.deciders_for(plan, {seat: s.agent_id for seat, s in by_seat.items()})
         past = read_past(repository, run_id, plan, spec, agents, codec)
-        stats: dict[str, SessionStats] = {seat: SessionStats() for seat in by_seat}
+        stats: dict[str, SessionStats] = {}
         last: dict[str, ActionResult] = {}
-        for event in repository.read_events(run_id, kinds=("step",)):
-            if event.seat in stats:
-                last[event.seat] = stats[event.seat].count_logged(event, codec)
+        for seat in by_seat:
+            known, newest = SessionStats.of(past.tallies[seat]), repository.last_event(run_id, "step", seat=seat)
+            counted = stats[seat] = SessionStats()
+            for event in repository.read_events(
+                run_id, from_seq=newest.seq if known and newest else 0, kinds=("step",), seat=seat
+            ):
+                last[seat] = counted.count_logged(event, codec)
+            stats[seat] = known or counted
         recorder = Recorder(self._context.store.writer, run_id)
         recorder.note("resumed")
         with self._context.nexus_store.change() as tx:

@@ -284,7 +284,7 @@ class SeatLoop:
         result = outcome.result
         line = step_line(self.seat.agent_id, outcome.action, result)
         number = self.tally.steps
-        self.tally.add(line, result, info)
+        self.tally.add(line, outcome.action.name, result, info)
         self._recorder.step(self.seat.agent_id, episode, number, line, outcome.action, result, info)
         if outcome.death is not None:
             self._recorder.death(self.seat.agent_id, episode, number, outcome.death)

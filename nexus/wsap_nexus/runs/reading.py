@@ -48,6 +48,7 @@ def count(tallies: Mapping[str, SeatTally], event: EventRecord) -> None:
                 info=read_decision(data["decision"]),
                 outcome=str(result.get("outcome", "done")),
             )
+            tally.count_worked(data["step"]["action"]["name"] if result["success"] else None, result["achievements"])
         elif event.kind == "tick":
             data = json.loads(event.body)
             data.pop("after", None)

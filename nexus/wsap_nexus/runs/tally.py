@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
@@ -41,6 +42,8 @@ class SeatTally:
     """Why decisions were forced, with how many were for that cause."""
     outcomes: dict[str, int] = field(default_factory=dict)
     """How many steps came to nothing (`failed`), and of how many nobody knows (`unknown`)."""
+    worked: Counter[str] | None = field(default_factory=Counter)
+    """`action:NAME` and `achievement:NAME` -> how often, with success; None after totals of an earlier version."""
     unlocked: dict[str, int] = field(default_factory=dict)
     """Achievements of the episode of the last step, and the number, from 1, of the step that unlocked each."""
     hash: TrajectoryHash = field(default_factory=TrajectoryHash)
@@ -56,10 +59,11 @@ class SeatTally:
         self.episode, self._seed = episode, seed
         self.done = False
 
-    def add(self, line: str, result: ActionResult, info: DecisionInfo | None) -> None:
-        """Count one resolved step, given as its canonical line."""
+    def add(self, line: str, action: str, result: ActionResult, info: DecisionInfo | None) -> None:
+        """Count one resolved step, given as its canonical line and the name of its action."""
         self.hash.add(line.encode("ascii"))
         self.count(result.reward, result.achievements, done=result.done, info=info, outcome=result.outcome)
+        self.count_worked(action if result.success else None, result.achievements)
 
     def add_tick(self, line: str, *, done: bool) -> None:
         """Count a tick of a world that lives, given as its canonical line."""
@@ -67,14 +71,9 @@ class SeatTally:
         self.count(0.0, (), done=done, info=None)
 
     def count(
-        self,
-        reward: float,
-        achievements: Iterable[str],
-        *,
-        done: bool,
-        info: DecisionInfo | None,
-        outcome: str = "done",
-    ) -> None:
+        self, reward: float, achievements: Iterable[str], *,
+        done: bool, info: DecisionInfo | None, outcome: str = "done",
+    ) -> None:  # fmt: skip
         """Count one resolved step without its line, so that the hash stays behind."""
         if not self._episode_steps:
             self.unlocked = {}
@@ -102,6 +101,12 @@ class SeatTally:
         self._last = NO_USAGE if info is None else info.usage
         if done:
             self.close_episode()
+
+    def count_worked(self, action: str | None, achievements: Iterable[str]) -> None:
+        """Count an action that worked, if it did, and what it achieved."""
+        if self.worked is not None:
+            acted = () if action is None else (f"action:{action}",)
+            self.worked.update((*acted, *(f"achievement:{name}" for name in achievements)))
 
     @property
     def usage(self) -> Usage:
@@ -141,7 +146,9 @@ class SeatTally:
     def copy(self) -> SeatTally:
         """Return a tally that counts on by itself; without lines, as both have one hash."""
         causes, outcomes, unlocked = dict(self.causes), dict(self.outcomes), dict(self.unlocked)
-        return replace(self, episodes=list(self.episodes), causes=causes, outcomes=outcomes, unlocked=unlocked)
+        own = replace(self, episodes=list(self.episodes), causes=causes, outcomes=outcomes, unlocked=unlocked)
+        own.worked = None if self.worked is None else self.worked.copy()
+        return own
 
     def state(self, first: int = 0) -> dict[str, Any]:
         """Return everything that was counted, JSON-ready; of the finished episodes those from the `first` on."""
@@ -151,6 +158,7 @@ class SeatTally:
             "causes": dict(self.causes),
             **({"outcomes": dict(self.outcomes)} if self.outcomes else {}),
             "unlocked": dict(self.unlocked),
+            **({} if self.worked is None else {"worked": dict(self.worked)}),
             "usage": [asdict(self._settled), asdict(self._last)],
             "episodes": [
                 e if isinstance(e, list) else [e.episode, e.seed, e.steps, e.reward, list(e.achievements), e.done]
@@ -171,6 +179,7 @@ class SeatTally:
             self.hash = TrajectoryHash(str(state["hash"]))
             self.causes = {str(cause): int(times) for cause, times in state.get("causes", {}).items()}
             self.outcomes = {str(outcome): int(times) for outcome, times in state.get("outcomes", {}).items()}
+            self.worked = Counter(state["worked"]) if "worked" in state else None
             self.unlocked = {str(name): int(number) for name, number in state["unlocked"].items()}
             self._settled, self._last = (_usage(usage) for usage in state["usage"])
             self.episodes = list(state["episodes"])
