@@ -13,8 +13,8 @@ from wsap_core.seams.game import ChoiceKey
 class Bell:
     """Rings once for each key. The file has a line `heard KEY` before the stroke, and `rung KEY` after it.
 
-    The option is `file`. The environment's `BELL_DIES`, such as `heard 3`, says after which of its lines the process
-    is killed.
+    The options are `file`, and `ends`, the stroke that ends an episode. The environment's `BELL_DIES`, such as
+    `heard 3`, says after which of its lines the process is killed.
     """
 
     game_description = "A bell."
@@ -22,6 +22,7 @@ class Bell:
 
     def __init__(self, context: Context) -> None:
         self._file = Path(str(context.config["file"]))
+        self._ends = int(context.config.get("ends", 0))
         word, _, number = os.environ.get("BELL_DIES", "").partition(" ")
         self._dies = (word, int(number or 0))
         self._written: dict[str, int] = {}
@@ -43,7 +44,8 @@ class Bell:
             return ActionResult(False, "Nobody heard it.", observation=self.observe(), outcome="unknown")
         self._write("heard", key.text)
         self._write("rung", key.text)
-        return ActionResult(True, "It rings.", reward=1.0, observation=self.observe())
+        over = len(self._lines("rung")) == self._ends
+        return ActionResult(True, "It rings.", reward=1.0, done=over, observation=self.observe())
 
     def _lines(self, word: str) -> list[str]:
         if not self._file.exists():

@@ -34,7 +34,7 @@ from wsap_nexus.runs.run import Run
 from wsap_nexus.runs.session import RunHandle, replies_of, resume, start
 from wsap_nexus.runs.store import Store, open_store
 from wsap_nexus.runs.tally import SeatTally
-from wsap_nexus.store.records import EventRecord
+from wsap_nexus.store.records import EventRecord, RunStatus
 from wsap_nexus.terminal.plain import summary_lines
 
 GAME = "live_worlds:BELL"
@@ -166,6 +166,19 @@ def test_a_model_is_told_in_words_that_nobody_knows() -> None:
     result = ActionResult(False, "The connection broke.", outcome="unknown")
     assert outcome_of(result, 100).startswith("nobody knows whether it was done; The connection broke")
     assert outcome_of(result, 100, words_of("ru")).startswith("неизвестно, сделано ли это; The connection broke")
+
+
+def test_a_run_that_was_cut_off_at_the_end_of_its_episode_is_over(tmp_path: Path) -> None:
+    options = {"file": str(tmp_path / "bell"), "ends": 2}
+    whole = RunPlan(GAME, (SeatPlan("seat-1", "random"),), options=options)
+    with open_store(str(tmp_path / "runs.db")) as store:
+        with start(whole, PluginHost.discovered(), store, run_id="r") as session:
+            asyncio.run(session.play())
+        store.writer.set_status("r", RunStatus.INTERRUPTED)
+    with opened(tmp_path) as (session, _):
+        summary = asyncio.run(session.play())
+    assert keys(tmp_path, "rung") == ["r/seat-1/1", "r/seat-1/2"]
+    assert (summary.steps, summary.cut_off) == (2, None)
 
 
 @pytest.mark.slow

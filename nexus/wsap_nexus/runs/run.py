@@ -224,13 +224,17 @@ class Run:
             self._memories.keep(loop.seat.agent_id, loop.tally.steps, loop.lessons, error)
 
     async def _play(self) -> RunSummary:
+        # In the present of a live world nobody sees any more that the episode had ended.
+        over = self.plan.live and self._past.last_episode >= 0 and all(tally.done for tally in self.tallies)
         while True:
             if self._episode > self._past.last_episode:
                 seed = derive_seed(self.plan.seed, self._episode)
                 self._recorder.episode(self._episode, seed)
                 for tally in self._tallies.values():
                     tally.begin_episode(self._episode, seed)
-            await self._play_episode()
+            if not over:
+                await self._play_episode()
+            over = False
             if self._is_over():
                 break
             self._episode += 1
