@@ -7,7 +7,7 @@ latency Milliseconds at the median of a perception and of a command, through HTT
         repeats of 200 each, beside a bare FastAPI echo of the same methods in the same run; and how many times as long
         as the echo's, with the smallest and the largest of the repeats. Wanted: 5 and 10 ms.
 load    50 agents that send 200 commands a second for N minutes (1; the figures wanted are for 10): how many were
-        accepted, how often an agent was still busy and tried again, and the size of the bridge's process after the first
+        accepted, how often an agent was still busy and tried again, and the size of the bridge's process after a
         fifth and at the end. Wanted: 195 a second, none refused for another reason, and 8 MiB more at most.
 agents  In how many of the seeds the agent `morrowind-wayfarer` completes both quests of the embedded world, one of
         them, and neither, within 500 commands; and beside it an agent that takes random legal actions. Wanted: both
