@@ -53,7 +53,7 @@ class Walker:
         here = place_of(self._seen.location.cell)
         if here == where:
             if known is not None and known[0] == here and away_from(self._seen, known) > REACH:
-                return self._act("move_to", "", target_x=float(known[1]), target_y=float(known[2]))
+                return self._act("walk_to", "", target_x=float(known[1]), target_y=float(known[2]))
             return self._look_around()
         door = self._first_door(here, lambda place: place == where)
         return self._through(door) if door else self._wander()
@@ -96,7 +96,7 @@ class Walker:
                 break
         self.notes.trying = f"{here}/{index % len(_SWEEP)}"
         x, y = _SWEEP[index % len(_SWEEP)]
-        return self._act("move_to", self._why or "I look around.", target_x=x, target_y=y)
+        return self._act("walk_to", self._why or "I look around.", target_x=x, target_y=y)
 
     def _wander(self) -> Action | None:
         """Go where it has not been, or else look around outside, in one place after the other."""

@@ -313,7 +313,7 @@ class Wayfarer(Walker):
     # --- what it carries and says ------------------------------------------------------------------
 
     def _say(self, talk: OpenDialogue, why: str, **params: JsonValue) -> Action:
-        return self._act("dialogue", why, entity_id=talk.entity_id, **params)
+        return self._act("answer" if "choice_idx" in params else "dialogue", why, entity_id=talk.entity_id, **params)
 
     def _carried(self, words: Sequence[str]) -> str | None:
         """Return the item in the inventory whose name has the first of these words that any has."""
@@ -339,7 +339,7 @@ class Wayfarer(Walker):
 
     def snapshot(self) -> bytes:
         """Return its notes."""
-        return json.dumps(asdict(self.notes), sort_keys=True).encode()
+        return json.dumps(asdict(self.notes)).encode()  # in the order of its tables, by which it decides
 
     def restore(self, data: bytes) -> None:
         """Take notes back.
@@ -348,7 +348,9 @@ class Wayfarer(Walker):
             SnapshotError: the data is damaged; nothing has changed.
         """
         try:
-            notes = json.loads(data)
-            self.notes = Notes(**notes)
+            found = json.loads(data)
+            if not isinstance(found, dict) or found.keys() != asdict(Notes()).keys():
+                raise ValueError("it does not hold the notes")
+            self.notes = Notes(**found)
         except (ValueError, TypeError, ValidationError) as error:
             raise SnapshotError(f"The wayfarer's snapshot is damaged: {error}.") from error

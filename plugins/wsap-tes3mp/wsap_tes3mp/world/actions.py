@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 from wsap_core.protocol import Action, ActionAvailability, ActionDef, ActionSpace, ParamDef
 from wsap_core.protocol.actions import TOOL
@@ -14,6 +14,8 @@ _NUMBER = {"type": "number", "minimum": -1_000_000, "maximum": 1_000_000}
 _ID = "id of something in sight"
 _LIVING = ("npc", "creature", "player")
 """Entity types that can be fought."""
+_KINDS = {"item_id": "you carry", "topic": "to talk about", "choice_idx": "to answer"}
+"""Parameter -> what its values are, in a refusal; of all others, in sight."""
 NEVER = "unavailable"
 """The fidelity of what an engine does not have."""
 
@@ -21,13 +23,18 @@ ACTION_SPACE = ActionSpace(
     (
         ActionDef(
             "move_to",
-            "Go to something in sight (doors lead elsewhere once you interact with them), or to coordinates",
+            "Go to something in sight; doors lead elsewhere once you interact with them",
+            (ParamDef("target_entity_id", _ID),),
+            category="movement",
+        ),
+        ActionDef(
+            "walk_to",
+            "Go to coordinates",
             (
-                ParamDef("target_entity_id", _ID, optional=True),
-                ParamDef("target_cell", "name of a place", optional=True),
-                ParamDef("target_x", "number", optional=True, schema=_NUMBER),
-                ParamDef("target_y", "number", optional=True, schema=_NUMBER),
+                ParamDef("target_x", "number", schema=_NUMBER),
+                ParamDef("target_y", "number", schema=_NUMBER),
                 ParamDef("target_z", "number", optional=True, schema=_NUMBER),
+                ParamDef("target_cell", "name of a place, where it is another one", optional=True),
             ),
             category="movement",
         ),
@@ -55,12 +62,14 @@ ACTION_SPACE = ActionSpace(
         ),
         ActionDef(
             "dialogue",
-            "Say something in the dialogue that is open: a topic, or the number of one of the answers, from 0",
-            (
-                ParamDef("entity_id", "id of the one you talk to"),
-                ParamDef("topic", "a topic", optional=True),
-                ParamDef("choice_idx", "0-99", optional=True),
-            ),
+            "Talk about a topic in the dialogue that is open",
+            (ParamDef("entity_id", "id of the one you talk to"), ParamDef("topic", "a topic")),
+            category="interaction",
+        ),
+        ActionDef(
+            "answer",
+            "Choose one of the answers that are listed in the dialogue, by its number from 0",
+            (ParamDef("entity_id", "id of the one you talk to"), ParamDef("choice_idx", "0-99")),
             category="interaction",
         ),
         ActionDef(
@@ -90,7 +99,14 @@ ACTION_SPACE = ActionSpace(
         ActionDef("noop", "Let this beat pass", category="meta"),
     )
 )
-"""All actions: the seed's commands with the seed's parameters."""
+"""All actions: the seed's commands with the seed's parameters, one action for each way to give them."""
+_COMMANDS = {"walk_to": "move_to", "answer": "dialogue"}
+"""Action -> its command, where that has another name."""
+
+
+def command_of(action: str) -> str:
+    """Return the command that an action is."""
+    return _COMMANDS.get(action, action)
 
 
 def availability(seen: PerceptionOutput) -> list[ActionAvailability]:
@@ -104,60 +120,38 @@ def refusal(action: Action, seen: PerceptionOutput) -> str:
     if told is not None:
         return told.reason
     given = action.parameters
-    if action.name == "move_to" and not given.keys() & {"target_entity_id", "target_cell", "target_x", "target_y"}:
-        return "move_to needs target_entity_id, target_cell, or target_x and target_y"
-    if action.name == "move_to" and "target_entity_id" not in given and ("target_x" in given) != ("target_y" in given):
-        return "target_x and target_y go together"
-    if action.name == "dialogue":
-        return _dialogue_refusal(given, seen)
     if action.name == "interact" and given.get("interaction_type") == "drop" and seen.inventory is not None:
         ids = [item.item_id for item in seen.inventory]
         return "" if given["entity_id"] in ids else f"you carry no {given['entity_id']!r}; you carry: {_some(ids)}"
     for name, possible in choices_of(_with_choices(seen, action.name)).items():
-        if name in given and given[name] not in possible:
-            kind = "you carry" if name == "item_id" else "in sight"
+        if name in given and str(given[name]) not in possible:
+            kind = _KINDS.get(name, "in sight")
             return f"there is no {given[name]!r} {kind}; there is: {_some(possible)}"
     return ""
 
 
-def _dialogue_refusal(given: Mapping[str, JsonValue], seen: PerceptionOutput) -> str:
-    talk, choice, topic = seen.dialogue, given.get("choice_idx"), given.get("topic")
-    if choice is None and topic is None:
-        return "dialogue needs topic or choice_idx"
-    if talk is None:
-        people = choices_of(_with_choices(seen, "dialogue")).get("entity_id", ())
-        return "" if given["entity_id"] in people else f"there is no {given['entity_id']!r} in sight"
-    if given["entity_id"] != talk.entity_id:
-        return f"you are talking to {talk.entity_id}"
-    if talk.choices:
-        if choice is not None and choice < len(talk.choices):
-            return ""
-        return f"answer by choice_idx, from 0 to {len(talk.choices) - 1}"
-    return "" if topic in talk.topics else f"that is no topic here; the topics are: {_some(talk.topics)}"
-
-
-def command_params(action: Action, seen: PerceptionOutput) -> dict[str, JsonValue]:
-    """Return the parameters of the command that a legal action is."""
-    given = {name: value for name, value in action.parameters.items() if value is not None}
-    if action.name == "move_to" and "target_entity_id" in given:
-        return {"target_entity_id": given["target_entity_id"]}
-    if action.name == "dialogue" and seen.dialogue is not None:
-        given.pop("topic" if seen.dialogue.choices else "choice_idx", None)
-    return given
+def command_params(action: Action) -> dict[str, JsonValue]:
+    """Return the parameters of the command that an action is."""
+    return {name: value for name, value in action.parameters.items() if value is not None}
 
 
 def _without(seen: PerceptionOutput, name: str) -> ActionAvailability | None:
     """Return that an action is impossible now, and why; None where it is possible."""
     why = ""
-    if (seen.fidelity or {}).get(f"command.{name}") == NEVER:
+    talk = seen.dialogue
+    if (seen.fidelity or {}).get(f"command.{command_of(name)}") == NEVER:
         why = "this engine can't do that"
-    elif name == "interact" and not seen.nearby_entities and not _carried(seen):
+    elif name in ("move_to", "interact") and not (seen.nearby_entities or (name == "interact" and _carried(seen))):
         why = "nothing is in sight"
     elif name == "combat_action" and not any(e.entity_type in _LIVING for e in seen.nearby_entities):
         why = "nobody is in sight"
     elif name == "use_item" and not _carried(seen):
         why = "you carry nothing"
-    elif name == "dialogue" and seen.dialogue is None:
+    elif name == "answer" and (talk is None or not talk.choices):
+        why = "no answers are listed"
+    elif name == "dialogue" and talk is not None and not talk.topics:
+        why = "answer first" if talk.choices else "there is nothing to talk about"
+    elif name == "dialogue" and talk is None:
         known = seen.sequence is not None and (seen.fidelity or {}).get("dialogue") != NEVER
         if known or not any(e.entity_type == "npc" for e in seen.nearby_entities):
             why = "no dialogue is open; interact with somebody first"
@@ -189,7 +183,10 @@ def _choices(seen: PerceptionOutput, name: str) -> Iterator[tuple[str, Sequence[
             yield "target_entity_id", [e.entity_id for e in seen.nearby_entities if e.entity_type in _LIVING]
         case "dialogue" if seen.dialogue is not None:
             yield "entity_id", [seen.dialogue.entity_id]
-            yield "topic", () if seen.dialogue.choices else seen.dialogue.topics
+            yield "topic", seen.dialogue.topics
+        case "answer" if seen.dialogue is not None:
+            yield "entity_id", [seen.dialogue.entity_id]
+            yield "choice_idx", [str(number) for number in range(len(seen.dialogue.choices))]
         case "dialogue":
             yield "entity_id", [e.entity_id for e in seen.nearby_entities if e.entity_type == "npc"]
 

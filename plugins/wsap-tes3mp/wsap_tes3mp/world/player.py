@@ -32,7 +32,7 @@ from wsap_tes3mp.protocol.errors import (
     UnknownOutcomeError,
 )
 from wsap_tes3mp.protocol.perception import PerceptionOutput
-from wsap_tes3mp.world.actions import ACTION_SPACE, command_params, refusal
+from wsap_tes3mp.world.actions import ACTION_SPACE, command_of, command_params, refusal
 from wsap_tes3mp.world.catalogue import GAME_ID
 from wsap_tes3mp.world.feats import Memory
 from wsap_tes3mp.world.observation import MorrowindObservation, observation_of, picture
@@ -256,8 +256,8 @@ class Player:
         return CommandInput(
             timestamp=self.around.now() if self.around.live else seen.timestamp,
             agent_id=self.bridge_id,
-            command=action.name,
-            params=command_params(action, seen),
+            command=command_of(action.name),
+            params=command_params(action),
             reasoning=(action.reasoning or "")[:20_000],
             episode_id=self.around.episode or None,
             context=CommandContext(

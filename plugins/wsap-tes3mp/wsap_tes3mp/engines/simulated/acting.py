@@ -73,7 +73,7 @@ def _move(world: World, body: Body, params: MoveTo) -> Plan:
     if world.load(body) > CAPACITY:
         raise Refused("OVERLOADED", "You carry too much to walk; drop something (interact, interaction_type drop).")
     cells = definitions().cells
-    here = cells[body.cell]
+    here, there = cells[body.cell], "You are there."
     if params.target_entity_id is not None:
         target = thing_near(world, body, params.target_entity_id)
         way = distance(body, target)
@@ -86,9 +86,10 @@ def _move(world: World, body: Body, params: MoveTo) -> Plan:
             raise Refused(code, f"You are in {here.name}, and only walk within it; {advice} (interact).")
         if params.target_x is None or params.target_y is None:
             return Plan(0.0, lambda: Done("confirmed", f"You are in {here.name} already."))
-        x, y = params.target_x, params.target_y
-        if not (0 <= x <= here.size[0] and 0 <= y <= here.size[1]):
-            raise Refused("OUT_OF_CELL", f"{here.name} goes from 0, 0 to {here.size[0]}, {here.size[1]}.")
+        x = min(max(params.target_x, 0.0), here.size[0])
+        y = min(max(params.target_y, 0.0), here.size[1])
+        if (x, y) != (params.target_x, params.target_y):
+            there = f"You are at the edge of {here.name}, which goes from 0, 0 to {here.size[0]}, {here.size[1]}."
     body.goal = (round(x, 2), round(y, 2))
     body.talking, body.choices = "", []
     seconds = math.hypot(x - body.x, y - body.y) / speed(world, body)
@@ -97,7 +98,7 @@ def _move(world: World, body: Body, params: MoveTo) -> Plan:
         if body.goal is None:
             raise Refused("STOPPED", "You did not get there.")
         (body.x, body.y), body.goal = body.goal, None
-        return Done("confirmed", "You are there.")
+        return Done("confirmed", there)
 
     return Plan(round(seconds, 2), finish)
 
