@@ -22,7 +22,7 @@ from wsap_tes3mp.log.query import Filter, everything, newest, notes
 from wsap_tes3mp.protocol.bridge import JoinRequest
 from wsap_tes3mp.protocol.commands import CommandContext, CommandInput
 from wsap_tes3mp.protocol.perception import PerceptionOutput
-from wsap_tes3mp.world.actions import command_params
+from wsap_tes3mp.world.actions import command_of, command_params
 
 TOKEN = "token-of-the-tests-0123"
 BEATS = 12
@@ -45,7 +45,7 @@ class Heartbeat:
             params = {"content": f"Beat {self.cycle} in {shown.location.cell}.", "tags": ["beat"]}
         else:
             action = self.agent.act_on(shown)
-            name, why, params = action.name, action.reasoning or "", dict(command_params(action, shown))
+            name, why, params = command_of(action.name), action.reasoning or "", command_params(action)
         return CommandInput(
             timestamp=seen.timestamp,
             agent_id="mira",
