@@ -166,4 +166,4 @@ def test_nothing_that_is_sent_breaks_the_bridge() -> None:
                 except Unsatisfiable:
                     continue  # a route that takes nothing can't be given anything wrong
     assert not broken
-    assert tried > 20
+    assert tried > 10
