@@ -64,8 +64,8 @@ class OneToken:
         Raises:
             UnauthorizedError: the header does not have the token.
         """
-        scheme, _, token = (header or "").partition(" ")
-        if scheme.lower() != "bearer" or not hmac.compare_digest(token.strip().encode(), self._token):
+        token = _bearer(header)
+        if not token or not hmac.compare_digest(token.encode(), self._token):
             raise UnauthorizedError("The token is not known here.")
         return Caller(None)
 
@@ -95,9 +95,8 @@ class Tokens:
         Raises:
             UnauthorizedError: the header has no known token.
         """
-        scheme, _, token = (header or "").partition(" ")
-        token = token.strip()
-        if scheme.lower() != "bearer" or not token:
+        token = _bearer(header)
+        if not token:
             raise UnauthorizedError("This needs a token: send the header Authorization: Bearer TOKEN.")
         if hmac.compare_digest(token.encode(), self._own):
             return Caller(None)
@@ -152,6 +151,12 @@ def _read_token(path: Path) -> str:
     if len(token) < SHORTEST or not token.isascii() or not token.isprintable():
         raise ConfigError(f"{path} holds no token of at least {SHORTEST} characters; delete it, and a new one is made.")
     return token
+
+
+def _bearer(header: str | None) -> str:
+    """Return the token in an `Authorization` header; empty if it has none."""
+    scheme, _, token = (header or "").partition(" ")
+    return token.strip() if scheme.lower() == "bearer" else ""
 
 
 def _hash(token: str) -> str:

@@ -51,6 +51,19 @@ def is_loopback(host: str) -> bool:
         return host == "localhost"
 
 
+def refuse_unexposed(host: str, what: str, *, exposed: bool) -> None:
+    """Refuse to listen for other machines where that was not confirmed; `what` is what they would reach.
+
+    Raises:
+        UsageError: the host is not this machine's own, and not `exposed`.
+    """
+    if not exposed and not is_loopback(host):
+        raise UsageError(
+            f"--host {host} lets other machines reach the {what}; confirm it with --expose, "
+            "or leave --host out to listen on this machine alone."
+        )
+
+
 _HOST = re.compile(r"(?:\[([0-9a-f:.]+)\]|([a-z0-9._-]+))(?::[0-9]{0,5})?", re.ASCII)
 
 

@@ -20,16 +20,20 @@ from wsap_nexus.http.timeouts import protocol_with
 class _Server(uvicorn.Server):
     """Reports when it is ready and when it shuts down."""
 
-    def __init__(self, config: uvicorn.Config, ready: Callable[[], None], over: Callable[[], None]) -> None:
+    def __init__(
+        self, config: uvicorn.Config, ready: Callable[[], None], over: Callable[[], None], *, signals: bool
+    ) -> None:
         super().__init__(config)
         self._ready = ready
         self._over = over
+        self._signals = signals
 
     @contextlib.contextmanager
     @override
     def capture_signals(self) -> Iterator[None]:
-        """Leave signals to the caller; uvicorn would raise them again at the end."""
-        yield
+        """Leave signals to the caller unless they are to stop it; uvicorn raises them again at the end."""
+        with super().capture_signals() if self._signals else contextlib.nullcontext():
+            yield
 
     @override
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
@@ -53,6 +57,7 @@ class HttpServer:
         ready: called with the URL once requests are answered.
         over: called when it begins to shut down, to let go of whoever waits.
         stopping: what requests are answered that are open for a second more; see `end_requests`.
+        signals: whether Ctrl-C and SIGTERM stop it, and are raised again then; else they are the caller's.
     """
 
     def __init__(
@@ -65,6 +70,7 @@ class HttpServer:
         ready: Callable[[str], None] | None = None,
         over: Callable[[], None] = lambda: None,
         stopping: WsapError | None = None,
+        signals: bool = False,
     ) -> None:
         self._listening = listening
         self._until = until
@@ -79,7 +85,7 @@ class HttpServer:
             timeout_graceful_shutdown=2,
             server_header=False,
         )
-        self._server = _Server(config, lambda: ready(url) if ready is not None else None, over)
+        self._server = _Server(config, lambda: ready(url) if ready is not None else None, over, signals=signals)
 
     def end(self) -> None:
         """Stop soon: requests that are being answered get two seconds."""

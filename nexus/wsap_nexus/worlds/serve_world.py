@@ -6,14 +6,13 @@ snapshots and logs are stored by the nexus. Register the game there with `POST /
 
 from __future__ import annotations
 
+import asyncio
 import inspect
-import socket
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-import uvicorn
 from fastapi import FastAPI
 
 from wsap_core.errors import ConfigError, UsageError
@@ -24,7 +23,7 @@ from wsap_core.version import PROTOCOL_VERSION
 from wsap_nexus.http import errors
 from wsap_nexus.http.auth import OneToken
 from wsap_nexus.http.guard import Guard, HttpLimits
-from wsap_nexus.http.timeouts import TimeoutProtocol
+from wsap_nexus.http.timeouts import MOST
 from wsap_nexus.worlds import bridge_routes
 from wsap_nexus.worlds.game_host import GameHost
 
@@ -94,27 +93,25 @@ def serve_world(
         ConfigError: it would be open to other machines without a token.
         UsageError: there is no name, or the port is taken.
     """
-    from wsap_nexus.http.listening import Address, listen, url_of
+    from wsap_nexus.http.listening import Address, listen
+    from wsap_nexus.http.serving import HttpServer
 
     address = Address(host, port)
     address.check()
     if not address.is_loopback and token is None:
         raise ConfigError("A game that other machines can reach needs a token; give one, or listen on 127.0.0.1.")
     spec = spec_for(game, name, described)
-    listening: socket.socket = listen(address)
-    url = url_of(*listening.getsockname()[:2])
+    listening = listen(address)
     tell = ready or (lambda where: print(f"{spec.name} is served at {where}", flush=True))  # noqa: T201 its only sign
 
-    class _Server(uvicorn.Server):
-        async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-            await super().startup(sockets)
-            tell(url.rstrip("/"))
-
-    config = uvicorn.Config(
-        world_app(spec, token=token), http=TimeoutProtocol, ws="none", log_level="warning", access_log=False,
-        lifespan="off", timeout_graceful_shutdown=2, server_header=False,
-    )  # fmt: skip
-    _Server(config).run(sockets=[listening])
+    server = HttpServer(
+        world_app(spec, token=token),
+        listening,
+        HttpLimits(connections=MOST),
+        ready=lambda url: tell(url.rstrip("/")),
+        signals=True,
+    )
+    asyncio.run(server.run())
 
 
 def spec_for(game: AdapterSpec | Reference | GameAdapter, name: str, described: Mapping[str, Any]) -> AdapterSpec:
