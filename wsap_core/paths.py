@@ -1,10 +1,14 @@
-"""Where WSAP keeps files that can be thrown away."""
+"""Where WSAP keeps its files, and those that can be thrown away."""
 
 from __future__ import annotations
 
 import os
 import sys
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 HOME_VARIABLE = "WSAP_HOME"
 """Environment variable: one folder for everything that WSAP writes."""
@@ -28,3 +32,23 @@ def cache_dir(environ: Mapping[str, str] | None = None) -> str:
     from platformdirs import user_cache_dir
 
     return user_cache_dir("wsap", appauthor=False)
+
+
+def home(environ: Mapping[str, str] | None = None) -> Path:
+    """Return the folder of WSAP's files, which may not exist yet.
+
+    `WSAP_HOME` if it is set and not empty (`~` is expanded), else the platform's data directory:
+    `~/.local/share/wsap` on Linux (or below `XDG_DATA_HOME`), `~/Library/Application Support/wsap`
+    on macOS, `%LOCALAPPDATA%\\wsap` on Windows.
+
+    Args:
+        environ: where to read variables; the process's own when None.
+    """
+    from pathlib import Path  # deferred for weight: `wsap --help` needs the folder for caches alone
+
+    chosen = (os.environ if environ is None else environ).get(HOME_VARIABLE, "").strip()
+    if chosen:
+        return Path(chosen).expanduser().absolute()
+    from platformdirs import user_data_path  # deferred: `WSAP_HOME` does not need it
+
+    return user_data_path("wsap", appauthor=False)

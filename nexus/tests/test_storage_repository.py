@@ -19,6 +19,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wsap_core.errors import StorageError, StorageReadOnlyError, UnknownNameError, UsageError
+from wsap_core.paths import home
 from wsap_core.seams.services import RunReader
 from wsap_nexus import paths
 from wsap_nexus.store import Database, LogWriter, NewRun, RecordedRuns, Repository, RunStatus, export_jsonl, new_run_id
@@ -368,10 +369,10 @@ def test_recorded_runs_are_the_kernels_run_reader(repository: Repository, run_id
 
 
 def test_the_home_folder_is_what_wsap_home_says(tmp_path: Path) -> None:
-    assert paths.home({"WSAP_HOME": str(tmp_path / "here")}) == tmp_path / "here"
-    assert paths.home({"WSAP_HOME": " "}) == paths.home({})
-    assert paths.home({}).name == "wsap"
-    assert paths.home({"WSAP_HOME": "~/wild"}) == Path.home() / "wild"
+    assert home({"WSAP_HOME": str(tmp_path / "here")}) == tmp_path / "here"
+    assert home({"WSAP_HOME": " "}) == home({})
+    assert home({}).name == "wsap"
+    assert home({"WSAP_HOME": "~/wild"}) == Path.home() / "wild"
 
 
 def test_the_option_comes_before_the_variable_and_that_before_the_home(tmp_path: Path) -> None:

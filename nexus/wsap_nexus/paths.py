@@ -1,4 +1,4 @@
-"""The paths of WSAP's files: `WSAP_HOME` or the platform's data folder, with one database in it.
+"""The paths of the runtime's files: one database in the folder of WSAP's files.
 
 `--database` or `WSAP_DATABASE` give another path or URL of the database.
 """
@@ -9,24 +9,10 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from wsap_core.errors import StorageReadOnlyError
+from wsap_core.paths import home
 
 DATABASE_NAME = "wsap.db"
 """The name of the database in the home folder."""
-
-
-def home(environ: Mapping[str, str]) -> Path:
-    """Return the folder of WSAP's files, which may not exist yet.
-
-    `WSAP_HOME` if it is set and not empty (`~` is expanded), else the platform's data directory:
-    `~/.local/share/wsap` on Linux (or below `XDG_DATA_HOME`), `~/Library/Application Support/wsap`
-    on macOS, `%LOCALAPPDATA%\\wsap` on Windows.
-    """
-    chosen = environ.get("WSAP_HOME", "").strip()
-    if chosen:
-        return Path(chosen).expanduser().absolute()
-    import platformdirs  # deferred: `WSAP_HOME` does not need it
-
-    return platformdirs.user_data_path("wsap", appauthor=False)
 
 
 def database_location(option: str | None, environ: Mapping[str, str]) -> str:

@@ -16,7 +16,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from wsap_core.errors import StorageReadOnlyError
-from wsap_nexus.paths import home, is_url
+from wsap_core.paths import home
+from wsap_nexus.paths import is_url
 
 TOKEN_NAME = "nexus.token"  # noqa: S105 the name of a file
 """The file in the home folder with the administrator's token."""

@@ -16,8 +16,8 @@ import pytest
 from sqlalchemy import select
 
 from wsap_tes3mp.client import BridgeClient
-from wsap_tes3mp.log.database import default_path
 from wsap_tes3mp.log.log import COMMAND, open_log
+from wsap_tes3mp.paths import log_file
 from wsap_tes3mp.protocol.commands import CommandInput, Outcome
 
 WSAP = (sys.executable, "-m", "wsap_core")
@@ -141,7 +141,7 @@ def test_the_agent_of_the_embedded_world_plays_in_the_game_unchanged(scripts: Pa
         game.stop()
     found = json.loads(played.stdout)
     assert (found["agent"], found["steps"]) == ("morrowind-wayfarer", 15)
-    with open_log(default_path()) as log:
+    with open_log(log_file()) as log:
         rows = log.read(select(COMMAND.c.state, COMMAND.c.agent_id))
     assert len(rows) >= 15
     assert {row.agent_id for row in rows} == {"nerys"}

@@ -62,7 +62,7 @@ def test_what_was_installed_loads_and_its_token_is_the_bridge_s(server: Path, tm
     lua = LuaServer(folder=scripts, module="custom.wsap.main")
     assert any("listens by" in line or "not started" in line for line in lua.log)
     lua.event("OnServerExit")
-    open_engine(tmp_path / "home" / "tes3mp")
+    open_engine(tmp_path / "home" / "tes3mp" / "script.token")
 
 
 def test_it_goes_as_it_came(server: Path) -> None:
@@ -100,12 +100,12 @@ def test_settings_without_a_token_line_are_refused(server: Path) -> None:
 
 def test_an_engine_needs_a_token_and_an_address(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="wsap tes3mp install"):
-        open_engine(tmp_path)
+        open_engine(tmp_path / "script.token")
     (tmp_path / "script.token").write_text("0123456789")
     for address in ("8766", "localhost:", "localhost:99999", ":8766", str(tmp_path / "no" / "mailbox")):
         with pytest.raises(ConfigError):
-            open_engine(tmp_path, address=address)
-    open_engine(tmp_path, address=str(tmp_path))
+            open_engine(tmp_path / "script.token", address=address)
+    open_engine(tmp_path / "script.token", address=str(tmp_path))
     (tmp_path / "script.token").write_text("short")
     with pytest.raises(ConfigError, match="holds no token"):
-        open_engine(tmp_path)
+        open_engine(tmp_path / "script.token")

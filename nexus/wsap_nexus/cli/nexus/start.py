@@ -134,16 +134,11 @@ def _check(request: StartRequest) -> None:
         UnknownNameError: no backend serves such a model.
         NexusRunningError: a nexus runs on the database.
     """
-    from wsap_core.errors import UsageError
     from wsap_nexus.cli.nexus.report import running_on
     from wsap_nexus.errors import NexusRunningError
-    from wsap_nexus.http.listening import Address
+    from wsap_nexus.http.listening import refuse_unexposed
 
-    if not Address(request.host, request.port).is_loopback and not request.expose:
-        raise UsageError(
-            f"--host {request.host} lets other machines reach the nexus; confirm it with --expose, "
-            "or leave --host out to listen on this machine alone."
-        )
+    refuse_unexposed(request.host, "nexus", exposed=request.expose)
     if request.model is not None:
         from wsap_core.host import PluginHost
         from wsap_llm.backends.pool import find_backend
@@ -200,9 +195,9 @@ def _prepare_folder(folder: object) -> None:
 
 def settings_of(request: StartRequest) -> Settings:
     """Return the settings of the nexus."""
+    from wsap_core.paths import home
     from wsap_llm.middleware import Budgets
     from wsap_nexus.hub.settings import KeptWorld, Settings
-    from wsap_nexus.paths import home
     from wsap_nexus.worlds.workers.pool import WorkerTimeouts, sensible_workers
 
     return Settings(

@@ -62,10 +62,10 @@ def check(
 def _token(url: str, file: Path | None) -> str | None:
     from wsap_core.textfile import read_text
     from wsap_nexus.http.listening import is_loopback
-    from wsap_tes3mp.log.database import default_path
+    from wsap_tes3mp.paths import token_file
 
     if file is None:
-        file = default_path().parent / "token"
+        file = token_file()
         if not file.is_file() or not is_loopback(urlsplit(url).hostname or ""):  # no other machine gets it
             return None
     return read_text(file, "The bridge's token").strip()

@@ -40,10 +40,9 @@ def install(server_folder: Path, remove: bool, print_line: bool) -> None:
         click.echo(f"The script is out of {scripts}. Restart the server.")
         return
     from wsap_nexus.http.auth import own_token  # deferred for weight: `wsap tes3mp --help` needs no server
-    from wsap_tes3mp.engines.tes3mp.opening import SCRIPT_TOKEN
-    from wsap_tes3mp.log.database import default_path
+    from wsap_tes3mp.paths import script_token_file
 
-    token_file = default_path().with_name(SCRIPT_TOKEN)
+    token_file = script_token_file()
     token_file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     _copy(target, own_token(token_file))
     click.echo(f"The script is in {target}. It shares the token in {token_file}.")

@@ -83,11 +83,11 @@ def _choice_options(command: F) -> F:
 
 
 def _opened(path: Path | None, *, beside: bool = False) -> CommandLog:
-    from wsap_tes3mp.log.database import default_path
     from wsap_tes3mp.log.log import open_log
+    from wsap_tes3mp.paths import log_file
 
     if path is None:
-        path = default_path()
+        path = log_file()
         if not path.is_file():
             raise UsageError("Nothing is logged yet; begin with: wsap tes3mp serve")
     if not path.is_file():

@@ -94,13 +94,9 @@ def serve(**given: object) -> None:
 
 def _check(given: _Given) -> None:
     from wsap_core.errors import UsageError
-    from wsap_nexus.http.listening import is_loopback
+    from wsap_nexus.http.listening import refuse_unexposed
 
-    if not is_loopback(given.host) and not given.expose:
-        raise UsageError(
-            f"--host {given.host} lets other machines reach the bridge; confirm it with --expose, "
-            "or leave --host out to listen on this machine alone."
-        )
+    refuse_unexposed(given.host, "bridge", exposed=given.expose)
     if given.trusting and given.expose:
         raise UsageError("--no-token is for a bridge that this machine alone can reach; leave --expose out.")
 
@@ -110,13 +106,12 @@ async def _serve(given: _Given) -> None:
     from wsap_nexus.http.auth import own_token
     from wsap_nexus.http.listening import Address
     from wsap_nexus.http.signals import told_to_stop
+    from wsap_tes3mp import paths
     from wsap_tes3mp.bridge.bridge import Bridge
     from wsap_tes3mp.bridge.serve import serve as serve_bridge
-    from wsap_tes3mp.log.database import default_path
     from wsap_tes3mp.log.log import open_log
 
-    path = given.log or default_path()
-    token_file = default_path().parent / "token"
+    path, token_file = given.log or paths.log_file(), paths.token_file()
     token_file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     token = own_token(token_file)
     engine = _engine(given)
@@ -148,9 +143,7 @@ def _engine(given: _Given) -> Engine:
         return SimulatedEngine(seed=given.seed, realtime=not given.stepped, agents=given.agents or ("agent",))
     refuse_given("with --engine tes3mp", "agents", "seed", "stepped")
     from wsap_tes3mp.engines.tes3mp.opening import open_engine
-    from wsap_tes3mp.log.database import default_path
+    from wsap_tes3mp.paths import script_token_file
 
-    home = default_path().parent
-    return open_engine(
-        home, address=given.script, token_file=given.script_token, data=given.data, encoding=given.encoding
-    )
+    token_file = given.script_token or script_token_file()
+    return open_engine(token_file, address=given.script, data=given.data, encoding=given.encoding)

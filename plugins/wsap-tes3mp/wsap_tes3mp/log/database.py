@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -20,7 +20,6 @@ from wsap_core.errors import (
     StorageReadOnlyError,
     StorageVersionError,
 )
-from wsap_core.paths import HOME_VARIABLE
 from wsap_tes3mp.log.tables import Base
 
 APPLICATION = 0x57544C31
@@ -29,16 +28,6 @@ VERSION = 1
 """Of the schema."""
 BUSY_SECONDS = 5.0
 """How long a commit waits for another process that writes, such as `wsap tes3mp log prune`."""
-
-
-def default_path(environ: Mapping[str, str] | None = None) -> Path:
-    """Return the path of the command log: `tes3mp/commands.sqlite` in `WSAP_HOME` or the platform's data folder."""
-    chosen = (os.environ if environ is None else environ).get(HOME_VARIABLE, "").strip()
-    if chosen:
-        return Path(chosen).expanduser().absolute() / "tes3mp" / "commands.sqlite"
-    from platformdirs import user_data_path  # deferred: `WSAP_HOME` does not need it
-
-    return user_data_path("wsap", appauthor=False) / "tes3mp" / "commands.sqlite"
 
 
 def open_database(path: Path | None, *, read_only: bool = False) -> Engine:
@@ -62,8 +51,6 @@ def open_database(path: Path | None, *, read_only: bool = False) -> Engine:
                 f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=BUSY_SECONDS, isolation_level=None
             )
         else:
-            if path == default_path():
-                path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
             connection = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
         try:

@@ -18,7 +18,7 @@ from sqlalchemy.exc import IntegrityError
 
 from wsap_core.errors import StorageError, StorageLockedError
 from wsap_tes3mp.engines.engine import Done
-from wsap_tes3mp.log.database import default_path, open_database, said_clearly
+from wsap_tes3mp.log.database import open_database, said_clearly
 from wsap_tes3mp.log.records import (
     CommandRecord,
     body_of,
@@ -31,6 +31,7 @@ from wsap_tes3mp.log.records import (
     record_of,
 )
 from wsap_tes3mp.log.tables import Base
+from wsap_tes3mp.paths import log_file
 from wsap_tes3mp.protocol.commands import CommandInput, Outcome
 from wsap_tes3mp.protocol.errors import KeyReusedError
 from wsap_tes3mp.protocol.perception import PerceptionOutput
@@ -66,7 +67,7 @@ def open_log(
     Commands that were accepted but not sent become `failed`, those that were running `unknown`.
 
     Args:
-        path: None for a log in memory; `default_path()` is the usual place.
+        path: None for a log in memory; `wsap_tes3mp.paths.log_file()` is the usual place.
         read_only: read beside a bridge that writes; nothing is settled.
         beside: write beside a bridge that writes, to delete old commands; nothing is settled.
         now: seconds since 1970.
@@ -313,7 +314,7 @@ class CommandLog:
 
     def _claim(self, path: Path) -> FileLock:
         with said_clearly(self._where):
-            if path == default_path():
+            if path == log_file():
                 path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             lock = FileLock(f"{path.resolve()}.lock", timeout=0)
             try:

@@ -12,8 +12,8 @@ from wsap_tes3mp.bridge.bridge import Bridge
 from wsap_tes3mp.bridge.checks import perceived
 from wsap_tes3mp.bridge.port import BridgePort
 from wsap_tes3mp.engines.engine import Carrying, Engine, Joinable, Respawning, Rewindable
-from wsap_tes3mp.log.database import default_path
 from wsap_tes3mp.log.log import open_log
+from wsap_tes3mp.paths import log_file, script_token_file, token_file
 from wsap_tes3mp.protocol.perception import PerceptionOutput
 from wsap_tes3mp.world.options import WorldOptions
 
@@ -102,9 +102,10 @@ class Live:
         from wsap_tes3mp.engines.tes3mp.engine import ADDRESS  # deferred for weight, as above
         from wsap_tes3mp.engines.tes3mp.opening import open_engine
 
-        home, given = default_path().parent, self._options
-        engine = open_engine(home, address=given.address or ADDRESS, token=given.token, clock=self._clock)
-        log = open_log(Path(self._options.log) if self._options.log else default_path())
+        given = self._options
+        address = given.address or ADDRESS
+        engine = open_engine(script_token_file(), address=address, token=given.token, clock=self._clock)
+        log = open_log(Path(given.log) if given.log else log_file())
         bridge = Bridge(engine, log, clock=self._clock)
         self._closers += [log.close, bridge.stop]
         await bridge.start()
@@ -123,5 +124,5 @@ class Live:
 
 def _own_token() -> str | None:
     """Return the token of a bridge on this machine, as `wsap tes3mp serve` wrote it; None where there is none."""
-    path = default_path().parent / "token"
+    path = token_file()
     return path.read_text("utf-8").strip() if os.access(path, os.R_OK) else None

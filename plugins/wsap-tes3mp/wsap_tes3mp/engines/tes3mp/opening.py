@@ -10,17 +10,14 @@ from wsap_core.seams.clock import Clock
 from wsap_core.textfile import read_text
 from wsap_tes3mp.engines.tes3mp.engine import ADDRESS, Tes3mpEngine
 from wsap_tes3mp.engines.tes3mp.esm import Encoding, read_data
-
-SCRIPT_TOKEN = "script.token"  # noqa: S105 - the name of a file
-"""The file of the script's token, in the folder of the plugin's files."""
+from wsap_tes3mp.paths import script_token_file
 
 
 def open_engine(
-    home: Path,
+    token_file: Path,
     *,
     address: str = ADDRESS,
     token: str = "",
-    token_file: Path | None = None,
     data: Sequence[Path] = (),
     encoding: Encoding = "cp1252",
     clock: Clock | None = None,
@@ -28,8 +25,9 @@ def open_engine(
     """Return an engine that is not started yet.
 
     Args:
-        home: the folder of the plugin's files, in which the token lies unless it or its file is given.
+        token_file: holds the script's token, unless that is given.
         address: `HOST:PORT` of the script, or the folder of its mailbox.
+        token: the script's token.
         data: the game's data files, or folders of them.
         encoding: the code page of their text.
         clock: of the engine.
@@ -44,7 +42,7 @@ def open_engine(
     elif not host or not port.isdecimal() or not 0 < int(port) < 65536:
         raise ConfigError(f"{address!r} is no address of the script; name HOST:PORT, such as {ADDRESS}, or a folder.")
     return Tes3mpEngine(
-        token or _token(token_file or home / SCRIPT_TOKEN),
+        token or _token(token_file),
         address,
         names=read_data(data, encoding=encoding) if data else None,
         clock=clock,
@@ -52,7 +50,7 @@ def open_engine(
 
 
 def _token(path: Path) -> str:
-    if path.name == SCRIPT_TOKEN and not path.exists():
+    if path.name == script_token_file().name and not path.exists():
         raise ConfigError(f"There is no token of the script in {path}; run: wsap tes3mp install SERVER_FOLDER")
     token = read_text(path, "The token of the script").strip()
     if not 8 <= len(token) <= 200 or not token.isprintable():
