@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 from dataclasses import dataclass
 from pathlib import Path
@@ -118,9 +119,8 @@ async def _serve(given: _Given) -> None:
 
     def ready(url: str) -> None:
         if given.as_json:
-            from wsap_core.cli.output import print_json
-
-            print_json({"url": url, "pid": os.getpid(), "token_file": str(token_file), "log": str(path)})
+            said = {"url": url, "pid": os.getpid(), "token_file": str(token_file), "log": str(path)}
+            click.echo(json.dumps(said))
             return
         click.echo(f"The bridge answers at {url} with the engine {engine.name}; Ctrl-C stops it.")
         needed = "Commands need no token." if given.trusting else f"Commands need the token in {token_file}."
