@@ -39,6 +39,7 @@ from wsap_tes3mp.protocol.errors import (
     NotOfferedError,
     SchemaMismatchError,
     UnknownOutcomeError,
+    first_problem,
 )
 from wsap_tes3mp.protocol.perception import PerceptionOutput
 from wsap_tes3mp.protocol.versions import PROTOCOL_VERSION, SEED_VERSION, check_version
@@ -156,7 +157,8 @@ class BridgeClient(BridgePort):
             return CommandAccepted.model_validate(answer)
         except ValidationError as error:
             raise UnknownOutcomeError(
-                f"The bridge answered the command with what can't be read ({_first(error)}); it may have been taken."
+                "The bridge answered the command with what can't be read "
+                f"({first_problem(error)}); it may have been taken."
             ) from None
 
     @override
@@ -327,12 +329,7 @@ def _read(model: type[P], data: object, what: str, *, versioned: bool = True) ->
     try:
         return model.model_validate(data)
     except ValidationError as error:
-        raise SchemaMismatchError(f"The bridge's {what} does not fit the schema: {_first(error)}") from None
-
-
-def _first(error: ValidationError) -> str:
-    found = error.errors(include_url=False, include_input=False)[0]
-    return f"{'.'.join(map(str, found['loc'])) or 'payload'}: {found['msg']}"
+        raise SchemaMismatchError(f"The bridge's {what} does not fit the schema: {first_problem(error)}") from None
 
 
 def _refusal(content: bytes, status: int) -> BridgeError:

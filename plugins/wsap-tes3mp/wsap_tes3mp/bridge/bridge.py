@@ -112,8 +112,7 @@ class Bridge(BridgePort):
 
     async def _look(self, agent: AgentInfo) -> PerceptionOutput:
         name = self.engine.name
-        if not agent.connected:
-            raise BridgeUnavailableError(f"{single_line(agent.agent_id)!r} is not in the world now; let it join first.")
+        _must_be_there(agent)
         try:
             view = await within(self._clock, self._deadline, self.engine.perceive(agent.agent_id))
             found = perceived(self.engine, agent.agent_id, view)
@@ -227,8 +226,7 @@ class Bridge(BridgePort):
         agent = self._agent(command.agent_id)
         if command.command in UNHINDERED:
             return
-        if not agent.connected:
-            raise BridgeUnavailableError(f"{single_line(agent.agent_id)!r} is not in the world now; let it join first.")
+        _must_be_there(agent)
         if (busy := self._running.get(agent.agent_id)) is not None:
             raise CommandConflictError(
                 f"{single_line(agent.agent_id)!r} is busy with {busy}; wait for its outcome.", {"command_id": busy}
@@ -297,9 +295,8 @@ class Bridge(BridgePort):
     async def outcome(self, command_id: str, *, wait: float = 0.0) -> Outcome:
         task = self._tasks.get(command_id)
         if task is not None and wait > 0:
-            late = asyncio.ensure_future(self._clock.sleep(wait))
-            await asyncio.wait({task, late}, return_when=asyncio.FIRST_COMPLETED)
-            late.cancel()
+            with contextlib.suppress(TimeoutError):
+                await within(self._clock, wait, asyncio.wait({task}))
         found = self._log.find(command_id)
         if found is None or found.state == "rejected":
             raise UnknownNameError("command", command_id[:100], ())
@@ -393,6 +390,11 @@ class Bridge(BridgePort):
                 f"There is no agent {single_line(agent_id)[:80]!r} here; there are: {few(agents)}.", {"agent_ids": ids}
             )
         return agents[agent_id]
+
+
+def _must_be_there(agent: AgentInfo) -> None:
+    if not agent.connected:
+        raise BridgeUnavailableError(f"{single_line(agent.agent_id)!r} is not in the world now; let it join first.")
 
 
 def _not_logged(error: StorageError) -> BridgeInternalError:

@@ -17,7 +17,7 @@ from wsap_core.protocol.wire import dumps
 from wsap_core.untrusted import single_line
 from wsap_tes3mp.engines.engine import Done, Engine, EngineView
 from wsap_tes3mp.protocol.commands import PARAMS, CommandInput
-from wsap_tes3mp.protocol.errors import InvalidCommandError, PayloadError, SchemaMismatchError
+from wsap_tes3mp.protocol.errors import InvalidCommandError, PayloadError, SchemaMismatchError, first_problem
 from wsap_tes3mp.protocol.perception import Payload, PerceptionOutput
 from wsap_tes3mp.protocol.versions import PROTOCOL_VERSION, check_version
 
@@ -106,15 +106,6 @@ def read_parameters(command: CommandInput) -> Payload:
         return command.parameters()
     except ValidationError as error:
         raise PayloadError(f"The parameters of {command.command} don't fit: {first_problem(error)}.") from error
-
-
-def first_problem(error: Exception) -> str:
-    """Return in a few words, on one line, where and why something does not fit."""
-    if not isinstance(error, ValidationError):
-        return single_line(str(error))[:300].rstrip(".")
-    first = error.errors(include_url=False, include_input=False)[0]
-    where = ".".join(str(part) for part in first["loc"])
-    return single_line(f"{where}: {first['msg']}" if where else str(first["msg"]))[:300].rstrip(".")
 
 
 def few(names: Iterable[str]) -> str:

@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
+from pydantic import ValidationError
+
 from wsap_core.errors import WsapError
+from wsap_core.untrusted import single_line
 
 
 class BridgeError(WsapError):
@@ -85,3 +88,12 @@ ADDED_CODES: tuple[type[BridgeError], ...] = (
     UnknownOutcomeError,
 )
 """What 1.1.0 adds; `OUTCOME_UNKNOWN` is a client's own word."""
+
+
+def first_problem(error: Exception) -> str:
+    """Return in a few words, on one line, where and why something does not fit."""
+    if not isinstance(error, ValidationError):
+        return single_line(str(error))[:300].rstrip(".")
+    first = error.errors(include_url=False, include_input=False)[0]
+    where = ".".join(str(part) for part in first["loc"])
+    return single_line(f"{where}: {first['msg']}" if where else str(first["msg"]))[:300].rstrip(".")
