@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from base64 import b64decode, b64encode
 from collections import Counter
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Any, Protocol, TypeVar, cast
+from typing import cast
 
 from pydantic import ValidationError
 from typing_extensions import override
@@ -38,23 +37,15 @@ from wsap_core.protocol.avatars import LEAVING
 from wsap_core.seams.context import Context, derive_seed
 from wsap_core.seams.game import AvatarGameAdapter, ChoiceKey
 from wsap_tes3mp.bridge.port import BridgePort
-from wsap_tes3mp.engines.engine import Joinable, Respawning
-from wsap_tes3mp.protocol.bridge import JoinRequest
-from wsap_tes3mp.protocol.errors import BridgeError, BridgeUnavailableError, NotOfferedError
+from wsap_tes3mp.protocol.errors import BridgeError
 from wsap_tes3mp.world.actions import ACTION_SPACE
 from wsap_tes3mp.world.catalogue import GAME_ID, TRANSFER_RULES
+from wsap_tes3mp.world.doors import Doorkeeper
 from wsap_tes3mp.world.items import bring_in, carry_out
 from wsap_tes3mp.world.options import WorldOptions
 from wsap_tes3mp.world.player import DESCRIPTION, Player, Surroundings
 from wsap_tes3mp.world.seat import Seat
-from wsap_tes3mp.world.source import Embedded, Live, MakeEngine, at_once, simulated
-
-T = TypeVar("T")
-
-
-class Doors(Joinable, Respawning, Protocol):
-    """Where bodies come and go: an engine, or a bridge."""
-
+from wsap_tes3mp.world.source import Embedded, Live, MakeEngine, simulated
 
 AWAKE = RespawnOption("awake", "spawn_point", "where the world brings its dead back", description="Wake up again.")
 _HEADER = b"WSAP morrowind 1\n"
@@ -84,7 +75,6 @@ class MorrowindWorld(AvatarGameAdapter):
         self._seed, self._episode, self._bodies = context.seed, 0, 0
         self._embedded = None if options.live else Embedded(context.seed, options, context.clock, engine)
         self._live = Live(options, context.clock, bridge) if options.live else None
-        self._due: list[Callable[[], Coroutine[Any, Any, object]]] = []
         self._around = Surroundings(
             None if self._embedded is None else self._embedded.bridge,
             context.clock,
@@ -95,6 +85,7 @@ class MorrowindWorld(AvatarGameAdapter):
             options.quests,
             options.patience,
         )
+        self._doors = Doorkeeper(self._around, options.agent, self._embedded, self._live)
         self._players: dict[str, Player] = {}
         self._name_episode()
 
@@ -105,7 +96,7 @@ class MorrowindWorld(AvatarGameAdapter):
         player = self._only()
         if player is None:
             return Observation()
-        await self._settle()
+        await self._doors.settle()
         return await player.observe()
 
     @override
@@ -113,7 +104,7 @@ class MorrowindWorld(AvatarGameAdapter):
         player = self._only()
         if player is None:
             return ActionResult(False, "Nobody is in this world; create an avatar first.")
-        await self._settle()
+        await self._doors.settle()
         return await player.act(action)
 
     async def act_once(self, action: Action, key: ChoiceKey) -> ActionResult:
@@ -121,7 +112,7 @@ class MorrowindWorld(AvatarGameAdapter):
         player = self._only()
         if player is None:
             return await self.act(action)
-        await self._settle()
+        await self._doors.settle()
         return await player.carry_out(action, key)
 
     @override
@@ -134,7 +125,7 @@ class MorrowindWorld(AvatarGameAdapter):
             self._around.bridge = self._embedded.bridge
         for player in list(self._players.values()):
             self._begin_again(player)
-        await self._settle()
+        await self._doors.settle()
         if self.options.seats > 1:
             return Observation()
         return await self.observe()
@@ -148,7 +139,9 @@ class MorrowindWorld(AvatarGameAdapter):
             player.items.lose_all(body.avatar_id, "lost when the episode ended and another world began")
             player.items.new_avatar()
         player.begin(body.after(player.steps))
-        self._due.append(lambda: self._revive(player) if dead and self._embedded is None else self._wake(player))
+        self._doors.later(
+            lambda: self._doors.revive(player) if dead and self._embedded is None else self._doors.wake(player)
+        )
 
     def _only(self) -> Player | None:
         if self.options.seats > 1:
@@ -166,69 +159,6 @@ class MorrowindWorld(AvatarGameAdapter):
 
     def _name_episode(self) -> None:
         self._around.episode = self.options.episode or f"seed-{self._seed}-{self._episode}"
-
-    # --- what the bridge has to do ----------------------------------------------------------------
-
-    def _do(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T | None:
-        """Do something at once in the embedded world; in a live one before the next thing that can wait."""
-        if self._embedded is not None:
-            return at_once(work())
-        self._due.append(work)
-        return None
-
-    async def _settle(self) -> None:
-        if self._live is not None:
-            self._around.bridge = await self._live.open()
-        while self._due:
-            await self._due[0]()
-            self._due.pop(0)
-
-    async def _wake(self, player: Player) -> None:
-        """Give a player its body in the world, and let it perceive."""
-        wanted = self.options.agent or player.agent_id
-        request = JoinRequest(agent_id=wanted, name=self.options.agent or player.body.name or None)
-        try:
-            player.bridge_id = (await self._doors.join(request)).agent_id
-        except (NotOfferedError, BridgeUnavailableError):  # no bodies are made there, or of connected players alone
-            player.bridge_id = await self._there_is(player)
-        await self._look(player)
-
-    async def _there_is(self, player: Player) -> str:
-        """Return who a player is for a bridge that makes no bodies.
-
-        Raises:
-            UsageError: that is not clear.
-        """
-        if self.options.agent:
-            return self.options.agent
-        try:
-            ids = [one.agent_id for one in await self._around.port.agents()]
-        except NotOfferedError:
-            return (await self._around.port.perception(None)).agent_id
-        if player.agent_id in ids:
-            return player.agent_id
-        if len(ids) == 1:
-            return ids[0]
-        shown = ", ".join(ids[:10]) or "none"
-        raise UsageError(f"Say which agent to play with --option agent=ID; on the bridge there are: {shown}.")
-
-    async def _leave(self, player: Player, mode: str) -> None:
-        with contextlib.suppress(NotOfferedError):  # then the body stays as it is
-            await self._doors.leave(player.bridge_id, mode)
-
-    async def _revive(self, player: Player) -> None:
-        await self._doors.respawn(player.bridge_id)
-        await self._look(player)
-
-    @property
-    def _doors(self) -> Doors:
-        return self._around.port if self._embedded is None else self._embedded.engine
-
-    async def _look(self, player: Player) -> None:
-        if self._embedded is None:
-            await player.look()
-        else:
-            player.take(await self._embedded.perception(player.bridge_id))
 
     # --- bodies -----------------------------------------------------------------------------------
 
@@ -256,14 +186,14 @@ class MorrowindWorld(AvatarGameAdapter):
             player.items.new_avatar()
             former = (*player.former, player.body.avatar_id)
             old = player
-            self._do(lambda: self._leave(old, "despawn"))
+            self._doors.do(lambda: self._doors.leave(old, "despawn"))
             player.begin(player.body)
         else:
             player = self._players[agent_id] = Player(self._around, agent_id, self._bodies)
         player.former = former
         player.body = Body(number=self._bodies).claimed(agent_id, spec)
         new = player
-        self._do(lambda: self._wake(new))
+        self._doors.do(lambda: self._doors.wake(new))
         # What a new body has is like a bonus: it stays with the body.
         player.gifts = Counter(player.avatar().inventory)
         return player.avatar()
@@ -280,7 +210,7 @@ class MorrowindWorld(AvatarGameAdapter):
         if body.state is AvatarState.BOUND:
             return JackInResult(False, player.avatar(), f"{agent_id!r} is in {avatar_id} already.")
         if body.state is not AvatarState.UNBOUND:
-            self._do(lambda: self._wake(player))
+            self._doors.do(lambda: self._doors.wake(player))
         player.session, player.emptied = Session(player.steps), False
         player.body = replace(body, state=AvatarState.BOUND)
         return self._entered(player, f"You are {player.body.name}.")
@@ -302,7 +232,7 @@ class MorrowindWorld(AvatarGameAdapter):
             return JackOutResult(False, body.state, "You can't leave now: you are in a fight.")
         player.body = replace(body, state=LEAVING[mode], despawned=mode == "despawn")
         # A body that is to be gone waits out of the world until its items were fetched.
-        self._do(lambda: self._leave(player, "suspend" if mode == "despawn" else mode))
+        self._doors.do(lambda: self._doors.leave(player, "suspend" if mode == "despawn" else mode))
         message = f"{body.avatar_id} is {player.body.state.value} now."
         return JackOutResult(True, player.body.state, message, player.session.stats(player.steps))
 
@@ -334,7 +264,7 @@ class MorrowindWorld(AvatarGameAdapter):
             return JackInResult(False, player.avatar(), f"The only way back is {AWAKE.id!r}.")
         player.over, player.events = "", ()
         player.body = replace(player.body, state=AvatarState.BOUND)
-        self._do(lambda: self._revive(player))
+        self._doors.do(lambda: self._doors.revive(player))
         return self._entered(player, f"You are {player.body.name} again.")
 
     # --- transit ----------------------------------------------------------------------------------
@@ -350,7 +280,7 @@ class MorrowindWorld(AvatarGameAdapter):
             return player.items.receipts[entry.transfer_id]
         if player is None or player.body.avatar_id != avatar_id:
             raise UsageError(f"{entry.agent_id!r} has no avatar {avatar_id!r} in this world of {GAME_ID}.")
-        await self._settle()
+        await self._doors.settle()
         if player.body.state is AvatarState.DESTROYED:
             reason = "the body was despawned" if player.body.despawned else "the body is dead"
             receipt = Receipt(entry.transfer_id, {}, (), {item.item_id: reason for item in entry.items})
@@ -370,7 +300,7 @@ class MorrowindWorld(AvatarGameAdapter):
             raise UsageError(f"There is no avatar {avatar_id!r} in this world of {GAME_ID}.")
         if transfer_id in player.items.packages:
             return player.items.packages[transfer_id]
-        await self._settle()
+        await self._doors.settle()
         dead = player.body.state is AvatarState.DESTROYED and not player.body.despawned
         out = [] if dead or avatar_id != player.body.avatar_id else await carry_out(player, transfer_id)
         package = TransitPackage(transfer_id, out, player.items.lost.pop(avatar_id, {}))
@@ -432,10 +362,10 @@ class MorrowindWorld(AvatarGameAdapter):
             return
         try:
             if self._players:
-                await self._settle()
+                await self._doors.settle()
             for player in self._players.values():
                 if player.body.state is AvatarState.BOUND:
-                    await self._leave(player, "dormant")
+                    await self._doors.leave(player, "dormant")
         except BridgeError:
             pass  # it is not reached any more; the body stays as it is
         finally:
