@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import importlib
-import importlib.util
 import re
 from pathlib import Path
-from types import ModuleType
 
 import pytest
+from tools_kit import module_at, tool_of
 
 ROOT = Path(__file__).resolve().parent.parent
 EXTENSION = ROOT / "docs" / "_ext" / "plain_docstrings.py"
@@ -19,21 +18,7 @@ EXAMPLES = {"wsap_cave.plugin", "wsap_mygame.plugin"}
 
 
 def as_rst(text: str) -> str:
-    spec = importlib.util.spec_from_file_location("plain_docstrings", EXTENSION)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return "\n".join(module.as_rst(text.split("\n")))
-
-
-def tool_of(name: str) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(name, ROOT / f"tools/{name}.py")
-    assert spec is not None
-    assert spec.loader is not None
-    tool = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(tool)
-    return tool
+    return "\n".join(module_at(EXTENSION).as_rst(text.split("\n")))
 
 
 def test_the_reference_of_templates_is_that_of_the_classes() -> None:

@@ -7,10 +7,9 @@ It is killed when event number KILL of this session is appended, at times after 
 from __future__ import annotations
 
 import asyncio
-import os
-import signal
 import sys
-from typing import Any
+
+from kill_kit import die_at
 
 from wsap_core.host import PluginHost
 from wsap_nexus.runs.plan import RunPlan, SeatPlan
@@ -21,19 +20,7 @@ from wsap_nexus.runs.store import open_store
 def main(database: str, run: str, file: str, steps: int, kill: int) -> None:
     host = PluginHost.discovered()
     with open_store(database) as store:
-        append, appended = store.writer.append, 0
-
-        def counted(*args: Any, **more: Any) -> int:
-            nonlocal appended
-            seq = append(*args, **more)
-            appended += 1
-            if appended == kill:
-                if kill % 2:
-                    store.writer.flush()
-                os.kill(os.getpid(), signal.SIGKILL)
-            return seq
-
-        store.writer.append = counted  # type: ignore[method-assign]
+        die_at(store, kill)
         known = store.repository.find_run(run)
         plan = RunPlan("live_worlds:BELL", (SeatPlan("seat-1", "random"),), steps=steps, options={"file": file})
         begun = start(plan, host, store, run_id=run) if known is None else resume(run, host, store)

@@ -6,10 +6,9 @@ It is killed when the event number KILL of this session is appended, at times af
 from __future__ import annotations
 
 import asyncio
-import os
-import signal
 import sys
-from typing import Any
+
+from kill_kit import die_at
 
 from wsap_core.host import PluginHost
 from wsap_llm.backends.pool import ModelPool
@@ -22,19 +21,7 @@ RUN, GAME = "killed", "living_worlds:MEADOW"
 def main(database: str, ticks: int, kill: int) -> None:
     host = PluginHost.discovered()
     with open_store(database) as store:
-        append, appended = store.writer.append, 0
-
-        def counted(*args: Any, **more: Any) -> int:
-            nonlocal appended
-            seq = append(*args, **more)
-            appended += 1
-            if appended == kill:
-                if kill % 2:
-                    store.writer.flush()
-                os.kill(os.getpid(), signal.SIGKILL)
-            return seq
-
-        store.writer.append = counted  # type: ignore[method-assign]
+        die_at(store, kill)
         done = sum(1 for _ in store.repository.read_events(RUN, kinds=("tick",)))
         runner = StoreRunner(host, store, ModelPool(host))
         asyncio.run(runner.play(GAME, {}, run=RUN, seed=5, steps=ticks - done, snapshot_every=4))

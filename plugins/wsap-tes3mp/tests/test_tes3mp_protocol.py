@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 from pydantic import BaseModel, ValidationError
+from tools_kit import tool_of
 
-from wsap_tes3mp.protocol import bridge, commands, perception, reference
+from wsap_tes3mp.protocol import bridge, commands, perception
 from wsap_tes3mp.protocol.errors import SEED_CODES, SchemaMismatchError
 from wsap_tes3mp.protocol.perception import PerceptionOutput
 from wsap_tes3mp.protocol.versions import check_version
@@ -19,7 +20,8 @@ from wsap_tes3mp.protocol.versions import check_version
 HERE = Path(__file__).parent
 DOCS = HERE.parents[2] / "docs" / "reference"
 SEED = next(iter((HERE.parents[3] / "shared" / "seeds").glob("001_*")), None)
-AGAIN = "; run: python -m wsap_tes3mp.protocol.reference docs/reference"
+AGAIN = "; run: python tools/write_perception_command.py"
+reference = tool_of("write_perception_command")
 GOLDEN = [
     (version, name, payload)
     for version in ("1.0.0", "1.1.0")

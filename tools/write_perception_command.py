@@ -1,13 +1,14 @@
-"""Writes the reference of the protocol: `python -m wsap_tes3mp.protocol.reference FOLDER`.
+"""Write the JSON Schemas of the Perception/Command protocol, and the tables of its page between two marks.
 
-It writes `perception-command.json` with the JSON Schemas into the folder, and the tables of fields, commands and errors
-into its `perception-command.md`, between two marks.
+    python tools/write_perception_command.py
+
+`docs/reference/perception-command.json` and `.md` are written from the models; a test compares them with what
+this writes.
 """
 
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, get_args
@@ -21,6 +22,8 @@ from wsap_tes3mp.protocol.errors import ADDED_CODES, SEED_CODES
 from wsap_tes3mp.protocol.perception import PerceptionOutput
 from wsap_tes3mp.protocol.versions import PROTOCOL_VERSION
 
+PAGE = Path(__file__).resolve().parent.parent / "docs" / "reference" / "perception-command.md"
+SCHEMA = PAGE.with_suffix(".json")
 BEGIN, END = "<!-- tables: begin -->", "<!-- tables: end -->"
 SEED_PAYLOADS: tuple[type[BaseModel], ...] = (PerceptionOutput, CommandInput, CommandAccepted, BridgeStatus)
 ADDED_PAYLOADS: tuple[type[BaseModel], ...] = (Outcome, AgentInfo, AgentList, JoinRequest, ItemsRequest, ItemsReceipt)
@@ -110,12 +113,6 @@ def _yes(it_is: bool) -> str:
     return "yes" if it_is else "no"
 
 
-def write(folder: Path) -> None:
-    """Write both files."""
-    (folder / "perception-command.json").write_text(schemas_text(), encoding="utf-8")
-    page = folder / "perception-command.md"
-    page.write_text(with_tables(page.read_text(encoding="utf-8")), encoding="utf-8")
-
-
 if __name__ == "__main__":
-    write(Path(sys.argv[1]))
+    SCHEMA.write_text(schemas_text(), encoding="utf-8")
+    PAGE.write_text(with_tables(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
