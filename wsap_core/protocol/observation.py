@@ -101,6 +101,19 @@ class Observation(Part):
         """Return the state as text for a language model, in the protocol's message layout."""
         return render_observation(self)
 
+    def to_brief(self) -> str:
+        """Return in few words what matters now, for small models: no map, one goal, and nothing of what is possible,
+        which is listed beside it. A subclass that can say it better overrides it."""
+        return render_brief(self)
+
+    def phrases(self) -> Mapping[str, str]:
+        """Return what actions do now, by name: `{"move_west": "go west to the tree"}`; empty where names say enough.
+
+        They stand for the actions in lists of options, for models and for people. Different actions have different
+        phrases. A subclass that knows overrides it; it works for an observation read from a recording.
+        """
+        return {}
+
     def to_view(self) -> View:
         """Return what a viewer can draw of what was perceived, such as a map; empty where there is nothing to draw.
 
@@ -138,6 +151,23 @@ def render_observation(observation: Observation, *, extra_sections: Sequence[tup
     parts = [words.say(f"Step {o.step}")]
     parts += [f"{title}:\n{body}" for title, body in sections if body]
     return "\n\n".join(parts)
+
+
+def render_brief(observation: Observation) -> str:
+    """Return an observation in few lines: status, inventory, place, what is nearby, what happened, the first goal."""
+    o, words = observation, words_of(observation.language)
+    goal = o.current_goals[0] if o.current_goals else None
+    lines = [
+        single_line(o.time_of_day) if o.time_of_day else "",
+        pairs(o.status, words),
+        pairs(o.inventory, words),
+        single_line(o.location.description or o.location.region or _coordinates(o)),
+        *_nearby(o, words),
+        *(single_line(e.description) for e in o.recent_events),
+        *(single_line(f"{m.sender}: {m.content}") for m in o.messages),
+        single_line(_goal(goal.description or goal.id, goal.progress, goal.hints)) if goal else "",
+    ]
+    return "\n".join(filter(None, lines))
 
 
 def _nearby(observation: Observation, words: Words) -> Iterator[str]:

@@ -71,6 +71,8 @@ class DecisionInfo:
     """How the model went on after a tool in the middle of its reply; None if it used none there."""
     continued: bool = False
     """True if nobody was asked: the step goes on with an earlier decision."""
+    chosen: bool = False
+    """True if the model scored the options and one was drawn; it wrote nothing."""
     cause: str = ""
     """Why an answer could not be used, in a few words, where it was asked for again or a fallback was taken."""
 

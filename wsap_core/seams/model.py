@@ -12,7 +12,14 @@ from functools import cached_property
 from typing import Any, Literal, Protocol, runtime_checkable
 
 from wsap_core.seams.agent import Usage
+from wsap_core.seams.constraints import CallConstraint, ChooseConstraint, Constraint, JsonConstraint, RegexConstraint
 from wsap_core.seams.model_errors import ServerFailedError
+
+__all__ = [
+    "DEFAULT_SAMPLING", "Abilities", "Backend", "CallConstraint", "ChooseConstraint", "Chunk", "Constraint", "Finish",
+    "FinishReason", "ImagePart", "JsonConstraint", "Message", "Part", "Price", "RegexConstraint", "Reply", "Request",
+    "Role", "Sampling", "SpendingLimit", "TextChunk", "TextPart", "ThinkingChunk", "collect", "collect_from",
+]  # fmt: skip
 
 Role = Literal["system", "user", "assistant", "observation"]
 """Who speaks. `observation` is a tool's result inside the assistant's turn (seed 002); backends that
@@ -66,24 +73,6 @@ class Message:
         if isinstance(self.content, str):
             return self.content
         return "".join(p.text if isinstance(p, TextPart) else p.alt for p in self.content)
-
-
-@dataclass(frozen=True)
-class JsonConstraint:
-    """The reply is one JSON value that fits a schema."""
-
-    schema: Mapping[str, Any]
-    name: str = "reply"
-
-
-@dataclass(frozen=True)
-class RegexConstraint:
-    """The reply matches a regular expression, as a whole."""
-
-    pattern: str
-
-
-Constraint = JsonConstraint | RegexConstraint
 
 
 @dataclass(frozen=True)
@@ -149,6 +138,8 @@ class Finish:
     stop_sequence: str | None = None
     """Which of the request's stop texts ended it, where the backend tells."""
     usage: Usage = field(default_factory=Usage)
+    probabilities: Sequence[float] = ()
+    """Of the options of a `ChooseConstraint`, in its order, the probability with which each was drawn; adds up to 1."""
 
 
 Chunk = TextChunk | ThinkingChunk | Finish
@@ -183,6 +174,12 @@ class Abilities:
     """Takes only schemas within the subset of OpenAI's strict mode (`wsap_llm.strict_schema`)."""
     regex: bool = False
     """Constrains replies by regular expression."""
+    choose: bool = False
+    """Scores given replies and draws one of them."""
+    calls: bool = False
+    """Makes calls of functions that a request declares (tool calling)."""
+    parameters: int | None = None
+    """How many parameters the model has; None where it is not known."""
     prefill: bool = False
     """Goes on with a trailing assistant message."""
     resume: bool = False

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from wsap_core.seams.agent import Usage
-from wsap_core.seams.model import Chunk, Constraint, Finish, FinishReason, Request
-from wsap_core.seams.model_errors import ContextTooSmallError
+from wsap_core.seams.constraints import WrittenConstraint
+from wsap_core.seams.model import Chunk, Finish, FinishReason, Request
+from wsap_core.seams.model_errors import ConstraintError, ContextTooSmallError
 from wsap_llm.kit import ThinkSplitter
 from wsap_outlines.cached import CachedModel, Cancelled
 from wsap_outlines.closing import Reserve
@@ -94,11 +95,13 @@ class Generator:
     def _guide(self, request: Request) -> Guide | None:
         if request.constraint is None:
             return None
+        if not isinstance(request.constraint, WrittenConstraint):
+            raise ConstraintError("This backend can't bind replies in this way.")
         if self._guides is None:
             self._guides = self.loaded.guides(self._options)
         return self._guides.guide(request.constraint)
 
-    def reserve(self, constraint: Constraint, said: str) -> Reserve | None:
+    def reserve(self, constraint: WrittenConstraint, said: str) -> Reserve | None:
         """Return what keeps tokens back for the end of a reply; see `Guides.reserve`."""
         return None if self._guides is None else self._guides.reserve(constraint, said)
 
@@ -192,7 +195,11 @@ class _Run:
         None once the end is written.
         """
         left = self._most - self.count
-        if self._reserve is None and left <= max(self._most // 2, EARLY) and self._request.constraint is not None:
+        if (
+            self._reserve is None
+            and left <= max(self._most // 2, EARLY)
+            and isinstance(self._request.constraint, WrittenConstraint)
+        ):
             self._reserve = self._owner.reserve(self._request.constraint, self._said)
         reserve = self._reserve
         if reserve is None:

@@ -18,7 +18,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
-from wsap_core.seams.model import Constraint, JsonConstraint, RegexConstraint
+from wsap_core.seams.constraints import JsonConstraint, RegexConstraint, WrittenConstraint
 from wsap_core.seams.model_errors import ConstraintError
 from wsap_llm.kit import json_pattern
 from wsap_outlines.closing import Closing, Reserve
@@ -165,11 +165,11 @@ class Guides:
     def __init__(self, vocabulary: Vocabulary, engine: EngineName = "llguidance") -> None:
         self._vocabulary = vocabulary
         self._engine = engine
-        self._kept: OrderedDict[Constraint | str, Callable[[], Guide]] = OrderedDict()
+        self._kept: OrderedDict[WrittenConstraint | str, Callable[[], Guide]] = OrderedDict()
         self._closings: OrderedDict[str, Closing] = OrderedDict()
         self._pieces: Mapping[bytes, Sequence[int]] | None = None
 
-    def guide(self, constraint: Constraint) -> Guide:
+    def guide(self, constraint: WrittenConstraint) -> Guide:
         """Return a guide at the beginning of a reply; compiles the constraint if it is not kept.
 
         Raises:
@@ -184,7 +184,7 @@ class Guides:
         self._kept.move_to_end(key)
         return self._kept[key]()
 
-    def reserve(self, constraint: Constraint, said: str) -> Reserve | None:
+    def reserve(self, constraint: WrittenConstraint, said: str) -> Reserve | None:
         """Return what keeps tokens back for the end of a reply; None where the shortest end can't be told.
 
         Args:
@@ -203,7 +203,7 @@ class Guides:
             self._pieces = self._vocabulary.bytes_of()
         return Reserve(self._closings[pattern], self._pieces, said)
 
-    def _compile(self, constraint: Constraint) -> Callable[[], Guide]:
+    def _compile(self, constraint: WrittenConstraint) -> Callable[[], Guide]:
         pattern = pattern_of(constraint)
         if self._engine == "outlines-core":
             return self._compile_core(pattern, constraint)
@@ -221,7 +221,7 @@ class Guides:
             raise ConstraintError(f"llguidance can't constrain a reply this way: {first.get_error()[:300]}")
         return lambda: _LlGuide(first.deep_copy(), self._vocabulary.words)
 
-    def _compile_core(self, pattern: str | None, constraint: Constraint) -> Callable[[], Guide]:
+    def _compile_core(self, pattern: str | None, constraint: WrittenConstraint) -> Callable[[], Guide]:
         from outlines_core import Index
         from outlines_core import Vocabulary as CoreVocabulary
         from outlines_core.json_schema import build_regex_from_schema
@@ -237,7 +237,7 @@ class Guides:
         return lambda: _CoreGuide(index, self._vocabulary)
 
 
-def pattern_of(constraint: Constraint) -> str | None:
+def pattern_of(constraint: WrittenConstraint) -> str | None:
     """Return the regular expression of a constraint; None for a schema that has none in the kernel's reading."""
     if isinstance(constraint, RegexConstraint):
         return constraint.pattern

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from wsap_core.errors import ConfigError
 from wsap_core.protocol.wire import dumps
-from wsap_core.seams.model import JsonConstraint, Message, Request, TextPart
+from wsap_core.seams.model import JsonConstraint, Message, RegexConstraint, Request, TextPart
 from wsap_core.seams.model_errors import BadRequestError, ConstraintError
 from wsap_llm.strict_schema import strict_violation
 
@@ -182,6 +182,8 @@ def _constrain(body: dict[str, Any], request: Request, dialect: Dialect) -> None
         name = re.sub(r"[^A-Za-z0-9_-]", "_", constraint.name)[:64] or "reply"
         schema = {"name": name, "schema": dict(constraint.schema), "strict": dialect.strict_schema}
         body["response_format"] = {"type": "json_schema", "json_schema": schema}
+    elif not isinstance(constraint, RegexConstraint):
+        raise ConstraintError("This backend can't bind replies in this way.")
     elif dialect.regex == "structured_outputs":
         body["structured_outputs"] = {"regex": constraint.pattern}
     elif dialect.regex == "guided_regex":

@@ -1,0 +1,66 @@
+"""What a reply of a language model is bound to."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class JsonConstraint:
+    """The reply is one JSON value that fits a schema."""
+
+    schema: Mapping[str, Any]
+    name: str = "reply"
+
+
+@dataclass(frozen=True)
+class RegexConstraint:
+    """The reply matches a regular expression, as a whole."""
+
+    pattern: str
+
+
+@dataclass(frozen=True)
+class ChooseConstraint:
+    """The reply is one of a few texts, which the model scores after the prompt instead of writing.
+
+    Each is scored by its mean log-probability per token; one is drawn by the request's seed from the softmax of the
+    scores at the request's temperature (the best one at temperature 0).
+    """
+
+    options: Sequence[str]
+    """Different texts; at least one."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "options", tuple(self.options))
+
+
+@dataclass(frozen=True)
+class FunctionDef:
+    """A function that a model may call."""
+
+    name: str
+    description: str
+    parameters: Mapping[str, Any]
+    """The JSON Schema of its arguments: an object."""
+
+
+@dataclass(frozen=True)
+class CallConstraint:
+    """The reply is one call of a declared function, made by the server's own tool calling.
+
+    The backend gives it as the text `{"name": ..., "arguments": {...}}`, with what the model wrote beside the call
+    as the third member `content`.
+    """
+
+    functions: Sequence[FunctionDef]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "functions", tuple(self.functions))
+
+
+WrittenConstraint = JsonConstraint | RegexConstraint
+"""A constraint on what a model writes token by token."""
+Constraint = WrittenConstraint | ChooseConstraint | CallConstraint
