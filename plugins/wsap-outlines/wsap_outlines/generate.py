@@ -195,12 +195,13 @@ class _Run:
         None once the end is written.
         """
         left = self._most - self.count
-        if (
+        bound = self._request.constraint
+        if self._reserve is None and left <= max(self._most // 2, EARLY) and isinstance(bound, WrittenConstraint):
             self._reserve is None
             and left <= max(self._most // 2, EARLY)
             and isinstance(self._request.constraint, WrittenConstraint)
         ):
-            self._reserve = self._owner.reserve(self._request.constraint, self._said)
+            self._reserve = self._owner.reserve(bound, self._said)
         reserve = self._reserve
         if reserve is None:
             return self._next(guide)

@@ -17,6 +17,7 @@ from contextlib import aclosing
 from typing import Any
 
 from wsap_core.seams.agent import Usage
+from wsap_core.seams.constraints import WrittenConstraint
 from wsap_core.seams.model import Abilities, Chunk, Constraint, Finish, FinishReason, JsonConstraint, Request
 from wsap_core.seams.model_errors import BackendError, BadRequestError, ConstraintError, ContextTooSmallError
 from wsap_llm.kit import ThinkSplitter
@@ -155,6 +156,8 @@ class VllmBackend:
 def _structured(constraint: Constraint) -> Any:
     from vllm.sampling_params import StructuredOutputsParams
 
+    if not isinstance(constraint, WrittenConstraint):
+        raise ConstraintError("vLLM can't bind replies in this way.")
     pattern = pattern_of(constraint)
     if pattern is not None:
         return StructuredOutputsParams(regex=pattern)
