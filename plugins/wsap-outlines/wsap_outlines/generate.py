@@ -197,10 +197,6 @@ class _Run:
         left = self._most - self.count
         bound = self._request.constraint
         if self._reserve is None and left <= max(self._most // 2, EARLY) and isinstance(bound, WrittenConstraint):
-            self._reserve is None
-            and left <= max(self._most // 2, EARLY)
-            and isinstance(self._request.constraint, WrittenConstraint)
-        ):
             self._reserve = self._owner.reserve(bound, self._said)
         reserve = self._reserve
         if reserve is None:
