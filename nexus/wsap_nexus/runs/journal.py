@@ -154,9 +154,13 @@ def read_calls(bodies: Iterable[bytes]) -> Iterable[tuple[list[dict[str, Any]], 
 def read_reply(data: Mapping[str, Any]) -> Reply:
     """Return a recorded reply; KeyError or TypeError if it is damaged."""
     finish = data["finish"]
-    return Reply(
-        data["text"], data["thinking"], Finish(finish["reason"], finish["stop_sequence"], Usage(**finish["usage"]))
+    ended = Finish(
+        finish["reason"],
+        finish["stop_sequence"],
+        Usage(**finish["usage"]),
+        tuple(finish.get("probabilities", ())),  # not in runs of 0.1
     )
+    return Reply(data["text"], data["thinking"], ended)
 
 
 def _shared(before: Sequence[Message], now: Sequence[Message]) -> int:

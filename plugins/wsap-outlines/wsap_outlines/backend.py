@@ -49,6 +49,7 @@ class OutlinesBackend:
         self._abilities = Abilities(
             json_schema=True,
             regex=True,
+            choose=True,
             prefill=True,
             resume=True,
             thinking=True,
@@ -62,8 +63,17 @@ class OutlinesBackend:
 
     @property
     def abilities(self) -> Abilities:
-        """What it can do; the context of a model from the hub is known once it is loaded."""
+        """What it can do; how many parameters it has is known once it is loaded."""
         return self._abilities
+
+    async def prepare(self) -> None:
+        """Load the model, unless it is loaded already.
+
+        Raises:
+            BackendError: it can't be loaded.
+        """
+        self._check_open()
+        await asyncio.wrap_future(self._thread.submit(self._load))
 
     @property
     def work(self) -> Work | None:
@@ -78,8 +88,7 @@ class OutlinesBackend:
         Raises:
             BackendError: by class; raised while iterating.
         """
-        if self._closed:
-            raise BackendError(f"{self.model} is closed.")
+        self._check_open()
         loop = asyncio.get_running_loop()
         chunks: asyncio.Queue[Chunk | Exception | None] = asyncio.Queue()
         cancel = threading.Event()
@@ -107,14 +116,28 @@ class OutlinesBackend:
         await asyncio.to_thread(self._thread.shutdown, wait=True, cancel_futures=True)
         self._generator = None
 
+    def _check_open(self) -> None:
+        if self._closed:
+            raise BackendError(f"{self.model} is closed.")
+
+    def _load(self) -> Generator:
+        """Return what makes the replies; runs in the backend's thread."""
+        if self._generator is None:
+            try:
+                loaded = self._loader(self._name, self._options)
+            except BackendError:
+                raise
+            except Exception as error:  # torch raises RuntimeError for nearly everything, out of memory too
+                raise self._failure(error) from error
+            parameters = sum(weights.numel() for weights in loaded.model.parameters())
+            self._abilities = replace(self._abilities, context=loaded.context, parameters=parameters)
+            self._generator = Generator(loaded, self._options)
+        return self._generator
+
     def _run(self, request: Request, cancel: threading.Event, put: Callable[[Chunk | Exception | None], None]) -> None:
         """Make one reply; runs in the backend's thread."""
         try:
-            if self._generator is None:
-                loaded = self._loader(self._name, self._options)
-                self._generator = Generator(loaded, self._options)
-                self._abilities = replace(self._abilities, context=loaded.context)
-            for chunk in self._generator.reply(request, cancel):
+            for chunk in self._load().reply(request, cancel):
                 put(chunk)
                 if cancel.is_set():
                     break
@@ -123,9 +146,12 @@ class OutlinesBackend:
             put(None)
         except BackendError as error:
             put(error)
-        except Exception as error:  # torch raises RuntimeError for nearly everything, out of memory too
+        except Exception as error:
             if self._generator is not None:
                 self._generator.clear()
-            failure = BackendError(f"{self.model} failed: {type(error).__name__}: {str(error)[:300]}")
+            failure = self._failure(error)
             failure.__cause__ = error
             put(failure)
+
+    def _failure(self, error: Exception) -> BackendError:
+        return BackendError(f"{self.model} failed: {type(error).__name__}: {str(error)[:300]}")

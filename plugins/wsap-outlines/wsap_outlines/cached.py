@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -77,6 +78,76 @@ class CachedModel:
                 self.ids += part
                 self.computed += len(part)
         return logits
+
+    def feed_forks(
+        self, ids: Sequence[int], forks: Sequence[tuple[int, ...]], go_on: Callable[[], bool] = lambda: True
+    ) -> Any:
+        """Become a sequence and return the logits after it followed by each of several endings, a row for each.
+
+        All are computed in one pass, the rest of the sequence included: each token of an ending sees
+        the sequence and its own beginning alone. The endings are not kept.
+
+        Args:
+            ids: the sequence.
+            forks: the endings: first the empty one, and each after its own beginnings.
+            go_on: as for `feed`.
+
+        Raises:
+            Cancelled: as for `feed`.
+        """
+        import torch
+
+        if not self._forks():
+            whole = [[*ids, *fork] for fork in reversed(forks)]  # the sequence itself last, to be kept
+            return torch.stack([self.feed(one[self.rewind(one) :], go_on) for one in whole][::-1])
+        new = list(ids[self.rewind(ids) :])
+        head = (len(new) - 1) // CHUNK * CHUNK
+        if head:
+            self.feed(new[:head], go_on)
+        if not go_on():
+            raise Cancelled
+        kept, new = len(self.ids), new[head:]
+        ends = forks[1:]
+        size = len(new) + len(ends)
+        sees = torch.zeros(size, kept + size, dtype=torch.bool)
+        sees[: len(new), : kept + len(new)] = True
+        sees[: len(new)].tril_(kept)
+        column = {fork: kept + len(new) + i for i, fork in enumerate(ends)}
+        for row, fork in enumerate(ends, len(new)):
+            sees[row, : kept + len(new)] = True
+            sees[row, [column[fork[:i]] for i in range(1, len(fork) + 1)]] = True
+        dtype = self._model.dtype
+        mask = torch.where(sees, 0.0, torch.finfo(dtype).min).to(dtype)[None, None].to(self.device)
+        places = [*range(kept, kept + len(new)), *(kept + len(new) + len(fork) - 1 for fork in ends)]
+        tokens = [*new, *(fork[-1] for fork in ends)]
+        if self._cache is None:
+            self._cache = self._new_cache()
+        with torch.inference_mode():
+            output = self._model(
+                torch.tensor([tokens], device=self.device),
+                attention_mask=mask,
+                position_ids=torch.tensor([places], device=self.device),
+                past_key_values=self._cache,
+                use_cache=True,
+                logits_to_keep=len(forks),
+            )
+        self.computed += size
+        self.ids += tokens
+        if ends and not self._crop(len(ends)):
+            self.clear()
+        del self.ids[kept + len(new) :]
+        return output.logits[0]
+
+    def _forks(self) -> bool:
+        """Whether each token of the model sees what a mask lets it see, wherever it stands in the sequence."""
+        config = self._model.config.get_text_config()
+        everything = set(getattr(config, "layer_types", None) or ["full_attention"]) == {"full_attention"}
+        return (
+            everything
+            and getattr(config, "sliding_window", None) is None
+            and config._attn_implementation in ("sdpa", "eager")
+            and "position_ids" in inspect.signature(self._model.forward).parameters
+        )
 
     def clear(self) -> None:
         """Forget everything and give its memory back."""

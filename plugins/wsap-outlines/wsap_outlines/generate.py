@@ -8,16 +8,17 @@ from dataclasses import dataclass
 from typing import Any
 
 from wsap_core.seams.agent import Usage
-from wsap_core.seams.constraints import WrittenConstraint
+from wsap_core.seams.constraints import ChooseConstraint, WrittenConstraint
 from wsap_core.seams.model import Chunk, Finish, FinishReason, Request
 from wsap_core.seams.model_errors import ConstraintError, ContextTooSmallError
 from wsap_llm.kit import ThinkSplitter
 from wsap_outlines.cached import CachedModel, Cancelled
+from wsap_outlines.choose import choose
 from wsap_outlines.closing import Reserve
 from wsap_outlines.guides import Guide, Guides
 from wsap_outlines.loading import Loaded
 from wsap_outlines.options import Options
-from wsap_outlines.prompts import Transcript, opened, render
+from wsap_outlines.prompts import Transcript, encode, opened, render
 from wsap_outlines.sampling import Chooser, only
 from wsap_outlines.text import Decoder, Stops
 
@@ -81,7 +82,7 @@ class Generator:
         yield from splitter.close()
         self.work = Work(size, reused, run.count)
         reason: FinishReason = "stop_sequence" if stops.found is not None else run.reason
-        yield Finish(reason, stops.found, Usage(1, size, run.count, 0.0))
+        yield Finish(reason, stops.found, Usage(1, size, run.count, 0.0), run.probabilities)
 
     def remember(self, token: int, text: str) -> None:
         """Note a token of the reply, so that the next request can go on behind it."""
@@ -93,7 +94,7 @@ class Generator:
         self._transcript = Transcript()
 
     def _guide(self, request: Request) -> Guide | None:
-        if request.constraint is None:
+        if request.constraint is None or isinstance(request.constraint, ChooseConstraint):
             return None
         if not isinstance(request.constraint, WrittenConstraint):
             raise ConstraintError("This backend can't bind replies in this way.")
@@ -127,6 +128,7 @@ class _Run:
     ) -> None:  # fmt: skip
         self.count = 0
         self.reason: FinishReason = "length"
+        self.probabilities: tuple[float, ...] = ()
         self._owner = owner
         self._ids = ids
         self._guide = guide
@@ -136,7 +138,7 @@ class _Run:
         self._said = ""  # of the reply, without what was thought before it
         self._reserve: Reserve | None = None
         # A constraint is for the reply; what is thought before it is free, and bounded in tokens.
-        self._free = thinking and guide is not None
+        self._free = thinking and request.constraint is not None
         self._think = owner._options.think or most // 2
         self._decoder = Decoder(owner.loaded.tokenizer, ids[-4:])
         self._chooser = Chooser.of(
@@ -147,6 +149,9 @@ class _Run:
         """Give the reply's text, token by token."""
         if self._free:
             yield from self._thoughts()
+        if isinstance(self._request.constraint, ChooseConstraint):
+            yield self._choose(self._request.constraint)
+            return
         while self.count < self._most:
             if self._guide is not None and self._guide.complete:
                 self.reason = "stop"
@@ -188,6 +193,21 @@ class _Run:
                 return
         for token in self._owner.loaded.tokenizer.encode(f"\n{_CLOSE}\n\n", add_special_tokens=False):
             yield self._take(token)
+
+    def _choose(self, constraint: ChooseConstraint) -> str:
+        tokenizer = self._owner.loaded.tokenizer
+        options = [encode(tokenizer, option, special=False) for option in constraint.options]
+        choice = choose(
+            self._owner.cached,
+            self._ids,
+            options,
+            temperature=self._chooser.temperature,
+            seed=self._request.sampling.seed,
+            go_on=lambda: not self._cancel.is_set(),
+        )
+        self.count += choice.tokens
+        self.probabilities, self.reason = choice.probabilities, "stop"
+        return constraint.options[choice.index]
 
     def _affordable(self, guide: Guide) -> int | None:
         """Return the model's next token, or where too few are left for the reply's end, the next one of that.

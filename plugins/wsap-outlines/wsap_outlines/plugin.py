@@ -16,6 +16,6 @@ def wsap_backends() -> Iterable[BackendSpec]:
             "outlines",
             "Models in process (transformers, or vLLM as outlines/vllm:MODEL), every reply bound to what is legal.",
             "wsap_outlines.create:create",
-            abilities=("json_schema", "regex", "prefill", "resume"),
+            abilities=("json_schema", "regex", "choose", "prefill", "resume"),
         )
     ]

@@ -99,10 +99,10 @@ class Transcript:
             kept = self.ids[:count]
             # Prompts of templates begin with special tokens, so those are read where the text is the
             # template's; a text that goes on may hold an observation, in which they are just text.
-            new = _encode(tokenizer, text[characters:], special=False) if characters < len(text) else []
+            new = encode(tokenizer, text[characters:], special=False) if characters < len(text) else []
             self.cuts = [cut for cut in self.cuts if cut[1] <= count]
         else:
-            kept, new, self.cuts = [], _encode(tokenizer, text, special=True), []
+            kept, new, self.cuts = [], encode(tokenizer, text, special=True), []
         if not kept and not new:
             raise BadRequestError("There is nothing in the prompt.")
         self.text, self.ids = text, [*kept, *new]
@@ -131,6 +131,6 @@ class Transcript:
         return self.cuts[low - 1] if low else (0, 0)
 
 
-def _encode(tokenizer: Any, text: str, *, special: bool) -> list[int]:
-    """Tokens of a text, with nothing added by the tokenizer; templates write all that a prompt needs."""
+def encode(tokenizer: Any, text: str, *, special: bool) -> list[int]:
+    """Return the tokens of a text, with nothing added by the tokenizer; templates write all that a prompt needs."""
     return list(tokenizer.encode(text, add_special_tokens=False, split_special_tokens=not special))
