@@ -6,6 +6,7 @@ Subclass `BackendSuite` in a class whose name begins with `Test`, and say how th
 from __future__ import annotations
 
 import asyncio
+import json
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable
 from contextlib import aclosing
@@ -16,12 +17,16 @@ import pytest
 from llm_server import ModelServer, Say
 from llm_server.says import BAD
 
+from wsap_core.seams.constraints import CallConstraint, FunctionDef
 from wsap_core.seams.model import Backend, Finish, Message, Reply, Request, Sampling, TextChunk, collect
 from wsap_core.seams.model_errors import BadRequestError, ServerFailedError
+from wsap_llm.calling import Called, call_in
 
 T = TypeVar("T")
 
 REQUEST = Request([Message("system", "Be brief."), Message("user", "Hello?")])
+LOOK = FunctionDef("look", "Look", {"type": "object", "properties": {"where": {"enum": ["east", "west"]}}})
+CALL = replace(REQUEST, constraint=CallConstraint([LOOK]))
 UNBOUNDED = replace(REQUEST, sampling=Sampling(max_tokens=None))
 
 both = pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
@@ -107,6 +112,29 @@ class BackendSuite(ABC):
         server.say(Say("word " * 3000))
         reply = self.ask(self.backend(server, stream=stream), UNBOUNDED)
         assert (len(reply.text), reply.usage.completion_tokens) == (15_000, 3000)
+
+    @both
+    def test_a_call_of_a_function_is_the_text_with_what_was_written_beside_it(
+        self, server: ModelServer, stream: bool
+    ) -> None:
+        server.say(Say("I look east.", calls=[("look", {"where": "east"})]))
+        before = Called("go", {"steps": 2}, "On.").text()
+        request = replace(CALL, messages=(*CALL.messages, Message("assistant", before), Message("user", "A wall.")))
+        reply = self.ask(self.backend(server, stream=stream), request)
+        assert call_in(reply.text) == Called("look", {"where": "east"}, "I look east.")
+        assert reply.finish.reason == "stop"
+        assert [tool["function"]["name"] for tool in server.last["tools"]] == ["look"]
+        made, result = server.last["messages"][-2:]
+        (call,) = made["tool_calls"]
+        given = call["function"]["arguments"]
+        assert (made["content"], call["function"]["name"]) == ("On.", "go")
+        assert (json.loads(given) if isinstance(given, str) else given) == {"steps": 2}
+        assert (result["role"], result["content"]) == ("tool", "A wall.")
+
+    @both
+    def test_a_reply_without_the_call_that_was_asked_for_is_passed_on(self, server: ModelServer, stream: bool) -> None:
+        server.say(Say("I would rather not."))
+        assert self.ask(self.backend(server, stream=stream), CALL).text == "I would rather not."
 
     # --- misbehaviour ----------------------------------------------------------------------------
 

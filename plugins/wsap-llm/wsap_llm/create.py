@@ -21,11 +21,11 @@ from wsap_llm.middleware import Model, UsageCounter
 from wsap_llm.options import LLMOptions, llm_options, number, text
 from wsap_llm.prompts import Prompts
 from wsap_llm.reply.tags import TagLimits
-from wsap_llm.styles import JsonStyle, Style, TagStyle
+from wsap_llm.styles import CallStyle, JsonStyle, Style, TagStyle
 from wsap_llm.tool_journal import RecordedSource, recorded
 from wsap_llm.toolbox import Toolbox, build_tool
 
-STYLES = ("json", "tags")
+STYLES = ("json", "tags", "calls")
 
 
 def create(context: Context) -> LLMAgent:
@@ -89,7 +89,9 @@ def _style(context: Context, options: LLMOptions) -> Style:
     if name not in STYLES:
         raise ConfigError(f"There is no style {name!r}; there are: {', '.join(STYLES)}.")
     steps = int(number(context, "max_steps"))
-    return JsonStyle(steps=steps) if name == "json" else TagStyle(TagLimits(calls=options.tool_calls), steps=steps)
+    if name == "tags":
+        return TagStyle(TagLimits(calls=options.tool_calls), steps=steps)
+    return CallStyle(steps=steps) if name == "calls" else JsonStyle(steps=steps)
 
 
 @dataclass(frozen=True)

@@ -42,7 +42,7 @@ def _number(name: str, summary: str) -> OptionDef:
 
 OPTIONS = (
     OptionDef("model", "The model's address, such as ollama/qwen3:8b; the same as --model."),
-    OptionDef("style", "The format of replies.", "json", "json|tags"),
+    OptionDef("style", "The format of replies.", "json", "json|tags|calls"),
     OptionDef("persona", "The character to play; @FILE reads it from a file."),
     OptionDef("memory", "The kind of memory.", "none", "none|fifo|facts|fulltext|..."),
     OptionDef("tools", "Tools that the model may use, separated by commas.", "", "calculator,notes,recall,mcp,..."),

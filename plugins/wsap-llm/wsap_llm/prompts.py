@@ -113,6 +113,15 @@ JSON_QUESTION = """\
 What action do you take? Respond with JSON: {"action": "name", "params": {}, \
 {% if steps > 1 %}"times": 1, {% endif %}"reasoning": "why"}"""
 
+CALL_ANSWER = """\
+Act by calling exactly one function; you may say why in a sentence before it. A tool or a lookup is a function too: \
+its result comes back, and you go on.\
+{% if steps > 1 %} "times" (1 to {{ steps }}) does an action for several steps in a row; it ends early \
+when something happens, with "until": "hurt" only when you are hurt or threatened, with "until": "blocked" only when \
+it can't go on.{% endif %}"""
+
+CALL_QUESTION = "What do you do? Call one function."
+
 TAG_ANSWER = """\
 Think inside <thinking>...</thinking>. While you think you may use a tool by writing its tag, for example \
 {{ example_tool }}; its result appears as <observation>...</observation>, and you go on thinking. \
@@ -169,6 +178,8 @@ DEFAULTS: Mapping[str, str] = {
     "reflect": REFLECT,
     "json_answer": JSON_ANSWER,
     "json_question": JSON_QUESTION,
+    "call_answer": CALL_ANSWER,
+    "call_question": CALL_QUESTION,
     "tag_answer": TAG_ANSWER,
     "tag_question": TAG_QUESTION,
     "steps_report": STEPS_REPORT,

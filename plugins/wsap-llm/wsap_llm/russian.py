@@ -99,6 +99,15 @@ JSON_QUESTION = """\
 Что ты делаешь? Ответь в JSON: {"action": "name", "params": {}, \
 {% if steps > 1 %}"times": 1, {% endif %}"reasoning": "почему"}"""
 
+CALL_ANSWER = """\
+Действуй, вызывая ровно одну функцию; перед вызовом можно одним предложением сказать, почему. Инструмент или справка — \
+тоже функция: её результат вернётся, и ты продолжишь.\
+{% if steps > 1 %} "times" (от 1 до {{ steps }}) повторяет действие несколько шагов подряд; повтор прервётся, если \
+что-то случится, с "until": "hurt" — только если тебе больно или грозит опасность, с "until": "blocked" — только если \
+дальше не получается.{% endif %}"""
+
+CALL_QUESTION = "Что ты делаешь? Вызови одну функцию."
+
 TAG_ANSWER = """\
 Думай внутри <thinking>...</thinking>. Пока думаешь, можно воспользоваться инструментом, написав его тег, например \
 {{ example_tool }}; результат появится как <observation>...</observation>, и ты думаешь дальше. \
@@ -161,6 +170,8 @@ PROMPTS: Mapping[str, str] = {
     "reflect": REFLECT,
     "json_answer": JSON_ANSWER,
     "json_question": JSON_QUESTION,
+    "call_answer": CALL_ANSWER,
+    "call_question": CALL_QUESTION,
     "tag_answer": TAG_ANSWER,
     "tag_question": TAG_QUESTION,
     "steps_report": STEPS_REPORT,

@@ -1,27 +1,29 @@
-"""The two ways in which a model is asked for an action: JSON, and tags with tools in mid-thought."""
+"""The ways in which a model is asked for an action: JSON, calls of functions, and tags with tools in mid-thought."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from typing_extensions import override
 
 from wsap_core.protocol import Action, ActionDef, Tool
+from wsap_core.protocol.values import JsonValue
 from wsap_core.protocol.words import ENGLISH, Words
 from wsap_core.seams.agent import Resumption
-from wsap_core.seams.model import Abilities, JsonConstraint, Message, RegexConstraint, Reply
+from wsap_core.seams.model import Abilities, CallConstraint, Constraint, JsonConstraint, Message, RegexConstraint, Reply
 from wsap_core.seams.tool import AgentTool
 from wsap_core.untrusted import sanitize
+from wsap_llm.calling import Called, call_in
 from wsap_llm.decision import Decision, DecisionTurn
 from wsap_llm.lookup import LONGEST_RESULT, ToolCalls, split, written
 from wsap_llm.prompts import Prompts
 from wsap_llm.reply import NotUnderstood, ToolCall, read_reply, reask, why
 from wsap_llm.reply.scanner import FinalTag, TagEvent, TagScanner, ToolTag
-from wsap_llm.reply.schema import reply_schema
-from wsap_llm.reply.steps import NOTHING_SAID, steps_in_json, steps_in_tags, tag_steps
+from wsap_llm.reply.schema import reply_functions, reply_schema
+from wsap_llm.reply.steps import KEYS, NOTHING_SAID, steps_in_json, steps_in_tags, tag_steps
 from wsap_llm.reply.tags import OPENING, TagLimits, TagTurn, continue_text
 from wsap_llm.strict_schema import unwrapped
 
@@ -58,7 +60,7 @@ class JsonStyle(Style):
     def __init__(self, *, reasoning_limit: int = 300, steps: int = 1) -> None:
         self._reasoning_limit = reasoning_limit
         self._steps = steps
-        self._constraints: dict[tuple[int, ...], tuple[JsonConstraint, object]] = {}
+        self._constraints: dict[tuple[int, ...], tuple[Constraint, object]] = {}
 
     @override
     def how_to_answer(self, prompts: Prompts, space: Sequence[ActionDef], tools: Sequence[AgentTool]) -> str:
@@ -92,7 +94,7 @@ class JsonStyle(Style):
             reply = await turn.ask_constrained(purpose, messages, constraint)
             # As OpenAI's strict mode wants it: in an object of its own, with null for what is left out.
             wrapped = turn.abilities.schema_subset and not turn.unconstrained and not reply.truncated
-            text, steps = unwrapped(reply.text) if wrapped else reply.text, NOTHING_SAID
+            text, steps = self._plain(turn, reply.text, wrapped), NOTHING_SAID
             if self._steps > 1:
                 text, steps = steps_in_json(text, self._steps, legal)
             reading = read_reply(text, legal, calls.own, declared=turn.declared)
@@ -101,7 +103,7 @@ class JsonStyle(Style):
                 if repaired:
                     return Decision(None)
                 repaired, purpose = True, "re-ask"
-                told = reask(reading.reason, legal, turn.prompts.words, cut=reply.truncated)
+                told = self._again(turn, reading.reason, legal, cut=reply.truncated)
                 messages += [Message("assistant", _short(reply.text)), Message("user", told)]
                 continue
             mended = repaired or (reading.repaired and not wrapped)
@@ -111,13 +113,11 @@ class JsonStyle(Style):
             if isinstance(reading.choice, ToolCall):
                 used, purpose = True, "tool"
                 result = await calls.answer(reading.choice) or ""
-                form = {"tool": reading.choice.tool, "params": dict(reading.choice.parameters)}
-                asked = json.dumps(form, ensure_ascii=turn.prompts.words is ENGLISH)
+                asked = self._said(turn, reading.choice, {})
                 messages += [Message("assistant", asked), self._told(turn, reading.choice.tool, result)]
                 continue
             action = reading.choice
-            head = {"action": action.name, "params": dict(action.parameters), **steps.told()}
-            said = json.dumps({**head, "reasoning": action.reasoning or ""}, ensure_ascii=False)
+            said = self._said(turn, action, steps.told())
             if action.name not in world:
                 return Decision(action, mended, said, resumption, steps)
             call = ToolCall(action.name, action.parameters)
@@ -129,12 +129,27 @@ class JsonStyle(Style):
             used, purpose = True, "tool"
             messages.append(self._told(turn, action.name, answer))
 
+    def _plain(self, turn: DecisionTurn, text: str, wrapped: bool) -> str:
+        """Return a reply's text in the form of the seed's, `wrapped` if it is in an object of its own."""
+        return unwrapped(text) if wrapped else text
+
+    def _said(self, turn: DecisionTurn, choice: Action | ToolCall, steps: Mapping[str, JsonValue]) -> str:
+        """Return what the model chose as it is kept in the conversation."""
+        if isinstance(choice, ToolCall):
+            form = {"tool": choice.tool, "params": dict(choice.parameters)}
+            return json.dumps(form, ensure_ascii=turn.prompts.words is ENGLISH)
+        head = {"action": choice.name, "params": dict(choice.parameters), **steps}
+        return json.dumps({**head, "reasoning": choice.reasoning or ""}, ensure_ascii=False)
+
+    def _again(self, turn: DecisionTurn, reason: str, legal: Sequence[ActionDef], *, cut: bool) -> str:
+        return reask(reason, legal, turn.prompts.words, cut=cut)
+
     def _told(self, turn: DecisionTurn, tool: str, result: str) -> Message:
         words = turn.prompts.words
         shown = f"{words.say(f'Result of {tool}:')} {sanitize(words.say(result), LONGEST_RESULT)}"
         return Message("user", f"{shown}\n\n{self.question(turn.prompts)}")
 
-    def _constraint(self, turn: DecisionTurn, legal: Sequence[ActionDef], offered: Sequence[Tool]) -> JsonConstraint:
+    def _constraint(self, turn: DecisionTurn, legal: Sequence[ActionDef], offered: Sequence[Tool]) -> Constraint:
         """Return the constraint for what is legal; the same object for the same, whose encoding is kept with it."""
         # By identity, which is cheap; the definitions are kept with the constraint, so that no other gets theirs.
         subset = turn.abilities.schema_subset
@@ -143,11 +158,59 @@ class JsonStyle(Style):
         if found is None:
             if len(self._constraints) >= MOST_CONSTRAINTS:
                 self._constraints.clear()
-            schema = reply_schema(
-                legal, offered, reasoning_limit=self._reasoning_limit, steps=self._steps, strict_openai=subset
-            )
-            found = self._constraints[key] = JsonConstraint(schema, "action"), (*legal, *offered)
+            found = self._constraints[key] = self._made(legal, offered, subset), (*legal, *offered)
         return found[0]
+
+    def _made(self, legal: Sequence[ActionDef], offered: Sequence[Tool], subset: bool) -> Constraint:
+        schema = reply_schema(
+            legal, offered, reasoning_limit=self._reasoning_limit, steps=self._steps, strict_openai=subset
+        )
+        return JsonConstraint(schema, "action")
+
+
+class CallStyle(JsonStyle):
+    """The server's own tool calling: each legal action and each tool is a function, and the reply is a call of one.
+
+    A server that makes none is read as in `JsonStyle`.
+    """
+
+    @override
+    def how_to_answer(self, prompts: Prompts, space: Sequence[ActionDef], tools: Sequence[AgentTool]) -> str:
+        return prompts.render("call_answer", steps=self._steps)
+
+    @override
+    def question(self, prompts: Prompts) -> str:
+        return prompts.render("call_question")
+
+    @override
+    def constrains(self, abilities: Abilities) -> bool:
+        return abilities.calls
+
+    @override
+    def _plain(self, turn: DecisionTurn, text: str, wrapped: bool) -> str:
+        call = call_in(text)
+        if call is None:
+            return text
+        kind = "tool" if call.name in turn.tools else "action"
+        action = next((each for each in turn.legal if each.name == call.name), None)
+        own = {p.name for p in action.parameters} if action is not None else set(KEYS)
+        beside = {key: value for key, value in call.arguments.items() if key in KEYS and key not in own}
+        params = {key: value for key, value in call.arguments.items() if key not in beside}
+        return json.dumps({kind: call.name, "params": params, **beside, "reasoning": call.content}, ensure_ascii=False)
+
+    @override
+    def _said(self, turn: DecisionTurn, choice: Action | ToolCall, steps: Mapping[str, JsonValue]) -> str:
+        if isinstance(choice, ToolCall):
+            return Called(choice.tool, choice.parameters).text()
+        return Called(choice.name, {**choice.parameters, **steps}, choice.reasoning or "").text()
+
+    @override
+    def _again(self, turn: DecisionTurn, reason: str, legal: Sequence[ActionDef], *, cut: bool) -> str:
+        return reask(reason, legal, turn.prompts.words, cut=cut, question=self.question(turn.prompts))
+
+    @override
+    def _made(self, legal: Sequence[ActionDef], offered: Sequence[Tool], subset: bool) -> Constraint:
+        return CallConstraint(reply_functions(legal, offered, steps=self._steps))
 
 
 class TagStyle(Style):

@@ -126,7 +126,7 @@ def test_a_schema_is_sent_as_the_format(server: ModelServer) -> None:
 
 
 def test_a_regular_expression_is_refused_before_anything_is_asked(server: ModelServer) -> None:
-    with pytest.raises(ConstraintError, match="only to a JSON Schema"):
+    with pytest.raises(ConstraintError, match="to a JSON Schema alone"):
         ask(options(server), replace(REQUEST, constraint=RegexConstraint("[a-z]+")))
     assert [r for r in server.requests if r.path == "/api/chat"] == []
 

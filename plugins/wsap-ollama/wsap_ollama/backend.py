@@ -20,6 +20,8 @@ from wsap_core.seams.context import Context
 from wsap_core.seams.memory import estimate_tokens
 from wsap_core.seams.model import (
     Abilities,
+    CallConstraint,
+    ChooseConstraint,
     Chunk,
     Finish,
     FinishReason,
@@ -28,6 +30,7 @@ from wsap_core.seams.model import (
     Message,
     RegexConstraint,
     Request,
+    TextChunk,
     ThinkingChunk,
 )
 from wsap_core.seams.model_errors import (
@@ -37,7 +40,7 @@ from wsap_core.seams.model_errors import (
     ContextTooSmallError,
     ServerFailedError,
 )
-from wsap_llm.kit import ThinkSplitter, estimate_request, has_pictures
+from wsap_llm.kit import ThinkSplitter, declared, estimate_request, has_pictures, linked, text_of_calls
 from wsap_ollama.failures import error_of
 from wsap_ollama.options import OllamaOptions, options_of
 from wsap_ollama.transport import Guard
@@ -96,6 +99,7 @@ class OllamaBackend:
         return Abilities(
             # Ollama's own cloud takes a schema and does not keep to it (ollama/ollama#12362).
             json_schema=not self._name.endswith(CLOUD),
+            calls="tools" in card.capabilities,
             prefill=True,
             images=self._sees(),
             thinking="thinking" in card.capabilities,
@@ -175,12 +179,13 @@ class OllamaBackend:
     # --- what is sent ------------------------------------------------------------------------
 
     def _arguments(self, request: Request, card: ModelCard, given: Mapping[str, Any]) -> dict[str, Any]:
-        if isinstance(request.constraint, RegexConstraint):
-            raise ConstraintError("Ollama can't bind replies to a regular expression, only to a JSON Schema.")
+        if isinstance(request.constraint, RegexConstraint | ChooseConstraint):
+            raise ConstraintError("Ollama binds replies to a JSON Schema alone, or asks for calls of functions.")
+        functions = request.constraint.functions if isinstance(request.constraint, CallConstraint) else ()
         think = self._think(request, card)
         reserve = self.options.think_tokens if think is not False and "thinking" in card.capabilities else 0
         self._check_fit(request)
-        messages = [_message(m, images=self._sees() is not False) for m in request.messages]
+        messages = list(_messages(request, images=self._sees() is not False))
         if request.prefill:
             messages.append({"role": "assistant", "content": request.prefill})
         sampling = request.sampling
@@ -199,6 +204,7 @@ class OllamaBackend:
             "model": self._name,
             "messages": messages,
             "think": think,
+            "tools": [declared(function) for function in functions] or None,
             "format": dict(request.constraint.schema) if isinstance(request.constraint, JsonConstraint) else None,
             "options": {**chosen, **self.options.extra, **given},
             "keep_alive": self.options.keep_alive,
@@ -241,6 +247,9 @@ class _Reader:
         self._splitter = ThinkSplitter()  # older servers leave the block in the text
         self._last: Any = None
         self._tokens = 0
+        self._calls: list[tuple[str, Any]] = []
+        # What is written before a call is part of the call's text, and so kept until the end.
+        self._beside: list[str] | None = [] if isinstance(request.constraint, CallConstraint) else None
 
     def part(self, part: Any) -> Iterator[Chunk]:
         """Give the chunks of one answer."""
@@ -250,13 +259,25 @@ class _Reader:
             yield ThinkingChunk(message.thinking)
         if message.content:
             self._tokens += estimate_tokens(message.content)
-            yield from self._splitter.feed(message.content)
+            yield from self._keep(self._splitter.feed(message.content))
+        for call in message.tool_calls or ():
+            self._tokens += estimate_tokens(str(call.function.arguments)) + 1
+            self._calls.append((call.function.name, dict(call.function.arguments)))
         if part.done:
             self._last = part
 
     def rest(self) -> Iterator[Chunk]:
         """Give what was kept back."""
-        yield from self._splitter.close()
+        yield from self._keep(self._splitter.close())
+        if text := text_of_calls(self._calls, "".join(self._beside or ())):
+            yield TextChunk(text)
+
+    def _keep(self, chunks: Iterator[TextChunk | ThinkingChunk]) -> Iterator[Chunk]:
+        for chunk in chunks:
+            if self._beside is not None and isinstance(chunk, TextChunk):
+                self._beside.append(chunk.text)
+            else:
+                yield chunk
 
     def finish(self) -> Finish | None:
         """Return the finish, or None if the server never said that it was through."""
@@ -279,6 +300,19 @@ async def _until(parts: AsyncGenerator[Any, None], end: float) -> AsyncIterator[
         except StopAsyncIteration:
             return
         yield part
+
+
+def _messages(request: Request, *, images: bool) -> Iterator[dict[str, Any]]:
+    if not isinstance(request.constraint, CallConstraint):
+        yield from (_message(message, images=images) for message in request.messages)
+        return
+    for message, call, identity in linked(request.messages):
+        made = _message(message, images=images)
+        if call is not None:
+            function = {"name": call.name, "arguments": dict(call.arguments)}
+            yield made | {"content": call.content, "tool_calls": [{"function": function}]}
+        else:
+            yield made | {"role": "tool"} if identity else made
 
 
 def _message(message: Message, *, images: bool) -> dict[str, Any]:

@@ -26,8 +26,9 @@ from wsap_ollama.transport import TooLongError
 
 _CONTEXT = re.compile(r"context (length|size|window)|exceeds? .{0,40}context", re.IGNORECASE)
 # "invalid format: ...", "invalid JSON schema in format", "failed to load model vocabulary required for format",
-# "error parsing grammar: ...", and of servers before 0.5 "... Go struct field ChatRequest.format of type string".
-_CONSTRAINT = re.compile(r"(?<!image )\bformat\b|schema|grammar", re.IGNORECASE)
+# "error parsing grammar: ...", "... does not support tools", and of servers before 0.5 "... Go struct field
+# ChatRequest.format of type string".
+_CONSTRAINT = re.compile(r"(?<!image )\bformat\b|schema|grammar|support tools", re.IGNORECASE)
 
 
 def error_of(

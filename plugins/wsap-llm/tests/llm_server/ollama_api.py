@@ -110,6 +110,8 @@ def _parts(model: str, say: Say, made: Plan, *, chat: bool) -> list[dict[str, An
     found = [part("", piece) for piece in made.thinking] + [part(piece) for piece in made.text]
     if say.error_within:
         return [*found[:1], {"error": say.error_within}]
+    if say.calls:
+        found.append(base | {"message": {"role": "assistant", "content": "", **_calls(say)}, "done": False})
     if say.done:
         found.append(part("") | {"done": True} | _end(say, made))
     return found
@@ -117,10 +119,16 @@ def _parts(model: str, say: Say, made: Plan, *, chat: bool) -> list[dict[str, An
 
 def _whole(model: str, say: Say, made: Plan, *, chat: bool) -> dict[str, Any]:
     more = {"thinking": "".join(made.thinking)} if made.thinking else {}
+    more |= _calls(say)
     base = {"model": model, "created_at": CREATED}
     text = "".join(made.text)
     said = {"message": {"role": "assistant", "content": text, **more}} if chat else {"response": text, **more}
     return base | said | ({"done": True} | _end(say, made) if say.done else {"done": False})
+
+
+def _calls(say: Say) -> dict[str, Any]:
+    calls = [{"function": {"name": name, "arguments": dict(given)}} for name, given in say.calls]
+    return {"tool_calls": calls} if calls else {}
 
 
 def _end(say: Say, made: Plan) -> dict[str, Any]:
@@ -141,6 +149,8 @@ def _refusal(body: Any, server: ModelServer) -> web.Response | None:
         return _error(404, f"model '{body['model']}' not found")
     if body.get("think") and "thinking" not in card.capabilities:
         return _error(400, f'"{body["model"]}" does not support thinking')
+    if body.get("tools") and "tools" not in card.capabilities:
+        return _error(400, f"registry.ollama.ai/library/{body['model']} does not support tools")
     form = body.get("format")
     if form is not None and form not in ("", "json") and not isinstance(form, dict):
         return _error(400, f'invalid format: {json.dumps(form)}; expected "json" or a valid JSON Schema object')

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import TYPE_CHECKING, Any
 
 from aiohttp import web
@@ -14,8 +15,6 @@ if TYPE_CHECKING:
 
 CREATED = 1_750_000_000
 IDENTITY = "chatcmpl-0123456789"
-FORMS = frozenset({"guided_regex", "structured_outputs"})
-"""Fields of vLLM's that ask for a reply of some form."""
 
 
 def add_routes(app: web.Application, server: ModelServer) -> None:
@@ -68,15 +67,25 @@ def whole(model: str, say: Say, made: Plan) -> dict[str, Any]:
     message: dict[str, Any] = {"role": "assistant", "content": "".join(made.text), "refusal": None}
     if made.thinking:
         message["reasoning_content"] = "".join(made.thinking)
+    if say.calls:
+        message |= {"content": message["content"] or None, "tool_calls": calls(say)}
     choice = {
         "index": 0,
         "message": message,
         "logprobs": None,
-        "finish_reason": made.finish,
+        "finish_reason": "tool_calls" if say.calls else made.finish,
         "stop_reason": made.stop,  # vLLM's
     }
     found = {"id": IDENTITY, "object": "chat.completion", "created": CREATED, "model": model, "choices": [choice]}
     return found | ({"usage": usage(made)} if say.usage else {})
+
+
+def calls(say: Say) -> list[dict[str, Any]]:
+    """Return calls of functions as the protocol writes them."""
+    return [
+        {"id": f"abcdefgh{n}", "type": "function", "function": {"name": name, "arguments": _dumps(given)}}
+        for n, (name, given) in enumerate(say.calls)
+    ]
 
 
 def chunks(model: str, say: Say, made: Plan, *, counted: bool) -> list[dict[str, Any]]:
@@ -92,8 +101,14 @@ def chunks(model: str, say: Say, made: Plan, *, counted: bool) -> list[dict[str,
     found += [chunk({"content": piece}) for piece in made.text]
     if say.error_within:
         return [*found[:2], {"error": {"message": say.error_within, "type": "server_error", "code": 500}}]
+    for place, call in enumerate(calls(say)):
+        arguments = call["function"]["arguments"]
+        begun = call | {"index": place, "function": call["function"] | {"arguments": ""}}
+        found.append(chunk({"tool_calls": [begun]}))
+        for piece in (arguments[:5], arguments[5:]):
+            found.append(chunk({"tool_calls": [{"index": place, "function": {"arguments": piece}}]}))
     if made.finish is not None:
-        found.append(chunk({}, made.finish, stop_reason=made.stop))
+        found.append(chunk({}, "tool_calls" if say.calls else made.finish, stop_reason=made.stop))
     if counted and say.usage:
         found.append({**chunk({}), "choices": [], "usage": usage(made)})
     return found
@@ -140,13 +155,15 @@ def _refusal(body: Any, server: ModelServer) -> web.Response | None:
         return error(404, f"The model `{body.get('model')}` does not exist.", code="model_not_found")
     if not isinstance(body.get("messages"), list) or not body["messages"]:
         return error(400, "Invalid 'messages': empty array.")
+    if reason := _calls_fault(body):
+        return error(400, reason)
     form = body.get("response_format") or {"type": "text"}
     if form.get("type") not in ("text", "json_object", "json_schema"):
         return error(400, f"Invalid value: '{form.get('type')}' for response_format.")
     if form["type"] == "json_schema" and not {"name", "schema"} <= form.get("json_schema", {}).keys():
         return error(400, "Missing required parameter: 'response_format.json_schema.name'.")
     card = server.models[body["model"]]
-    if (refusal := card.refusal) is not None and (form["type"] != "text" or FORMS & body.keys()):
+    if (refusal := card.refusal) is not None and (form["type"] != "text" or card.refusal.fields & body.keys()):
         kind = "server_error" if refusal.status >= 500 else "invalid_request_error"
         return error(refusal.status, refusal.words, kind=kind, code=refusal.code, param=refusal.param)
     if card.strict and form["type"] == "json_schema" and form["json_schema"].get("strict"):
@@ -164,6 +181,26 @@ def _refusal(body: Any, server: ModelServer) -> web.Response | None:
             f"{prompt_tokens(body['messages'])} tokens.",
             code="context_length_exceeded",
         )
+    return None
+
+
+def _calls_fault(body: dict[str, Any]) -> str | None:
+    """Return what OpenAI says of functions, and of calls in the conversation, that it does not take."""
+    names = [tool["function"]["name"] for tool in body.get("tools") or ()]
+    if wrong := next((name for name in names if not re.fullmatch(r"[a-zA-Z0-9_-]{1,64}", name)), None):
+        return f"Invalid 'tools[0].function.name': {wrong!r} does not match pattern '^[a-zA-Z0-9_-]+$'."
+    if "tool_choice" in body and not names:
+        return "Invalid value for 'tool_choice': 'tool_choice' is only allowed when 'tools' are specified."
+    waiting: list[str] = []
+    for message in body["messages"]:
+        if message.get("role") == "tool":
+            if message.get("tool_call_id") not in waiting:
+                return "messages with role 'tool' must be a response to a preceding message with 'tool_calls'."
+            waiting.remove(message["tool_call_id"])
+        elif waiting:
+            return "An assistant message with 'tool_calls' must be followed by tool messages."
+        else:
+            waiting = [call["id"] for call in message.get("tool_calls") or ()]
     return None
 
 

@@ -22,6 +22,8 @@ class Say:
     text: str = "Hello there."
     thinking: str = ""
     """What is sent as reasoning, apart from the text; only where the request allows it."""
+    calls: Sequence[tuple[str, Mapping[str, Any]]] = ()
+    """Calls of functions, each a name and arguments, beside the text; made only of functions that are declared."""
     finish: str | None = "stop"
     status: int = 200
     error: str = ""
@@ -63,6 +65,8 @@ class Refusal:
     """The field of the request that it is about, where OpenAI's protocol tells it."""
     within: bool = False
     """Begin a stream with status 200, and refuse in its first piece."""
+    fields: frozenset[str] = frozenset({"guided_regex", "structured_outputs"})
+    """Fields of the request, besides `response_format`, that are refused: vLLM's for replies of some form."""
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,9 @@ from typing import Any, Literal
 
 from wsap_core.errors import ConfigError
 from wsap_core.protocol.wire import dumps
-from wsap_core.seams.model import JsonConstraint, Message, RegexConstraint, Request, TextPart
+from wsap_core.seams.model import CallConstraint, JsonConstraint, Message, RegexConstraint, Request, TextPart
 from wsap_core.seams.model_errors import BadRequestError, ConstraintError
+from wsap_llm.calling import declared, linked
 from wsap_llm.strict_schema import strict_violation
 
 # Any, in this module: JSON, as it goes over the wire.
@@ -38,6 +39,8 @@ class Dialect:
     regex: Regex | None = None
     prefill: Prefill | None = None
     thinking: Thinking | None = None
+    calls: bool = False
+    """Whether it is known to make calls of functions, whatever the model."""
     repeat_penalty: Literal["repetition_penalty", "repeat_penalty"] | None = None
     extra: Mapping[str, Any] = field(default_factory=dict)
     """Fields that are always sent (Any: JSON)."""
@@ -46,7 +49,7 @@ class Dialect:
 DIALECTS: Mapping[str, Dialect] = {
     # A server that does not know the field refuses it, and is sent none from then on.
     "generic": Dialect(thinking="enable_thinking"),
-    "openai": Dialect(max_tokens="max_completion_tokens", subset=True, thinking="reasoning_effort"),
+    "openai": Dialect(max_tokens="max_completion_tokens", subset=True, thinking="reasoning_effort", calls=True),
     "vllm": Dialect(
         regex="structured_outputs",
         prefill="continue_final_message",
@@ -90,7 +93,7 @@ def request_body(
     with a begun reply, and ConfigError if an option would take the place of what the request itself says.
     """
     sampling = request.sampling
-    body: dict[str, Any] = {"model": model, "messages": [_message(m, images=images) for m in request.messages]}
+    body: dict[str, Any] = {"model": model, "messages": _messages(request, images)}
     settings = [
         (dialect.max_tokens, sampling.max_tokens and sampling.max_tokens + reserve),
         ("temperature", sampling.temperature),
@@ -117,6 +120,10 @@ def request_bytes(
     model: str, request: Request, dialect: Dialect, *, images: bool, options: Mapping[str, Any], **more: Any
 ) -> bytes:
     """Return the body of a request as it is sent; takes and raises what `request_body` does."""
+    if isinstance(request.constraint, CallConstraint):
+        return _json(request_body(model, request, dialect, images=images, options=options, **more)).encode(
+            "utf-8", "replace"
+        )
     body = request_body(model, replace(request, messages=()), dialect, images=images, options=options, **more)
     texts = [_message_text(message, images=images) for message in request.messages]
     texts += map(_json, body.pop("messages"))
@@ -172,6 +179,26 @@ def _message(message: Message, *, images: bool) -> dict[str, Any]:
     return {"role": role, "content": parts}
 
 
+def _messages(request: Request, images: bool) -> list[dict[str, Any]]:
+    """Return the messages; where functions are declared, calls and what follows each of them in a form of their own."""
+    if not isinstance(request.constraint, CallConstraint):
+        return [_message(message, images=images) for message in request.messages]
+    made: list[dict[str, Any]] = []
+    for message, call, identity in linked(request.messages):
+        if call is not None:
+            function = {"name": call.name, "arguments": _json(call.arguments)}
+            calls = [{"id": identity, "type": "function", "function": function}]
+            made.append({"role": "assistant", "content": call.content or None, "tool_calls": calls})
+            continue
+        plain = _message(message, images=images)
+        if identity:  # only texts can answer a call
+            told = plain["content"] if isinstance(plain["content"], str) else "It was done."
+            made.append({"role": "tool", "tool_call_id": identity, "content": told})
+        if not identity or not isinstance(plain["content"], str):
+            made.append(plain)
+    return made
+
+
 def _constrain(body: dict[str, Any], request: Request, dialect: Dialect) -> None:
     constraint = request.constraint
     if constraint is None:
@@ -182,6 +209,9 @@ def _constrain(body: dict[str, Any], request: Request, dialect: Dialect) -> None
         name = re.sub(r"[^A-Za-z0-9_-]", "_", constraint.name)[:64] or "reply"
         schema = {"name": name, "schema": dict(constraint.schema), "strict": dialect.strict_schema}
         body["response_format"] = {"type": "json_schema", "json_schema": schema}
+    elif isinstance(constraint, CallConstraint):
+        body |= {"tools": [declared(function) for function in constraint.functions], "tool_choice": "required"}
+        body["parallel_tool_calls"] = False
     elif not isinstance(constraint, RegexConstraint):
         raise ConstraintError("This backend can't bind replies in this way.")
     elif dialect.regex == "structured_outputs":

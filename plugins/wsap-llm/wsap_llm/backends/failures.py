@@ -30,9 +30,13 @@ _CONTEXT = re.compile(
     r"|too many (input )?tokens",
     re.IGNORECASE,
 )
-_CONSTRAINT = re.compile(r"response_format|schema|structured|guided|grammar|regex|samplers", re.IGNORECASE)
+_CONSTRAINT = re.compile(
+    r"response_format|schema|structured|guided|grammar|regex|samplers|\btools?\b|function.?call", re.IGNORECASE
+)
 _SURELY_CONSTRAINT = re.compile(
-    r"response_format|json.?schema|structured.?output|guided.?(decoding|json|regex|grammar)|grammar", re.IGNORECASE
+    r"response_format|json.?schema|structured.?output|guided.?(decoding|json|regex|grammar)|grammar"
+    r"|support (tools|tool (use|calling)|function.?call)",
+    re.IGNORECASE,
 )
 """What words have to hold for a failure of the server to be one of its constraints."""
 _NOT_KEPT = "json_validate_failed"

@@ -71,6 +71,8 @@ class LiteLLMOptions:
     """Whether the model constrains by JSON Schema; as litellm knows when None."""
     schema_subset: bool | None = None
     """Whether the provider takes only OpenAI's strict subset of JSON Schema; when None, OpenAI and Azure do."""
+    calls: bool | None = None
+    """Whether the model makes calls of functions (tool calling); as litellm knows when None."""
     images: bool | None = None
     """Whether the model sees; as litellm knows when None."""
     context: int | None = None
@@ -97,6 +99,7 @@ class LiteLLMBackend:
         self.abilities = Abilities(
             json_schema=bool(self.options.json_schema),
             schema_subset=self._dialect.subset,
+            calls=bool(self.options.calls),
             images=self.options.images,
             thinking=True,
             context=self.options.context,
@@ -189,6 +192,7 @@ class LiteLLMBackend:
         return Abilities(
             json_schema=bool(schema if options.json_schema is None else options.json_schema),
             schema_subset=self._dialect.subset,
+            calls=bool(found.get("supports_function_calling") if options.calls is None else options.calls),
             prefill=bool(found.get("supports_assistant_prefill")),
             images=images if options.images is None else options.images,
             thinking=True,

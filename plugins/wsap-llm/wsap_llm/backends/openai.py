@@ -41,6 +41,7 @@ T = TypeVar("T")
 _OPTIONAL = (
     *("temperature", "top_p", "seed", "repeat_penalty", "repetition_penalty", "max_tokens", "max_completion_tokens"),
     *("chat_template_kwargs", "enable_thinking", "reasoning_effort", "stream_options", "stop", "system"),
+    *("parallel_tool_calls", "tool_choice"),
 )
 """What a request can do without; see `Asked.fields`."""
 
@@ -67,6 +68,7 @@ class OpenAIBackend:
             json_schema=self.options.json_schema,
             schema_subset=self._dialect.subset,
             regex=self._dialect.regex is not None,
+            calls=self._dialect.calls if self.options.calls is None else self.options.calls,
             prefill=self._dialect.prefill is not None,
             images=self.options.images,
             thinking=True,

@@ -39,6 +39,8 @@ class OpenAIOptions:
     schema_subset: bool | None = None
     """Whether it takes only OpenAI's strict subset of JSON Schema, as a gateway to OpenAI's models may;
     as is known of the host when None: OpenAI's own servers and Azure's do."""
+    calls: bool | None = None
+    """Whether server and model make calls of functions (tool calling); as is known of the host when None."""
     images: bool | None = None
     """Whether the model sees; None where that is not known: pictures are sent then, and the server says if it can't."""
     context: int | None = None

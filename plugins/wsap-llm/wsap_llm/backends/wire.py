@@ -9,9 +9,10 @@ from typing import Any, Literal
 
 from wsap_core.seams.agent import Usage
 from wsap_core.seams.memory import estimate_tokens
-from wsap_core.seams.model import Chunk, Finish, FinishReason, Request, TextChunk, ThinkingChunk
+from wsap_core.seams.model import CallConstraint, Chunk, Finish, FinishReason, Request, TextChunk, ThinkingChunk
 from wsap_core.seams.model_errors import ServerFailedError
 from wsap_llm.backends.failures import Asked, error_in_stream
+from wsap_llm.calling import text_of_calls
 from wsap_llm.thinking import ThinkSplitter
 from wsap_llm.tokens import estimate_request
 
@@ -22,6 +23,8 @@ _REASONS: Mapping[str, FinishReason] = {
     "eos": "stop",
     "eos_token": "stop",
     "end_turn": "stop",
+    "tool_calls": "stop",
+    "function_call": "stop",
     "stop_sequence": "stop_sequence",
     "length": "length",
     "max_tokens": "length",
@@ -96,10 +99,10 @@ class Deltas:
     processor time of a streamed reply. Where anything differs, the event is read like every other.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, tries: int = 3) -> None:
         self._before = ""
         self._after = ""
-        self._tries = 3  # some servers put something new into every event
+        self._tries = tries  # some servers put something new into every event
 
     def text(self, data: str) -> str | None:
         """Return the piece of text that an event says; None if it is not known to do that alone."""
@@ -158,8 +161,10 @@ class ReplyReader:
         self._stop: str | None = None
         self._usage: Mapping[str, Any] | None = None
         self._said: list[str] = []  # a piece is about a token, where the server doesn't count them
-        self._deltas = Deltas()
         self._calls: dict[Any, tuple[str, str]] = {}
+        # What is written before a call is part of the call's text, and so kept until the end.
+        self._beside: list[str] | None = [] if isinstance(request.constraint, CallConstraint) else None
+        self._deltas = Deltas(3 if self._beside is None else 0)
         self._refused = False
         self.done = False
         """Whether the server has said that this was all."""
@@ -212,10 +217,12 @@ class ReplyReader:
         """Give what was kept back, and the finish; raise ServerFailedError if the stream ended before the reply did."""
         if not self.done and self._reason is None:
             raise ServerFailedError(f"{self._asked.place} broke off in the middle of a reply of {self._asked.model}.")
-        if self._calls and not "".join(self._said).strip():
-            calls = [{"name": name, "arguments": arguments} for name, arguments in self._calls.values()]
-            yield from self._say(json.dumps(calls[0] if len(calls) == 1 else calls))
-        yield from self._splitter.close()
+        yield from self._keep(self._splitter.close())
+        if self._beside is not None:
+            if text := text_of_calls(self._calls.values(), "".join(self._beside)):
+                yield TextChunk(text)
+        elif self._calls and not "".join(self._said).strip():
+            yield TextChunk(text_of_calls(self._calls.values()))
         reason: FinishReason = (
             "stop_sequence" if self._stop is not None else _REASONS.get(self._reason or "", "unknown")
         )
@@ -280,7 +287,14 @@ class ReplyReader:
 
     def _say(self, text: str) -> Iterator[Chunk]:
         self._said.append(text)
-        return self._splitter.feed(text)
+        return self._keep(self._splitter.feed(text))
+
+    def _keep(self, chunks: Iterator[TextChunk | ThinkingChunk]) -> Iterator[Chunk]:
+        for chunk in chunks:
+            if self._beside is not None and isinstance(chunk, TextChunk):
+                self._beside.append(chunk.text)
+            else:
+                yield chunk
 
     def _counted(self) -> Usage:
         """Return the usage as the server counts, or as it can be estimated; never nothing."""
@@ -289,7 +303,7 @@ class ReplyReader:
         if prompt is None:
             prompt = estimate_request(self._request)
         if completion is None:
-            completion = sum(map(estimate_tokens, self._said))
+            completion = sum(map(estimate_tokens, [*self._said, *map("".join, self._calls.values())]))
         return Usage(1, prompt, completion, usage.get("cost"))  # OpenRouter's cost, in US dollars; `Measure` checks
 
 

@@ -18,12 +18,15 @@ def why(reason: str, words: Words = ENGLISH, *, cut: bool = False) -> str:
     return f"{words.say('The reply was cut off because it was too long.')} {said}" if cut else said
 
 
-def reask(reason: str, actions: Sequence[ActionDef], words: Words = ENGLISH, *, cut: bool = False) -> str:
-    """Return what a model is told whose reply could not be used: why, what is legal now, and the form."""
+def reask(
+    reason: str, actions: Sequence[ActionDef], words: Words = ENGLISH, *, cut: bool = False, question: str = ""
+) -> str:
+    """Return what a model is told whose reply could not be used: why, what is legal now, and the form, unless another
+    question is asked."""
     listed = ActionSpace(tuple(actions[:MOST_LISTED])).to_text(words)
     more = f"\n{words.say(f'(and {len(actions) - MOST_LISTED} more)')}" if len(actions) > MOST_LISTED else ""
+    form = 'Reply with one JSON object and nothing else: {"action": "name", "params": {}, "reasoning": "why"}'
     return (
         f"{words.say('Your reply could not be used:')} {why(reason, words, cut=cut)[:400]}\n\n"
-        f"{words.say('Actions that are possible now:')}\n{listed}{more}\n\n"
-        + words.say('Reply with one JSON object and nothing else: {"action": "name", "params": {}, "reasoning": "why"}')
+        f"{words.say('Actions that are possible now:')}\n{listed}{more}\n\n{question or words.say(form)}"
     )

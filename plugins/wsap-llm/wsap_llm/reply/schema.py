@@ -16,6 +16,7 @@ from typing import Literal
 from wsap_core.protocol import ActionDef, ActionSpace, Observation, ParamDef, Tool
 from wsap_core.protocol.availability import choices_of
 from wsap_core.protocol.values import JsonValue
+from wsap_core.seams.constraints import FunctionDef
 from wsap_core.worlds.legality import narrowed
 from wsap_llm.reply.steps import json_members, repeatable
 from wsap_llm.strict_schema import wrapped
@@ -99,6 +100,21 @@ def reply_schema(
         branches.append(_branch("tool", [tool.name], params, None, first=False))
     schema = branches[0] if len(branches) == 1 else {"anyOf": branches}
     return wrapped(schema) if strict_openai else schema
+
+
+def reply_functions(
+    actions: Sequence[ActionDef], tools: Sequence[Tool] = (), *, text_limit: int = 400, steps: int = 1
+) -> list[FunctionDef]:
+    """Return the functions whose calls take the place of such a reply, one for each action and tool; of two of a name
+    the first. Above one step, those of actions for which it makes sense take `times` and `until` besides."""
+    made: dict[str, FunctionDef] = {}
+    all_of_them: list[ActionDef | Tool] = [*actions, *tools]
+    for offered in all_of_them:
+        params = _parameters(offered.parameters, text_limit)
+        if steps > 1 and isinstance(offered, ActionDef) and repeatable(offered):
+            params = {**params, "properties": {**json_members(steps), **params["properties"]}}
+        made.setdefault(offered.name, FunctionDef(offered.name, offered.description, params))
+    return list(made.values())
 
 
 def _branch(kind: str, names: list[str], params: JsonSchema, explain: JsonSchema | None, *, first: bool) -> JsonSchema:
