@@ -94,7 +94,7 @@ def serve_both(folder: str, pipe: Any) -> None:
     from wsap_tes3mp.bridge.bridge import Bridge
     from wsap_tes3mp.bridge.serve import serve
     from wsap_tes3mp.engines.simulated.engine import SimulatedEngine
-    from wsap_tes3mp.log.log import open_log
+    from wsap_tes3mp.log.log import CommandLog
 
     echo = FastAPI()
 
@@ -111,7 +111,7 @@ def serve_both(folder: str, pipe: Any) -> None:
         config = uvicorn.Config(echo, log_level="warning", access_log=False, lifespan="off", http="h11")
         echoing = asyncio.create_task(uvicorn.Server(config).serve(sockets=[near]))
         engine = SimulatedEngine(seed=1, agents=[f"a{i}" for i in range(AGENTS)])
-        with open_log(Path(folder) / "commands.sqlite") as log:
+        with CommandLog(Path(folder) / "commands.sqlite") as log:
             url = f"http://127.0.0.1:{near.getsockname()[1]}"
             bridge = Bridge(engine, log)
             await serve(bridge, Address("127.0.0.1", 0), TOKEN, ready=lambda other: pipe.send((url, other.rstrip("/"))))

@@ -18,7 +18,7 @@ from wsap_nexus.http.guard import HttpLimits
 from wsap_nexus.http.listening import Address
 from wsap_tes3mp.bridge.bridge import Bridge
 from wsap_tes3mp.bridge.serve import serve
-from wsap_tes3mp.log.log import CommandLog, open_log
+from wsap_tes3mp.log.log import CommandLog
 
 PATIENCE = 60.0
 """Seconds to wait for what has to happen; never waited for in full unless it fails."""
@@ -77,7 +77,7 @@ def serving(
     ended = threading.Event()
 
     async def main() -> None:
-        with open_log(path) as log:
+        with CommandLog(path) as log:
             engine = ScriptedEngine(*agents)
             bridge = Bridge(engine, log, **options)
             until, loop = asyncio.Event(), asyncio.get_running_loop()

@@ -19,7 +19,8 @@ from wsap_check.hosts import ManualClock
 from wsap_core.errors import StorageError
 from wsap_tes3mp.bridge.bridge import Bridge
 from wsap_tes3mp.engines.engine import Done, EngineView
-from wsap_tes3mp.log.log import COMMAND, open_log
+from wsap_tes3mp.log.log import CommandLog
+from wsap_tes3mp.log.records import COMMAND
 from wsap_tes3mp.protocol.commands import CommandInput
 from wsap_tes3mp.protocol.errors import SEED_CODES, BridgeError, StalePerceptionError
 
@@ -410,7 +411,7 @@ def test_whatever_an_engine_says_of_a_command_there_is_an_outcome(said: Any, sta
     async def main() -> None:
         engine = ScriptedEngine("ada")
         engine.then = then
-        with open_log() as log:
+        with CommandLog() as log:
             bridge = Bridge(engine, log)
             accepted = await bridge.command(wanted())
             outcome = await bridge.outcome(accepted.command_id, wait=60)
@@ -426,7 +427,7 @@ def test_a_command_that_never_ends_is_unknown_after_a_while_and_the_agent_free()
     async def main() -> None:
         engine, clock = ScriptedEngine("ada"), ManualClock()
         engine.then = forever
-        with open_log() as log:
+        with CommandLog() as log:
             bridge = Bridge(engine, log, clock=clock, patience=10)
             accepted = await bridge.command(wanted())
             for _ in range(20):
@@ -450,7 +451,7 @@ def test_a_command_that_never_ends_is_unknown_after_a_while_and_the_agent_free()
 def test_a_perception_is_stale_by_its_age_on_the_bridges_own_clock() -> None:
     async def main() -> None:
         engine, clock = ScriptedEngine("ada"), ManualClock()
-        with open_log() as log:
+        with CommandLog() as log:
             bridge = Bridge(engine, log, clock=clock, stale_after=5)
             seen = await bridge.perception()
             on_it = {"perception_timestamp": "2026-03-21T12:00:00Z", "perception_sequence": seen.sequence}
@@ -470,7 +471,7 @@ def test_a_perception_is_stale_by_its_age_on_the_bridges_own_clock() -> None:
 def test_what_cannot_be_marked_as_sent_is_not_sent_and_an_outcome_is_written_as_soon_as_it_can_be() -> None:
     async def main() -> None:
         engine, clock = ScriptedEngine("ada"), ManualClock()
-        with open_log() as log:
+        with CommandLog() as log:
             bridge = Bridge(engine, log, clock=clock)
             mark, finish = log.dispatched, log.finish
 
@@ -502,7 +503,7 @@ def test_a_bridge_that_stops_leaves_what_runs_unknown_and_another_one_settles_wh
         served.then(forever)
         stopped = served.post().json()["command_id"]
         served.http.get("/morrowind/status")
-    with open_log(path) as log:
+    with CommandLog(path) as log:
         waiting, running = log.begin(wanted()), log.begin(wanted(agent_id="bob"))
         log.dispatched(running)
     with serving("ada", path=path) as served:

@@ -21,7 +21,8 @@ from wsap_tes3mp.bridge.app import create_app
 from wsap_tes3mp.bridge.bridge import Bridge
 from wsap_tes3mp.client import BridgeClient
 from wsap_tes3mp.engines.engine import Done
-from wsap_tes3mp.log.log import COMMAND, CommandLog, open_log
+from wsap_tes3mp.log.log import CommandLog
+from wsap_tes3mp.log.records import COMMAND
 from wsap_tes3mp.protocol.commands import FINAL
 from wsap_tes3mp.protocol.errors import (
     BridgeError,
@@ -112,7 +113,7 @@ class _Site:
 
     def open(self, path: Path) -> None:
         self.path = path
-        self.log = open_log(path)
+        self.log = CommandLog(path)
         self.bridge = Bridge(self.engine, self.log, clock=self.engine.clock)
         self.network.app = create_app(self.bridge, TOKEN)
         for name in ("dispatched", "finish"):
@@ -241,7 +242,7 @@ def _whole(log: CommandLog, states: dict[str, str], engine: _Engine) -> None:
 def test_each_fault_of_an_engine_has_its_code() -> None:
     async def scenario() -> None:
         engine = _Engine()
-        with open_log() as log:
+        with CommandLog() as log:
             bridge = Bridge(engine, log, clock=engine.clock)
 
             async def code(what: Any) -> str:

@@ -18,7 +18,7 @@ from scripted_engine import ScriptedEngine
 from wsap_tes3mp.bridge.app import create_app
 from wsap_tes3mp.bridge.bridge import Bridge
 from wsap_tes3mp.engines.engine import Done
-from wsap_tes3mp.log.log import open_log
+from wsap_tes3mp.log.log import CommandLog
 from wsap_tes3mp.protocol.commands import CommandInput
 from wsap_tes3mp.protocol.errors import BridgeError
 
@@ -37,7 +37,7 @@ class Commands(RuleBasedStateMachine):
         self.running: dict[str, str] = {}
         self.states: dict[str, str] = {}
         self.keys: dict[tuple[str, str], tuple[str, str]] = {}
-        self.log = open_log()
+        self.log = CommandLog()
         self.bridge = Bridge(self.engine, self.log)
         self.engine.execute = self.execute  # type: ignore[method-assign]
 
@@ -134,7 +134,7 @@ def test_every_command_of_the_model_is_one_that_can_be_read() -> None:
 @pytest.mark.slow
 def test_nothing_that_is_sent_breaks_the_bridge() -> None:
     schemathesis = pytest.importorskip("schemathesis")
-    with open_log() as log:
+    with CommandLog() as log:
         document = create_app(Bridge(ScriptedEngine(), log), TOKEN).openapi()
     document = json.loads(json.dumps(document))
     document["paths"].pop("/events")  # a stream has no end of its own

@@ -22,7 +22,7 @@ from wsap_tes3mp.client import BridgeClient
 from wsap_tes3mp.conformance import CHECKS, CheckResult, run_checks
 from wsap_tes3mp.engines.engine import Done, Engine
 from wsap_tes3mp.engines.simulated.engine import SimulatedEngine
-from wsap_tes3mp.log.log import open_log
+from wsap_tes3mp.log.log import CommandLog
 from wsap_tes3mp.protocol.perception import Payload
 
 TOKEN = "token-of-the-tests-0123"
@@ -32,7 +32,7 @@ ADDITIONS = {"boot_id", "sequence", "inventory", "dialogue", "completed_quests",
 
 @asynccontextmanager
 async def bridged(engine: Engine, clock: Clock | None = None) -> AsyncIterator[Bridge]:
-    with open_log() as log:
+    with CommandLog() as log:
         bridge = Bridge(engine, log, clock=clock)
         await bridge.start()
         try:

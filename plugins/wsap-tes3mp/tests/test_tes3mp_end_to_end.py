@@ -16,7 +16,8 @@ import pytest
 from sqlalchemy import select
 
 from wsap_tes3mp.client import BridgeClient
-from wsap_tes3mp.log.log import COMMAND, open_log
+from wsap_tes3mp.log.log import CommandLog
+from wsap_tes3mp.log.records import COMMAND
 from wsap_tes3mp.paths import log_file
 from wsap_tes3mp.protocol.commands import CommandInput, Outcome
 
@@ -117,7 +118,7 @@ def test_an_agent_acts_in_the_game_through_all_of_it(scripts: Path) -> None:
                 return await play(client, restart)
 
         ends = asyncio.run(scenario())
-    with open_log(Path(told["log"])) as log:
+    with CommandLog(Path(told["log"])) as log:
         found = {command_id: log.find(command_id) for command_id in ends}
     assert [end and end.state for end in found.values()] == [end.state for end in ends.values()]
     assert len(ends) == 5
@@ -141,7 +142,7 @@ def test_the_agent_of_the_embedded_world_plays_in_the_game_unchanged(scripts: Pa
         game.stop()
     found = json.loads(played.stdout)
     assert (found["agent"], found["steps"]) == ("morrowind-wayfarer", 15)
-    with open_log(log_file()) as log:
+    with CommandLog(log_file()) as log:
         rows = log.read(select(COMMAND.c.state, COMMAND.c.agent_id))
     assert len(rows) >= 15
     assert {row.agent_id for row in rows} == {"nerys"}

@@ -18,7 +18,8 @@ from sqlalchemy import select
 from wsap_check.hosts import ManualClock
 from wsap_tes3mp.bridge.bridge import Bridge
 from wsap_tes3mp.engines.tes3mp.engine import Tes3mpEngine
-from wsap_tes3mp.log.log import COMMAND, open_log
+from wsap_tes3mp.log.log import CommandLog
+from wsap_tes3mp.log.records import COMMAND
 from wsap_tes3mp.protocol.commands import CommandInput
 from wsap_tes3mp.protocol.errors import BridgeError, PerceptionTimeoutError
 
@@ -34,7 +35,7 @@ def test_no_command_is_carried_out_twice_or_lost_from_the_log_whatever_the_serve
         await server.start()
         faults: dict[str, str] = {}
         while len(faults) < COUNT:
-            with open_log(path) as log:
+            with CommandLog(path) as log:
                 engine = Tes3mpEngine(TOKEN, f"127.0.0.1:{server.port}", clock=clock, command_seconds=1e6)
                 bridge = Bridge(engine, log, clock=clock)
                 await bridge.start()
@@ -46,7 +47,7 @@ def test_no_command_is_carried_out_twice_or_lost_from_the_log_whatever_the_serve
                 finally:
                     await bridge.stop()
         await server.stop()
-        with open_log(path) as log:
+        with CommandLog(path) as log:
             for command_id, fault in faults.items():
                 found, times = log.find(command_id), server.executed[command_id]
                 assert found is not None, fault
@@ -100,7 +101,7 @@ def test_a_hung_server_is_a_perception_timeout_within_the_deadline(tmp_path: Pat
     async def scenario() -> None:
         server, clock = ScriptServer(), ManualClock()
         await server.start()
-        with open_log(None) as log:
+        with CommandLog(None) as log:
             engine = Tes3mpEngine(TOKEN, f"127.0.0.1:{server.port}", clock=clock)
             bridge = Bridge(engine, log, clock=clock)
             await bridge.start()

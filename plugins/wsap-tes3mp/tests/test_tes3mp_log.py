@@ -11,7 +11,8 @@ import pytest
 
 from wsap_core.errors import NotADatabaseError, StorageLockedError, StorageVersionError
 from wsap_tes3mp.engines.engine import Done
-from wsap_tes3mp.log.log import COMMAND, PERCEPTION, CommandLog, open_log
+from wsap_tes3mp.log.log import CommandLog
+from wsap_tes3mp.log.records import COMMAND, PERCEPTION
 from wsap_tes3mp.protocol.commands import CommandInput
 from wsap_tes3mp.protocol.errors import KeyReusedError
 from wsap_tes3mp.protocol.perception import PerceptionOutput
@@ -56,7 +57,7 @@ def rows(log: CommandLog) -> tuple[int, int]:
 
 
 def test_a_command_goes_from_accepted_to_its_outcome() -> None:
-    with open_log(ids=iter(["cmd_1"]).__next__, now=iter([0.0, 10.0, 10.5, 12.0, 13.0]).__next__) as log:
+    with CommandLog(ids=iter(["cmd_1"]).__next__, now=iter([0.0, 10.0, 10.5, 12.0, 13.0]).__next__) as log:
         seen = perceived()
         assert log.begin(commanded(), seen, engine="simulated") == "cmd_1"
         assert log.find("cmd_1").state == "accepted"  # type: ignore[union-attr]
@@ -73,7 +74,7 @@ def test_a_command_goes_from_accepted_to_its_outcome() -> None:
 
 
 def test_perceptions_that_differ_by_their_moment_alone_are_kept_once() -> None:
-    with open_log() as log:
+    with CommandLog() as log:
         first, second = (log.record(log.begin(commanded(), perceived(sequence))) for sequence in (1, 2))
         log.begin(commanded(), perceived(3, health={"current": 1, "max": 50}))
         assert rows(log) == (3, 2)
@@ -84,7 +85,7 @@ def test_perceptions_that_differ_by_their_moment_alone_are_kept_once() -> None:
 
 
 def test_a_key_stands_for_one_command_of_one_agent() -> None:
-    with open_log() as log:
+    with CommandLog() as log:
         assert log.repeated(commanded(), "k") is None
         command_id = log.begin(commanded(), key="k")
         assert log.repeated(commanded(), "k") == command_id
@@ -98,26 +99,26 @@ def test_a_key_stands_for_one_command_of_one_agent() -> None:
 
 @pytest.mark.parametrize("raw", [None, 3, "x", [], {}, {"agent_id": 3, "params": []}, {"agent_id": "\ud800"}])
 def test_a_rejected_command_is_kept_whatever_it_looks_like(raw: Any) -> None:
-    with open_log() as log:
+    with CommandLog() as log:
         outcome = log.find(log.reject(raw, "VALIDATION_ERROR", "It is none."))
         assert outcome is not None
         assert (outcome.state, outcome.code) == ("rejected", "VALIDATION_ERROR")
 
 
 def test_after_a_crash_what_was_not_sent_has_failed_and_what_was_running_is_unknown(tmp_path: Path) -> None:
-    log = open_log(tmp_path / "log.sqlite")
+    log = CommandLog(tmp_path / "log.sqlite")
     waiting, running, done = (log.begin(commanded()) for _ in range(3))
     log.dispatched(running)
     log.dispatched(done)
     log.finish(done, Done("confirmed"))
     log.close()
-    with open_log(tmp_path / "log.sqlite") as again:
+    with CommandLog(tmp_path / "log.sqlite") as again:
         states = {name: again.find(name).state for name in (waiting, running, done)}  # type: ignore[union-attr]
         assert states == {waiting: "failed", running: "unknown", done: "confirmed"}
 
 
 def test_whatever_an_engine_says_can_be_kept() -> None:
-    with open_log() as log:
+    with CommandLog() as log:
         command_id = log.begin(commanded(params={"duration_seconds": 1, "x": float("nan"), "y": "\ud800"}))
         data = {"a": float("inf"), "b": {1, 2}, "c": b"\xff", "d": {3: object}}
         assert log.finish(command_id, Done("failed", "\ud800", "\udfff", 10**40, data))
@@ -128,11 +129,11 @@ def test_whatever_an_engine_says_can_be_kept() -> None:
 
 def test_a_log_has_one_writer_and_any_number_of_readers(tmp_path: Path) -> None:
     path = tmp_path / "log.sqlite"
-    with open_log(path) as log:
+    with CommandLog(path) as log:
         command_id = log.begin(commanded())
         with pytest.raises(StorageLockedError, match="Another bridge writes the command log"):
-            open_log(path)
-        with open_log(path, read_only=True) as reader:
+            CommandLog(path)
+        with CommandLog(path, read_only=True) as reader:
             assert reader.find(command_id).state == "accepted"  # type: ignore[union-attr]
 
 
@@ -140,18 +141,18 @@ def test_other_files_and_newer_versions_are_refused_in_one_sentence(tmp_path: Pa
     path = tmp_path / "log.sqlite"
     path.write_text("This is a letter, long enough to be taken for a page of a database by nobody." * 20)
     with pytest.raises(NotADatabaseError, match="is not a command log"):
-        open_log(path)
+        CommandLog(path)
     other = tmp_path / "other.sqlite"
     connection = sqlite3.connect(other)
     connection.execute("CREATE TABLE command (x)")
     connection.commit()
     with pytest.raises(NotADatabaseError, match="is not a command log"):
-        open_log(other)
+        CommandLog(other)
     newer = tmp_path / "newer.sqlite"
-    open_log(newer).close()
+    CommandLog(newer).close()
     connection = sqlite3.connect(newer)
     connection.execute("PRAGMA user_version = 99")
     connection.commit()
     for read_only in (False, True):
         with pytest.raises(StorageVersionError, match="A newer version wrote the command log"):
-            open_log(newer, read_only=read_only)
+            CommandLog(newer, read_only=read_only)

@@ -16,7 +16,8 @@ from test_tes3mp_log import commanded, perceived
 
 from wsap_core.errors import StorageError
 from wsap_tes3mp.engines.engine import Done
-from wsap_tes3mp.log.log import COMMAND, PERCEPTION, open_log
+from wsap_tes3mp.log.log import CommandLog
+from wsap_tes3mp.log.records import COMMAND, PERCEPTION
 from wsap_tes3mp.protocol.errors import KeyReusedError
 from wsap_tes3mp.protocol.perception import PerceptionOutput
 
@@ -36,7 +37,7 @@ class LogMachine(RuleBasedStateMachine):
         super().__init__()
         self.folder = Path(tempfile.mkdtemp())
         self.lives = 0
-        self.log = open_log(self.folder / "0.sqlite")
+        self.log = CommandLog(self.folder / "0.sqlite")
         self.states: dict[str, str] = {}
         self.keys: dict[tuple[str, str], tuple[str, int]] = {}
         self.seen: dict[str, PerceptionOutput] = {}
@@ -96,7 +97,7 @@ class LogMachine(RuleBasedStateMachine):
                     shutil.copy(source, f"{copy}{ending}")
             path = copy
         self.log.close()
-        self.log = open_log(path)
+        self.log = CommandLog(path)
         settled = {"accepted": "failed", "dispatched": "unknown"}
         self.states = {command_id: settled.get(state, state) for command_id, state in self.states.items()}
 

@@ -22,7 +22,7 @@ from test_tes3mp_log import commanded, perceived, rows
 from wsap_tes3mp.cli.log import log as log_group
 from wsap_tes3mp.engines.engine import Done
 from wsap_tes3mp.log.export import ChatLine, StepLine, schema_of, write
-from wsap_tes3mp.log.log import CommandLog, open_log
+from wsap_tes3mp.log.log import CommandLog
 from wsap_tes3mp.log.query import Filter, all_agents, everything, newest, notes, prune, stats
 from wsap_tes3mp.log.redact import Redaction, compiled
 from wsap_tes3mp.protocol.commands import CommandInput
@@ -65,7 +65,7 @@ def story(log: CommandLog) -> None:
 
 @pytest.fixture
 def log() -> Iterator[CommandLog]:
-    with open_log() as opened:
+    with CommandLog() as opened:
         story(opened)
         yield opened
 
@@ -78,7 +78,7 @@ def exported(log: CommandLog, form: Any, chosen: Filter | None = None, **options
 
 def test_statistics_count_by_agent_command_state_and_code() -> None:
     time = Time()
-    with open_log(now=time) as log:
+    with CommandLog(now=time) as log:
         for seconds in (1, 2, 3, 10):
             command_id = log.begin(commanded())
             time.now += seconds
@@ -188,7 +188,7 @@ def test_free_text_reasoning_and_patterns_are_taken_out(log: CommandLog) -> None
 def test_a_redacted_pattern_is_nowhere_in_an_export(secret: str, rest: str) -> None:
     import re
 
-    with open_log() as log:
+    with CommandLog() as log:
         do(log, Done("confirmed", rest + "XX9" + secret), reasoning=f"XX9{secret}")
         taken = Redaction(patterns=(re.compile(re.escape("XX9")),))
         assert "XX9" not in json.dumps(exported(log, "steps", redaction=taken))
@@ -202,7 +202,7 @@ def test_the_journal_has_the_notes_with_their_tags(log: CommandLog) -> None:
 
 def test_pruning_deletes_whole_old_episodes_and_keeps_the_journal_and_the_last_hour() -> None:
     time = Time()
-    with open_log(now=time) as log:
+    with CommandLog(now=time) as log:
         do(log, Done("confirmed"), perceived(1), episode_id="old")
         do(log, Done("confirmed"), perceived(2, health={"current": 9, "max": 50}), episode_id="long")
         do(log, Done("confirmed"), episode_id="old", command="journal_note", params={"content": "A note."})
@@ -224,7 +224,7 @@ def test_pruning_deletes_whole_old_episodes_and_keeps_the_journal_and_the_last_h
 
 def test_pruning_by_count_keeps_the_newest() -> None:
     time = Time()
-    with open_log(now=time) as log:
+    with CommandLog(now=time) as log:
         ids = [do(log, Done("confirmed"), perceived(n, boot_id="b"), episode_id=None) for n in range(10)]
         time.now += DAY
         assert prune(log, time.now, keep=4).commands == 6
@@ -233,11 +233,11 @@ def test_pruning_by_count_keeps_the_newest() -> None:
 
 def test_a_file_gives_room_back_and_a_bridge_goes_on_writing_while_it_is_pruned(tmp_path: Path) -> None:
     time, path = Time(), tmp_path / "log.sqlite"
-    with open_log(path, now=time) as log:
+    with CommandLog(path, now=time) as log:
         for n in range(300):
             do(log, Done("confirmed"), perceived(1, raw_engine_data={"n": str(n) * 900}))
         time.now += DAY
-        with open_log(path, beside=True) as other:
+        with CommandLog(path, beside=True) as other:
             found = prune(other, time.now, older_than=0)
         assert (found.commands, found.perceptions) == (300, 300)
         do(log, Done("confirmed"), perceived(1, raw_engine_data={"n": "299" * 900}))  # the one that it kept last
@@ -253,7 +253,7 @@ def run(*arguments: str) -> Result:
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    with open_log(tmp_path / "log.sqlite") as opened:
+    with CommandLog(tmp_path / "log.sqlite") as opened:
         story(opened)
     return tmp_path / "log.sqlite"
 

@@ -17,7 +17,7 @@ from wsap_tes3mp.bridge.bridge import Bridge
 from wsap_tes3mp.conformance import run_checks
 from wsap_tes3mp.engines.engine import Done
 from wsap_tes3mp.engines.tes3mp.engine import Tes3mpEngine
-from wsap_tes3mp.log.log import open_log
+from wsap_tes3mp.log.log import CommandLog
 from wsap_tes3mp.protocol.bridge import JoinRequest
 from wsap_tes3mp.protocol.commands import PARAMS
 from wsap_tes3mp.protocol.errors import BridgeUnavailableError, NotOfferedError
@@ -166,7 +166,7 @@ def test_a_hung_server_that_comes_to_itself_carries_the_command_out_once(transpo
 def test_the_conformance_suite_finds_nothing(transport: str, companion: str, tmp_path: Path) -> None:
     async def scenario() -> None:
         async with playing(transport, tmp_path, companion=companion) as game:
-            with open_log(None) as log:
+            with CommandLog(None) as log:
                 bridge = Bridge(game.engine, log, clock=game.clock)
                 results = await run_checks(bridge, act=True, clock=game.clock)
                 await bridge.stop()

@@ -17,7 +17,7 @@ from wsap_tes3mp.bridge.port import BridgePort
 from wsap_tes3mp.client import BridgeClient
 from wsap_tes3mp.engines.engine import Engine, Joinable
 from wsap_tes3mp.engines.simulated.engine import SimulatedEngine
-from wsap_tes3mp.log.log import open_log
+from wsap_tes3mp.log.log import CommandLog
 from wsap_tes3mp.log.query import Filter, everything, newest, notes
 from wsap_tes3mp.protocol.bridge import JoinRequest
 from wsap_tes3mp.protocol.commands import CommandContext, CommandInput
@@ -64,7 +64,7 @@ class Heartbeat:
 
 async def life(engine: Engine, path: Path, heartbeat: Heartbeat, *, ends_in_command: bool = False) -> None:
     """Serve an engine behind the log for some beats."""
-    with open_log(path) as log:
+    with CommandLog(path) as log:
         bridge = Bridge(engine, log, clock=ManualClock())
         await bridge.start()
         transport = httpx2.ASGITransport(app=create_app(bridge, TOKEN))
@@ -92,7 +92,7 @@ def test_journal_and_log_go_on_with_another_engine(tmp_path: Path) -> None:
         await life(await joined(Hamlet(extra={"raw_engine_data": {"tick": 1}})), path, heartbeat)
 
     asyncio.run(scenario())
-    with open_log(path, read_only=True) as log:
+    with CommandLog(path, read_only=True) as log:
         records = newest(log, Filter(), 999)[::-1]
         assert [record.context["heartbeat_cycle"] for record in records] == list(range(1, 2 * BEATS + 2))
         assert Counter(record.engine for record in records) == {"simulated": BEATS + 1, "hamlet": BEATS}
@@ -115,7 +115,7 @@ def test_the_same_perceptions_without_the_engines_own_data_make_the_same_decisio
 
     asyncio.run(scenario())
     blind = Heartbeat(blind=True)
-    with open_log(path, read_only=True) as log:
+    with CommandLog(path, read_only=True) as log:
         logged = list(everything(log, Filter()))
     assert len(logged) == BEATS
     for one in logged:

@@ -16,7 +16,7 @@ from wsap_core.seams.context import Context
 from wsap_core.seams.game import ChoiceKey
 from wsap_tes3mp.bridge.bridge import Bridge
 from wsap_tes3mp.bridge.port import BridgePort
-from wsap_tes3mp.log.log import open_log
+from wsap_tes3mp.log.log import CommandLog
 from wsap_tes3mp.plugin import wsap_adapters
 from wsap_tes3mp.protocol.bridge import AgentInfo, BridgeStatus, ItemsReceipt, ItemsRequest, JoinRequest
 from wsap_tes3mp.protocol.commands import CommandAccepted, CommandInput, Outcome
@@ -250,7 +250,7 @@ class Bare(BridgePort):
 
 async def live(*, bare: bool = False) -> tuple[MorrowindWorld, Any, Hamlet]:
     engine, clock = Hamlet(), Ticking()
-    bridge = Bridge(engine, open_log(None))
+    bridge = Bridge(engine, CommandLog(None))
     await bridge.join(JoinRequest(agent_id="hero"))
     port: BridgePort = Bare(bridge) if bare else bridge
     context = Context.create(0, config={"bridge": "http://127.0.0.1:1", "agent": "hero" if bare else ""}, clock=clock)

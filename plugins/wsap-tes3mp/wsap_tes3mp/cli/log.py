@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import re
 import sys
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, TypeVar
@@ -71,19 +72,27 @@ def _log_option(command: F) -> F:
     return click.option("--log", "path", metavar="PATH", type=click.Path(path_type=Path), help=about)(command)
 
 
-def _choice_options(command: F) -> F:
+def _choice_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Add the options that choose commands; `command` gets them as `chosen`, and the log's `path`."""
+
+    @functools.wraps(command)
+    def with_filter(*, agents: Any, episodes: Any, since: Any, until: Any, **given: Any) -> None:
+        from wsap_tes3mp.log.query import Filter
+
+        command(chosen=Filter(agents, episodes, since=since, until=until), **given)
+
     for option in reversed((
         click.option("--agent", "agents", multiple=True, metavar="ID", help="Only this agent; may be repeated."),
         click.option("--episode", "episodes", multiple=True, metavar="ID", help="Only this episode; may be repeated."),
         click.option("--since", type=_Moment(), help="Only since then: 2026-03-21T14:30 (UTC), or 7d for 7 days ago."),
         click.option("--until", type=_Moment(), help="Only before then."),
     )):  # fmt: skip
-        command = option(command)
-    return _log_option(command)
+        with_filter = option(with_filter)
+    return _log_option(with_filter)
 
 
 def _opened(path: Path | None, *, beside: bool = False) -> CommandLog:
-    from wsap_tes3mp.log.log import open_log
+    from wsap_tes3mp.log.log import CommandLog
     from wsap_tes3mp.paths import log_file
 
     if path is None:
@@ -92,15 +101,7 @@ def _opened(path: Path | None, *, beside: bool = False) -> CommandLog:
             raise UsageError("Nothing is logged yet; begin with: wsap tes3mp serve")
     if not path.is_file():
         raise UsageError(f"There is no command log {path}; name another one with --log.")
-    return open_log(path, read_only=not beside, beside=beside)
-
-
-def _chosen(
-    agents: tuple[str, ...], episodes: tuple[str, ...], since: float | None, until: float | None, **more: Any
-) -> Filter:
-    from wsap_tes3mp.log.query import Filter
-
-    return Filter(agents=agents, episodes=episodes, since=since, until=until, **more)
+    return CommandLog(path, read_only=not beside, beside=beside)
 
 
 def _time(seconds: float | None) -> str:
@@ -116,16 +117,15 @@ def _time(seconds: float | None) -> str:
 @click.option("--limit", type=STEPS, default=30, show_default=True, help="Maximum number of commands.")
 @json_option
 def list_commands(
-    *, agents: tuple[str, ...], episodes: tuple[str, ...], since: float | None, until: float | None,
-    commands: tuple[str, ...], states: tuple[str, ...], limit: int, as_json: bool, path: Path | None,
+    *, chosen: Filter, commands: tuple[str, ...], states: tuple[str, ...], limit: int, as_json: bool, path: Path | None
 ) -> None:  # fmt: skip
     """List commands, the newest first."""
     from wsap_tes3mp.log.query import newest
 
     with _opened(path) as opened:
-        found = newest(opened, _chosen(agents, episodes, since, until, commands=commands, states=states), limit)
+        found = newest(opened, replace(chosen, commands=commands, states=states), limit)
     if as_json:
-        print_json([asdict(record) for record in found])
+        print_json([record.shown() for record in found])
         return
     rows = [[r.id, _time(r.received), r.agent_id, r.command, r.state, _short(r)] for r in found]
     print_table(["ID", "TIME (UTC)", "AGENT", "COMMAND", "STATE", "MESSAGE"], rows)
@@ -147,7 +147,7 @@ def show(*, command_id: str, as_json: bool, path: Path | None) -> None:
         if record is None:
             raise UsageError(f"The log has no command {single_line(command_id)[:60]!r}; see: wsap tes3mp log list")
         seen = opened.perception(record)
-    data = {**asdict(record), "perception": None if seen is None else seen.model_dump(mode="json", exclude_none=True)}
+    data = {**record.shown(), "perception": None if seen is None else seen.model_dump(mode="json", exclude_none=True)}
     if as_json:
         print_json(data)
         return
@@ -160,17 +160,17 @@ def show(*, command_id: str, as_json: bool, path: Path | None) -> None:
 @click.command(cls=GroupedCommand, examples=("wsap tes3mp log stats", "wsap tes3mp log stats --since 7d --json"))
 @_choice_options
 @json_option
-def stats(
-    *, agents: tuple[str, ...], episodes: tuple[str, ...], since: float | None, until: float | None, as_json: bool,
-    path: Path | None,
-) -> None:  # fmt: skip
+def stats(*, chosen: Filter, as_json: bool, path: Path | None) -> None:
     """Count commands by agent, kind, outcome and code, with their latencies."""
     from wsap_tes3mp.log.query import stats as stats_of
 
     with _opened(path) as opened:
-        found = stats_of(opened, _chosen(agents, episodes, since, until))
+        found = stats_of(opened, chosen)
     if as_json:
         print_json(asdict(found))
+        return
+    if not found.commands:
+        click.echo("There are no such commands.")
         return
     click.echo(f"Commands: {found.commands}, agents: {len(found.agents)}, episodes: {found.episodes}, different "
                f"perceptions: {found.perceptions}; from {_time(found.first)} to {_time(found.last)} (UTC)")  # fmt: skip
@@ -190,15 +190,12 @@ def stats(
 @click.option("--tag", "tags", multiple=True, help="Only notes with this tag; may be repeated.")
 @click.option("--limit", type=STEPS, default=100, show_default=True, help="Maximum number of notes.")
 @json_option
-def journal(
-    *, agents: tuple[str, ...], episodes: tuple[str, ...], since: float | None, until: float | None,
-    tags: tuple[str, ...], limit: int, as_json: bool, path: Path | None,
-) -> None:  # fmt: skip
+def journal(*, chosen: Filter, tags: tuple[str, ...], limit: int, as_json: bool, path: Path | None) -> None:
     """Show what agents wrote into their journals, oldest first."""
     from wsap_tes3mp.log.query import notes
 
     with _opened(path) as opened:
-        found = notes(opened, _chosen(agents, episodes, since, until), tags, limit)
+        found = notes(opened, chosen, tags, limit)
     if as_json:
         print_json([asdict(note) for note in found])
         return
@@ -231,9 +228,8 @@ def journal(
 @click.option("--force", is_flag=True, help="Overwrite existing files.")
 @click.option("--schema", is_flag=True, help="Only print the JSON Schema of the format's lines.")
 def export(
-    *, agents: tuple[str, ...], episodes: tuple[str, ...], since: float | None, until: float | None, form: Any,
-    states: tuple[str, ...], bare: bool, perceptions: Path | None, redact: tuple[str, ...],
-    patterns: tuple[str, ...], out: Path | None, force: bool, schema: bool, path: Path | None,
+    *, chosen: Filter, form: Any, states: tuple[str, ...], bare: bool, perceptions: Path | None,
+    redact: tuple[str, ...], patterns: tuple[str, ...], out: Path | None, force: bool, schema: bool, path: Path | None,
 ) -> None:  # fmt: skip
     """Write commands as training data, one JSON object a line, in the order of receipt."""
     from wsap_core.textfile import written_to
@@ -254,7 +250,7 @@ def export(
         if file is not None and file.exists() and not force:
             raise UsageError(f"{file} exists already; choose another name, or overwrite it with --force.")
     redaction = Redaction("names" in redact, "text" in redact, "reasoning" in redact, compiled(patterns))
-    chosen = _chosen(agents, episodes, since, until, states=states or (("confirmed",) if form == "chat" else ()))
+    chosen = replace(chosen, states=states or (("confirmed",) if form == "chat" else ()))
     with contextlib.ExitStack() as files:
         opened = files.enter_context(_opened(path))
         target: IO[str] = sys.stdout if out is None else files.enter_context(written_to(out))

@@ -110,7 +110,7 @@ async def _serve(given: _Given) -> None:
     from wsap_tes3mp import paths
     from wsap_tes3mp.bridge.bridge import Bridge
     from wsap_tes3mp.bridge.serve import serve as serve_bridge
-    from wsap_tes3mp.log.log import open_log
+    from wsap_tes3mp.log.log import CommandLog
 
     path, token_file = given.log or paths.log_file(), paths.token_file()
     token_file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -127,7 +127,7 @@ async def _serve(given: _Given) -> None:
         click.echo(f"{needed} They are logged in {path}.")
         click.echo(f"Try: curl {url}morrowind/status")
 
-    with open_log(path) as log, told_to_stop(lambda: None, lambda: None) as told:
+    with CommandLog(path) as log, told_to_stop(lambda: None, lambda: None) as told:
         bridge = Bridge(engine, log, deadline=given.deadline)
         address = Address(given.host, given.port)
         await serve_bridge(bridge, address, token, until=told, ready=ready, trusting=given.trusting)

@@ -20,7 +20,7 @@ from wsap_core.errors import (
     StorageReadOnlyError,
     StorageVersionError,
 )
-from wsap_tes3mp.log.tables import Base
+from wsap_tes3mp.log.records import Base
 
 APPLICATION = 0x57544C31
 """Marks the file as a command log (SQLite's application_id)."""

@@ -6,46 +6,30 @@ import json
 import secrets
 import time
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Literal, Self
+from typing import Any
 
 from filelock import FileLock, Timeout
 from pydantic import JsonValue
-from sqlalchemy import Connection, Executable, Row, insert, select, text, update
+from sqlalchemy import Executable, Row, insert, select, text, update
 from sqlalchemy.dialects.sqlite import insert as insert_or
 from sqlalchemy.exc import IntegrityError
 
 from wsap_core.errors import StorageError, StorageLockedError
 from wsap_tes3mp.engines.engine import Done
+from wsap_tes3mp.log import records
 from wsap_tes3mp.log.database import open_database, said_clearly
-from wsap_tes3mp.log.records import (
-    CommandRecord,
-    body_of,
-    clean,
-    digest,
-    dump,
-    fingerprint,
-    moment_of,
-    plain,
-    record_of,
-)
-from wsap_tes3mp.log.tables import Base
+from wsap_tes3mp.log.records import COMMAND, PERCEPTION, CommandRecord, clean, dump
 from wsap_tes3mp.paths import log_file
 from wsap_tes3mp.protocol.commands import CommandInput, Outcome
 from wsap_tes3mp.protocol.errors import KeyReusedError
 from wsap_tes3mp.protocol.perception import PerceptionOutput
 
-COMMAND = Base.metadata.tables["command"]
-PERCEPTION = Base.metadata.tables["perception"]
 RAW = 20_000
 """Most characters that are kept of a command that was rejected."""
 NEVER_SENT = "The bridge stopped before it sent the command."
 LOST = "The bridge stopped while the command was running; nobody knows what came of it."
-
-Mode = Literal["own", "read", "beside"]
-"""A bridge's own log, or another process that reads or prunes it."""
-_COMMANDS = select(COMMAND)
 _OPEN = COMMAND.c.state.in_(("accepted", "dispatched"))
 
 
@@ -54,17 +38,11 @@ def new_id() -> str:
     return f"cmd_{secrets.token_hex(8)}"
 
 
-def open_log(
-    path: str | Path | None = None,
-    *,
-    read_only: bool = False,
-    beside: bool = False,
-    now: Callable[[], float] = time.time,
-    ids: Callable[[], str] = new_id,
-) -> CommandLog:
-    """Open a command log, making the file if it is missing, and settle what a bridge that crashed left open.
+class CommandLog(ExitStack):
+    """One bridge's log. Each method is one transaction, committed when it returns.
 
-    Commands that were accepted but not sent become `failed`, those that were running `unknown`.
+    Opening it makes the file if it is missing, and settles what a bridge that crashed left open: commands that were
+    accepted but not sent become `failed`, those that were running `unknown`.
 
     Args:
         path: None for a log in memory; `wsap_tes3mp.paths.log_file()` is the usual place.
@@ -77,52 +55,35 @@ def open_log(
         StorageLockedError: another bridge writes it.
         StorageVersionError: a newer version wrote it.
         NotADatabaseError: the file is something else.
-        StorageError: it can't be opened.
-    """
-    mode: Mode = "read" if read_only else "beside" if beside else "own"
-    return CommandLog(None if path is None else Path(path).expanduser(), mode, now=now, ids=ids)
-
-
-class CommandLog:
-    """One bridge's log; see `open_log`. Each method is one transaction, committed when it returns.
-
-    Every method raises `StorageError` if the log can't be written or read.
+        StorageError: it can't be opened or, from every method, written or read.
     """
 
-    def __init__(self, path: Path | None, mode: Mode, *, now: Callable[[], float], ids: Callable[[], str]) -> None:
-        self.path = path
-        self._now = now
-        self._ids = ids
+    def __init__(
+        self,
+        path: str | Path | None = None,
+        *,
+        read_only: bool = False,
+        beside: bool = False,
+        now: Callable[[], float] = time.time,
+        ids: Callable[[], str] = new_id,
+    ) -> None:
+        super().__init__()
+        self.path = path = None if path is None else Path(path).expanduser()
+        self._now, self._ids = now, ids
         self._where = "in memory" if path is None else str(path)
-        self._lock: FileLock | None = None
         self._known: str | None = None  # the perception that was kept last
-        if path is not None and mode == "own":
-            self._lock = self._claim(path)
+        own = not (read_only or beside)
         try:
-            self._engine = open_database(path, read_only=mode == "read")
-            self._connection: Connection = self._engine.connect()
-            if mode == "own":
+            if path is not None and own:
+                self.callback(self._claim(path).release)
+            engine = open_database(path, read_only=read_only)
+            self.callback(engine.dispose)
+            self._connection = self.enter_context(engine.connect())
+            if own:
                 self._settle()
         except BaseException:
             self.close()
             raise
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """Close the file; idempotent."""
-        if hasattr(self, "_connection"):
-            self._connection.close()
-        if hasattr(self, "_engine"):
-            self._engine.dispose()
-        if self._lock is not None:
-            self._lock.release()
 
     def repeated(self, command: CommandInput, key: str) -> str | None:
         """Return the id of the command that was accepted under an idempotency key; None for a new key.
@@ -130,17 +91,13 @@ class CommandLog:
         Raises:
             KeyReusedError: that was another command; `details` has its id.
         """
-        found = self.read(
-            select(COMMAND.c.id, COMMAND.c.fingerprint)
-            .where(COMMAND.c.agent_id == command.agent_id)
-            .where(COMMAND.c.key == key)
-        )
-        if not found:
-            return None
-        if found[0].fingerprint != fingerprint(command):
-            message = "The idempotency key was used for another command; take a new key."
-            raise KeyReusedError(message, {"command_id": str(found[0].id)})
-        return str(found[0].id)
+        known = select(COMMAND.c.id, COMMAND.c.fingerprint).where(COMMAND.c.agent_id == command.agent_id)
+        for command_id, fingerprint in self.read(known.where(COMMAND.c.key == key)):
+            if fingerprint != records.fingerprint(command):
+                message = "The idempotency key was used for another command; take a new key."
+                raise KeyReusedError(message, {"command_id": command_id})
+            return str(command_id)
+        return None
 
     def begin(
         self,
@@ -161,28 +118,28 @@ class CommandLog:
         Raises:
             KeyReusedError: the key is known, see `repeated`.
         """
-        context = command.context
-        command_id = self._ids()
+        context, command_id, body = command.context, self._ids(), ""
         values: dict[str, Any] = {  # Any: of columns
             "id": command_id,
             "agent_id": command.agent_id,
             "key": key,
-            "fingerprint": "" if key is None else fingerprint(command),
+            "fingerprint": "" if key is None else records.fingerprint(command),
             "engine": engine,
             "protocol_version": command.protocol_version,
             "timestamp": command.timestamp.isoformat(),
             "command": command.command,
-            "params": dump(command.params),
+            "params": command.params,
             "reasoning": clean(command.reasoning),
             "episode_id": command.episode_id,
-            "context": None if context is None else dump(context.model_dump(mode="json", exclude_none=True)),
+            "context": None if context is None else context.model_dump(mode="json", exclude_none=True),
             "state": "accepted",
             "received": self._now(),
         }
-        body = "" if perception is None else body_of(perception)
         if perception is not None:
-            values["perception_hash"] = digest(body)
-            values["perception"] = moment_of(perception)
+            body = records.body_of(perception)
+            values["perception_hash"] = records.digest(body)
+            moment = perception.model_dump(mode="json", include=set(records.MOMENT), exclude_none=True)
+            values["perception_moment"] = moment
         with said_clearly(self._where):
             try:
                 self._insert(values, body)
@@ -205,22 +162,18 @@ class CommandLog:
     def reject(self, raw: JsonValue, code: str, message: str) -> str:
         """Keep a command that is refused, whatever it looks like, and return the id of its row."""
         known: Mapping[str, JsonValue] = raw if isinstance(raw, dict) else {}
+        params, command_id, now = known.get("params"), self._ids(), self._now()
 
-        def text(name: str) -> str:
+        def words(name: str, longest: int = 200) -> str:
             value = known.get(name)
-            return clean(value, 200) if isinstance(value, str) else ""
+            return clean(value, longest) if isinstance(value, str) else ""
 
-        params, reasoning = known.get("params"), known.get("reasoning")
-        command_id, now = self._ids(), self._now()
         values: dict[str, Any] = {  # Any: of columns
+            **{name: words(name) for name in ("agent_id", "protocol_version", "timestamp", "command")},
             "id": command_id,
-            "agent_id": text("agent_id"),
-            "protocol_version": text("protocol_version"),
-            "timestamp": text("timestamp"),
-            "command": text("command"),
-            "params": _bounded(params) if isinstance(params, dict) else "{}",
-            "reasoning": clean(reasoning) if isinstance(reasoning, str) else "",
-            "episode_id": text("episode_id") or None,
+            "params": params if isinstance(params, dict) and len(dump(params)) <= RAW else {},
+            "reasoning": words("reasoning", 20_000),
+            "episode_id": words("episode_id") or None,
             "state": "rejected",
             "code": code,
             "message": clean(message, 2000),
@@ -245,7 +198,7 @@ class CommandLog:
             "code": None if done.code is None else clean(done.code, 200),
             "message": clean(done.message, 2000),
             "sequence": sequence if sequence is not None and 0 <= sequence < 2**63 else None,
-            "data": dump(plain(done.data)),
+            "data": records.plain(done.data),
             "finished": self._now(),
         }
         return bool(self.write(update(COMMAND).where(COMMAND.c.id == command_id).where(_OPEN).values(values)))
@@ -255,20 +208,13 @@ class CommandLog:
         record = self.record(command_id)
         if record is None:
             return None
-        return Outcome(
-            command_id=record.id,
-            agent_id=record.agent_id or "unknown",
-            state=record.state,
-            message=record.message,
-            code=record.code,
-            sequence=record.sequence,
-            data=record.data,
-        )
+        told = record.model_dump(include={"state", "message", "code", "sequence", "data"})
+        return Outcome(command_id=record.id, agent_id=record.agent_id or "unknown", **told)
 
     def record(self, command_id: str) -> CommandRecord | None:
         """Return all that is kept of a command; None if the log does not have it."""
-        found = self.read(_COMMANDS.where(COMMAND.c.id == command_id))
-        return record_of(found[0]) if found else None
+        found = self.read(select(COMMAND).where(COMMAND.c.id == command_id))
+        return records.record_of(found[0]) if found else None
 
     def perception(self, record: CommandRecord) -> PerceptionOutput | None:
         """Return the perception that led to a command; None if none is kept."""
@@ -324,8 +270,3 @@ class CommandLog:
                     f"Another bridge writes the command log {path}; name another file with --log."
                 ) from None
         return lock
-
-
-def _bounded(params: Mapping[str, JsonValue]) -> str:
-    text = dump(params)
-    return text if len(text) <= RAW else "{}"

@@ -12,8 +12,8 @@ from typing import Any
 from pydantic import JsonValue
 from sqlalchemy import ColumnElement, Select, and_, case, delete, exists, func, or_, select
 
-from wsap_tes3mp.log.log import COMMAND, PERCEPTION, CommandLog
-from wsap_tes3mp.log.records import CommandRecord, record_of
+from wsap_tes3mp.log.log import CommandLog
+from wsap_tes3mp.log.records import COMMAND, PERCEPTION, CommandRecord, record_of
 
 YOUNGEST = 3600.0
 """Seconds for which commands are never deleted, since their idempotency keys may still be repeated."""

@@ -1,4 +1,4 @@
-"""What the command log gives out: one command with everything that is kept of it."""
+"""The tables of the command log, in a `MetaData` of their own, and what may be written into them."""
 
 from __future__ import annotations
 
@@ -6,11 +6,13 @@ import hashlib
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
-from typing import Any
+from typing import Any, ClassVar
 
 from pydantic import JsonValue
-from sqlalchemy import Row
+from sqlalchemy import Dialect, Index, Row, String, TypeDecorator, UniqueConstraint, text
+from sqlalchemy.orm import registry
+from sqlmodel import Column, Field, SQLModel
+from typing_extensions import override
 
 from wsap_tes3mp.protocol.commands import CommandInput, CommandState
 from wsap_tes3mp.protocol.perception import PerceptionOutput
@@ -20,38 +22,87 @@ MOMENT = ("timestamp", "boot_id", "sequence")
 """Fields of a perception that are kept with the command, so that a world in which nothing changes is kept once."""
 
 
-@dataclass(frozen=True)
-class CommandRecord:
-    """One command of the log."""
+class _Object(TypeDecorator[Mapping[str, JsonValue]]):
+    """A JSON object as text; NULL is an empty one."""
 
-    number: int
-    """In the order of receipt, from 1."""
-    id: str
+    impl = String
+    cache_ok = True
+
+    @override
+    def process_bind_param(self, value: Mapping[str, JsonValue] | None, dialect: Dialect) -> str | None:
+        return None if value is None else dump(value)
+
+    @override
+    def process_result_value(self, value: str | None, dialect: Dialect) -> dict[str, JsonValue]:
+        return dict(json.loads(value or "{}"))
+
+
+def _object(name: str, *, nullable: bool = False, key: str | None = None) -> Any:  # Any: a field's default
+    default = None if nullable else dict
+    column = Column(name, _Object, nullable=nullable, key=key or name, default=default)
+    return Field(default_factory=dict, sa_column=column)
+
+
+class Base(SQLModel, registry=registry()):
+    """The base of all tables."""
+
+
+class PerceptionRow(Base, table=True):
+    """What agents perceived, once, however often: without time, boot and sequence, which the commands keep."""
+
+    __tablename__ = "perception"
+
+    hash: str = Field(primary_key=True)
+    """SHA-256 of the body."""
+    body: str
+    """JSON."""
+
+
+class CommandRecord(Base, table=True):
+    """One command, and what became of it."""
+
+    __tablename__ = "command"
+    __table_args__: ClassVar[Any] = (
+        UniqueConstraint("agent_id", "key"),
+        Index("command_agent", "agent_id", "number"),
+        Index("command_episode", "episode_id", "number", sqlite_where=text("episode_id IS NOT NULL")),
+        Index("command_perception", "perception_hash", sqlite_where=text("perception_hash IS NOT NULL")),
+        Index("command_open", "number", sqlite_where=text("state IN ('accepted', 'dispatched')")),
+        {"sqlite_autoincrement": True},
+    )
+
+    number: int | None = Field(default=None, primary_key=True)
+    """In the order of receipt, from 1; never used again."""
+    id: str = Field(unique=True)
     agent_id: str
-    engine: str
-    protocol_version: str
-    timestamp: str
+    key: str | None = None
+    """The idempotency key; the row is the reply that is repeated for it."""
+    fingerprint: str = ""
+    """SHA-256 of the command as it was received."""
+    engine: str = ""
+    protocol_version: str = ""
+    timestamp: str = ""
     """When the agent issued it, ISO 8601."""
     command: str
-    params: Mapping[str, JsonValue]
-    reasoning: str
-    episode_id: str | None
-    context: Mapping[str, JsonValue]
-    perception_hash: str | None
+    params: Mapping[str, JsonValue] = _object("params")
+    reasoning: str = ""
+    episode_id: str | None = None
+    context: Mapping[str, JsonValue] = _object("context", nullable=True)
+    perception_hash: str | None = Field(default=None, foreign_key="perception.hash")
     """The perception that led to it, without its moment."""
-    perception_moment: Mapping[str, JsonValue]
+    perception_moment: Mapping[str, JsonValue] = _object("perception", nullable=True, key="perception_moment")
     """Time, boot and sequence of that perception."""
-    state: CommandState
-    code: str | None
-    message: str
-    sequence: int | None
-    data: Mapping[str, JsonValue]
-    raw: str | None
+    state: CommandState = Field(sa_type=String)
+    code: str | None = None
+    message: str = ""
+    sequence: int | None = None
+    data: Mapping[str, JsonValue] = _object("data")
+    raw: str | None = None
     """What was received, of commands that were rejected: JSON, cut off where it is long."""
     received: float
     """Seconds since 1970, as the two below."""
-    dispatched: float | None
-    finished: float | None
+    dispatched: float | None = None
+    finished: float | None = None
 
     @property
     def latency(self) -> float | None:
@@ -60,16 +111,18 @@ class CommandRecord:
             return None
         return max(0.0, self.finished - self.received)
 
+    def shown(self) -> dict[str, Any]:
+        """Return what people are shown of it, as JSON."""
+        return self.model_dump(exclude={"key", "fingerprint"})
 
-_COLUMNS = tuple(field.name for field in fields(CommandRecord) if field.name != "perception_moment")
+
+COMMAND = Base.metadata.tables["command"]
+PERCEPTION = Base.metadata.tables["perception"]
 
 
 def record_of(row: Row[Any]) -> CommandRecord:
-    """Return the record that a row of the table stands for."""
-    values = {name: row._mapping[name] for name in _COLUMNS}
-    for name in ("params", "context", "data"):
-        values[name] = json.loads(values[name] or "{}")
-    return CommandRecord(**values, perception_moment=json.loads(row._mapping["perception"] or "{}"))
+    """Return the record that a row of the table, which may have more columns, stands for."""
+    return CommandRecord(**{name: row._mapping[name] for name in CommandRecord.model_fields})
 
 
 def fingerprint(command: CommandInput) -> str:
@@ -80,11 +133,6 @@ def fingerprint(command: CommandInput) -> str:
 def body_of(perception: PerceptionOutput) -> str:
     """Return the JSON of a perception without its moment."""
     return dump(perception.model_dump(mode="json", exclude=set(MOMENT), exclude_none=True), sort=True)
-
-
-def moment_of(perception: PerceptionOutput) -> str:
-    """Return the JSON of a perception's moment."""
-    return dump(perception.model_dump(mode="json", include=set(MOMENT), exclude_none=True))
 
 
 def digest(text: str) -> str:

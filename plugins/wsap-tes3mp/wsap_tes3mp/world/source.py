@@ -12,7 +12,7 @@ from wsap_tes3mp.bridge.bridge import Bridge
 from wsap_tes3mp.bridge.checks import perceived
 from wsap_tes3mp.bridge.port import BridgePort
 from wsap_tes3mp.engines.engine import Carrying, Engine, Joinable, Respawning, Rewindable
-from wsap_tes3mp.log.log import open_log
+from wsap_tes3mp.log.log import CommandLog
 from wsap_tes3mp.paths import log_file, script_token_file, token_file
 from wsap_tes3mp.protocol.perception import PerceptionOutput
 from wsap_tes3mp.world.options import WorldOptions
@@ -59,7 +59,7 @@ class Embedded:
 
     def __init__(self, seed: int, options: WorldOptions, clock: Clock, make: MakeEngine) -> None:
         self._clock, self._make = clock, make
-        self._log = open_log(Path(options.log) if options.log else None)
+        self._log = CommandLog(Path(options.log) if options.log else None)
         self.begin(seed)
 
     def begin(self, seed: int) -> None:
@@ -105,7 +105,7 @@ class Live:
         given = self._options
         address = given.address or ADDRESS
         engine = open_engine(script_token_file(), address=address, token=given.token, clock=self._clock)
-        log = open_log(Path(given.log) if given.log else log_file())
+        log = CommandLog(Path(given.log) if given.log else log_file())
         bridge = Bridge(engine, log, clock=self._clock)
         self._closers += [log.close, bridge.stop]
         await bridge.start()
