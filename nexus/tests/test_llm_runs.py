@@ -15,8 +15,10 @@ from hosts import host_with_ours
 from wsap_core import PluginHost
 from wsap_core.errors import ConfigError, UnknownNameError
 from wsap_core.host import Registration
+from wsap_core.protocol.wire import encode
+from wsap_core.seams.agent import Usage
 from wsap_core.seams.context import Context
-from wsap_core.seams.model import Request
+from wsap_core.seams.model import ChooseConstraint, Finish, Reply, Request
 from wsap_core.seams.model_errors import BudgetReachedError, ForcedDecisionsError
 from wsap_core.seams.services import Services
 from wsap_core.specs import BackendSpec
@@ -24,8 +26,9 @@ from wsap_llm.backends.pool import ModelPool
 from wsap_llm.middleware import Budget
 from wsap_llm.scripted import ScriptedBackend
 from wsap_nexus.api import list_runs, play, read_run, resume_run
+from wsap_nexus.cli.calls import ShownCall, call_lines
 from wsap_nexus.runs.controls import Controls
-from wsap_nexus.runs.journal import read_calls
+from wsap_nexus.runs.journal import chances_of, read_calls, read_reply
 from wsap_nexus.runs.plan import RunPlan, SeatPlan
 from wsap_nexus.runs.session import replies_of, resume, start
 from wsap_nexus.runs.store import open_store
@@ -116,6 +119,19 @@ def test_every_prompt_and_reply_is_in_the_log_and_reads_back_whole(
     for (conversation, reply), request in zip(recorded, speaker.requests, strict=True):
         assert [m["content"] for m in conversation] == [m.text() for m in request.messages]
         assert f"number {len(conversation)}" in reply.text
+
+
+def test_the_probabilities_of_a_chosen_reply_are_kept_and_shown() -> None:
+    reply = Reply("wait", finish=Finish(usage=Usage(1, 10, 3, 0.0), probabilities=(0.75, 0.25)))
+    call = encode({"constraint": ChooseConstraint(("go west", "wait")), "reply": reply})
+    assert read_reply(call["reply"]) == reply
+    chances = tuple(chances_of(call))
+    assert chances == (("go west", 0.75), ("wait", 0.25))
+    shown = "\n".join(call_lines(ShownCall(1, "seat-1", 0, (("user", "A tree."),), "", reply, chances)))
+    assert "  probabilities:\n     75%  go west\n     25%  wait" in shown
+    del call["reply"]["finish"]["probabilities"]  # as in runs recorded before
+    assert read_reply(call["reply"]).finish == Finish(usage=reply.usage)
+    assert not tuple(chances_of(call))
 
 
 def test_a_recorded_run_is_played_again_byte_for_byte_without_asking(

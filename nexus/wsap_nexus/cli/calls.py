@@ -32,6 +32,8 @@ class ShownCall:
     prefill: str
     """The prefilled beginning of the reply."""
     reply: Reply
+    chances: tuple[tuple[str, float], ...] = ()
+    """Where the reply was chosen: each option and its probability."""
 
 
 def shown_calls(repository: Repository, run: str) -> Iterator[ShownCall]:
@@ -41,7 +43,7 @@ def shown_calls(repository: Repository, run: str) -> Iterator[ShownCall]:
         WireError: an event is damaged.
     """
     from wsap_core.errors import WireError
-    from wsap_nexus.runs.journal import read_reply
+    from wsap_nexus.runs.journal import chances_of, read_reply
     from wsap_nexus.runs.pictures import recorded_text
 
     for number, event in enumerate(repository.read_events(run, kinds=("call",)), start=1):
@@ -52,9 +54,10 @@ def shown_calls(repository: Repository, run: str) -> Iterator[ShownCall]:
             shared, messages, prefill = int(data.get("shared", 0)), data.get("messages", ()), data.get("prefill", "")
             said = tuple((str(message["role"]), recorded_text(message)) for message in messages)
             reply = read_reply(data["reply"])
+            chances = tuple(chances_of(data))
         except (KeyError, TypeError, ValueError) as error:
             raise WireError(f"Event {event.seq} of the run is not a call: {error}.") from error
-        yield ShownCall(number, where, shared, said, str(prefill), reply)
+        yield ShownCall(number, where, shared, said, str(prefill), reply, chances)
 
 
 def print_calls(repository: Repository, run: str, first: int, last: int | None, *, as_json: bool) -> None:
@@ -66,13 +69,14 @@ def print_calls(repository: Repository, run: str, first: int, last: int | None, 
         if last is not None and call.number > last:
             break
         count += 1
-        click.echo(json.dumps(_row(call)) if as_json else "\n".join(_lines(call)) + "\n")
+        click.echo(json.dumps(_row(call)) if as_json else "\n".join(call_lines(call)) + "\n")
     if not count and not as_json:
         click.echo("No model was asked in these calls.")
 
 
 def _row(call: ShownCall) -> dict[str, Any]:
     usage = call.reply.usage
+    more = {"probabilities": dict(call.chances)} if call.chances else {}
     return {
         "call": call.number,
         "seat": call.seat,
@@ -85,10 +89,11 @@ def _row(call: ShownCall) -> dict[str, Any]:
         "prompt_tokens": usage.prompt_tokens,
         "completion_tokens": usage.completion_tokens,
         "cost": usage.cost,
-    }
+    } | more
 
 
-def _lines(call: ShownCall) -> Iterator[str]:
+def call_lines(call: ShownCall) -> Iterator[str]:
+    """Give the lines that show a call."""
     usage, reply = call.reply.usage, call.reply
     tokens = f"{plural(usage.prompt_tokens, 'token')} in, {usage.completion_tokens} out"
     yield f"call {call.number}, {single_line(call.seat)}: {tokens}"
@@ -100,3 +105,6 @@ def _lines(call: ShownCall) -> Iterator[str]:
     for who, text in (*call.messages, *begun, *thought, (f"reply{cut}", reply.text)):
         yield f"  {single_line(who)}:"
         yield from (f"    {line}" if line else "" for line in strip_control(text).splitlines() or ["(nothing)"])
+    if call.chances:
+        yield "  probabilities:"
+        yield from (f"    {chance:4.0%}  {single_line(option)}" for option, chance in call.chances)

@@ -17,6 +17,7 @@ from wsap_nexus.dashboard.timeline import indexes_of, reading_of, step_in_short
 from wsap_nexus.http.callers import admin
 from wsap_nexus.hub.nexus import Nexus
 from wsap_nexus.hub.served import Hub
+from wsap_nexus.runs.journal import chances_of
 from wsap_nexus.runs.pictures import read_picture, recorded_text
 from wsap_nexus.store.records import EventRecord, RunRecord
 from wsap_nexus.store.repository import Repository
@@ -178,6 +179,7 @@ def _call(data: Any) -> dict[str, Any]:
         "sampling": data.get("sampling"),
         "thinking": shortened(reply.get("thinking") or "", LONGEST_PROMPT),
         "reply": shortened(reply.get("text") or "", LONGEST_PROMPT),
+        "chances": [[shortened(str(option)), chance] for option, chance in chances_of(data)],
         "finish": finish["reason"],
         "usage": finish["usage"],
     }

@@ -163,6 +163,15 @@ def read_reply(data: Mapping[str, Any]) -> Reply:
     return Reply(data["text"], data["thinking"], ended)
 
 
+def chances_of(call: Mapping[str, Any]) -> Iterable[tuple[str, float]]:
+    """Return the options of a recorded call whose reply was chosen, each with its probability; none of another call.
+
+    Raises KeyError, TypeError or ValueError if it is damaged.
+    """
+    found = call["reply"]["finish"].get("probabilities")
+    return zip(call["constraint"]["options"], map(float, found), strict=True) if found else ()
+
+
 def _shared(before: Sequence[Message], now: Sequence[Message]) -> int:
     count = 0
     for old, new in zip(before, now, strict=False):

@@ -60,7 +60,7 @@ class ScriptedBackend:
         usage = reply.usage
         if not usage.calls:
             usage = Usage(1, estimate_request(request), estimate_tokens(reply.thinking + text), 0.0)
-        yield Finish("stop_sequence" if stop else reply.finish.reason, stop, usage)
+        yield Finish("stop_sequence" if stop else reply.finish.reason, stop, usage, reply.finish.probabilities)
 
     async def aclose(self) -> None:
         """Be closed."""

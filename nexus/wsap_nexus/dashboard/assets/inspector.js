@@ -36,7 +36,8 @@ export function inspector(context, runId) {
       fold('prompt', found.shared ? `New in the prompt (after ${found.shared} messages shared with the last call)` : 'The prompt', el('div', {}, prompt, found.shared ? whole : null)),
       found.thinking ? fold('thinking', 'Thinking', el('pre.text', {}, found.thinking)) : null,
       el('h4', {}, 'Reply'),
-      el('pre.text.reply', {}, (found.prefill || '') + (found.reply || '') || '(empty)'));
+      el('pre.text.reply', {}, (found.prefill || '') + (found.reply || '') || '(empty)'),
+      found.chances?.length ? el('ul.chances', {}, found.chances.map(([option, chance]) => el('li', {}, `${Math.round(100 * chance)}% ${option}`))) : null);
   }
 
   function message(m) {
