@@ -134,6 +134,8 @@ class AdapterSpec:
     complete_turns: bool = False
     """Each observation tells all that its seat needs to know, so that models are shown no earlier turns and asked
     for no plan, unless somebody wants it so."""
+    brief: str = ""
+    """The game in a few sentences, for models that are told little; the whole description when empty."""
     objective: str = ""
     """What models are told their goal is, in a sentence or two; the usual sentence when empty."""
     look_back: str = ""

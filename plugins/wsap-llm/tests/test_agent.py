@@ -327,7 +327,7 @@ def test_the_window_keeps_a_prefix_between_its_cuts() -> None:
 
 def test_a_prompt_that_cannot_fit_is_refused_and_one_that_can_loses_its_oldest_turns() -> None:
     backend = ScriptedBackend(lambda request: '{"action": "wait", "params": {}}', abilities=Abilities(context=900))
-    agent = LLMAgent(backend, LLMOptions("Town", plan=False, sampling=Sampling(max_tokens=100)))
+    agent = LLMAgent(backend, LLMOptions("Town", profile="full", plan=False, sampling=Sampling(max_tokens=100)))
 
     async def turns(description: str) -> int:
         await agent.initialize(description, SPACE)

@@ -6,7 +6,7 @@ import asyncio
 import inspect
 import json
 import random
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -17,17 +17,18 @@ from wsap_core.protocol.wire import Codec, encode
 from wsap_core.seams.agent import DecisionInfo, GetDefault, GetView, ReflectionInfo
 from wsap_core.seams.game import Snapshots
 from wsap_core.seams.memory import AgentMemory
-from wsap_core.seams.model import Backend, Constraint, Message, Reply, Request, collect
+from wsap_core.seams.model import Abilities, Backend, ChooseConstraint, Constraint, Message, Reply, Request, collect
 from wsap_core.seams.tool import AgentTool
 from wsap_core.untrusted import sanitize, single_line
 from wsap_core.worlds import GAME_OVER
 from wsap_llm.cadence import Cadence
+from wsap_llm.choosing import ChooseStyle, offer
 from wsap_llm.constraint import ConstraintState
 from wsap_llm.decision import Decision, DecisionTurn
 from wsap_llm.fallback import Fallback, IdleActions
 from wsap_llm.lookup import split
 from wsap_llm.middleware import UsageCounter
-from wsap_llm.options import LLMOptions
+from wsap_llm.options import WINDOW, LLMOptions, Profile, profile_for
 from wsap_llm.prompts import Prompts
 from wsap_llm.reflection import Reflector, read_lines
 from wsap_llm.reply.schema import legal_actions
@@ -36,6 +37,9 @@ from wsap_llm.styles import JsonStyle, Style
 from wsap_llm.toolbox import Toolbox
 from wsap_llm.turn import Conversation, HistoryTurn, PausedTurn, Untold, quoted, report_of
 from wsap_llm.vision import Vision
+
+StyleFor = Callable[[Abilities, Profile], Style]
+"""Returns the style that suits what a backend can do and how much the model is told."""
 
 
 class LLMAgent:
@@ -60,7 +64,7 @@ class LLMAgent:
         backend: Backend,
         options: LLMOptions | None = None,
         *,
-        style: Style | None = None,
+        style: Style | StyleFor | None = None,
         prompts: Prompts | None = None,
         memory: AgentMemory | None = None,
         tools: Sequence[AgentTool] = (),
@@ -76,7 +80,9 @@ class LLMAgent:
         """How the last decision came about."""
         self.last_reflection: ReflectionInfo | None = None
         """The lessons that were drawn from the last result, if any were."""
-        self._style = style or JsonStyle()
+        self._style_for = style if callable(style) else _always(style or JsonStyle())
+        self._style: Style = JsonStyle()
+        self._profile: Profile = own.profile or "full"
         self._prompts = prompts or Prompts()
         self.memory = memory
         """What it keeps beyond the window."""
@@ -88,13 +94,13 @@ class LLMAgent:
         self._tools = {tool.definition.name: tool for tool in tools}
         self._toolbox = toolbox
         self._prepare = prepare
-        self._constraint = ConstraintState(backend, self._style, own, tell)
+        self._constraint = ConstraintState(backend, own, tell)
         self._random = generator or random.Random(0)
         self._quoted = partial(quoted, generator=self._random)
         self._vision = Vision(backend, own, tell)
         self._cadence = Cadence()
         # The newest picture is in the question, the others are in the conversation.
-        self._conversation = Conversation(backend, steps=own.window, pictures=max(0, own.pictures - 1), tell=tell)
+        self._conversation = Conversation(backend, pictures=max(0, own.pictures - 1), tell=tell)
         self._space = ActionSpace()
         self._plan: list[str] = []
         self._counter = counter or UsageCounter()
@@ -120,24 +126,27 @@ class LLMAgent:
             for tool in await self._toolbox.open():
                 self._tools[tool.definition.name] = tool
         self._vision.check()
-        self._constraint.check()
+        abilities = self.backend.abilities
+        self._profile = self.options.profile or profile_for(abilities)
+        self._style = self._style_for(abilities, self._profile)
+        self._constraint.check(self._style)
         self._space = action_space
         tools = list(self._tools.values())
         listed = action_space.listed().actions
         finals, lookups = split(listed)
         words = self._prompts.words
         system = self._prompts.render(
-            "system",
+            "brief_system" if self._profile == "brief" else "system",
             game_name=single_line(self.options.game_name),
             persona=self.options.persona.strip(),
             objective=single_line(self.options.objective),
-            game_description="\n".join(line.strip() for line in game_desc.strip().splitlines()),
+            game_description=_described(self.options.brief if self._profile == "brief" else "", game_desc),
             action_space=ActionSpace(finals).to_text(words),
             lookups=ActionSpace(lookups).to_text(words),
             tools="\n".join(f"- {t.definition.name}: {single_line(t.definition.description)}" for t in tools),
             how_to_answer=self._style.how_to_answer(self._prompts, listed, tools),
         )
-        self._conversation.begin(system)
+        self._conversation.begin(system, steps=self._window)
         self._cadence.clear()
         self._seen = self._paused = None
         self._untold = Untold()
@@ -149,7 +158,7 @@ class LLMAgent:
         self._plan = []
         if self._paused is not None:  # an episode begins, or the turn was thought through for other goals
             self._paused = replace(self._paused, dropped=True)
-        if not goals or not self.options.plan:
+        if not goals or not self._plans:
             return []
         text = self._prompts.render(
             "plan",
@@ -198,8 +207,8 @@ class LLMAgent:
                 self.last_decision = DecisionInfo(usage=self._counter.flush(), continued=True)
                 return repeated
             caught_up = self._untold.before(observation)
-            paused = PausedTurn.begin(caught_up, self._show(caught_up), await self._vision.picture())
-        decision = await self._ask_for_action(paused, legal)
+            paused = PausedTurn.begin(caught_up, self._show(caught_up, legal), await self._vision.picture())
+        decision = await self._ask_for_action(paused, legal, observation.phrases())
         action = decision.action or await self._fallback.action(legal, observation)
         if decision.pending is not None:
             self._paused = replace(paused, pending=decision.pending)
@@ -211,7 +220,9 @@ class LLMAgent:
         self._paused = None
         return action
 
-    async def _ask_for_action(self, paused: PausedTurn, legal: Sequence[ActionDef]) -> Decision:
+    async def _ask_for_action(
+        self, paused: PausedTurn, legal: Sequence[ActionDef], phrases: Mapping[str, str]
+    ) -> Decision:
         turn = DecisionTurn(
             paused.shown,
             legal,
@@ -224,6 +235,7 @@ class LLMAgent:
             self._prompts,
             self._constraint.refused,
             self._constraint.unusable,
+            phrases=phrases,
             picture=paused.picture,
             pending=paused.pending,
         )
@@ -357,17 +369,37 @@ class LLMAgent:
 
     # --- asking ------------------------------------------------------------------------------
 
-    def _show(self, observation: Observation) -> str:
+    @property
+    def _window(self) -> int:
+        """How many steps of the conversation are sent along."""
+        own = self.options
+        if own.window is not None:
+            return own.window
+        return 0 if own.complete_turns or self._profile == "brief" else WINDOW
+
+    @property
+    def _plans(self) -> bool:
+        """Whether it asks for plans."""
+        own = self.options
+        return own.plan if own.plan is not None else not own.complete_turns and self._profile == "full"
+
+    def _show(self, observation: Observation, legal: Sequence[ActionDef]) -> str:
         words = self._prompts.words
         seen, explanation = self._quoted(observation)
         question = self._style.question(self._prompts)
+        brief = self._profile == "brief"
+        chooses = isinstance(self._style, ChooseStyle)
+        if brief or chooses:
+            offered = offer(legal, observation.phrases(), words, chosen=chooses)
+            question = f"{offered}\n\n{question}"
         steps = self._cadence.report(self._prompts, self._untold.left_out)
         events = bullets(event.description for event in seen.recent_events)
+        now = replace(seen, recent_events=())
         opening = (steps, self._report, f"{words.say('RECENT EVENTS')}:\n{events}" if events else "")
         return self._prompts.render(
             "user",
             # What happened comes first: the rest of the text is how things stand now.
-            observation="\n\n".join(filter(None, (*opening, replace(seen, recent_events=()).to_text()))),
+            observation="\n\n".join(filter(None, (*opening, now.to_brief() if brief else now.to_text()))),
             plan=self._plan,
             memories=recalled(self.memory, observation.to_text(), self.options.recall_tokens, words),
             question=f"{explanation}\n\n{question}" if explanation else question,
@@ -382,12 +414,15 @@ class LLMAgent:
         prefill: str = "",
         stop: Sequence[str] = (),
     ) -> Reply:
+        sampling = self.options.sampling
+        if isinstance(constraint, ChooseConstraint):  # a draw of its own: equal prompts are not stuck with one option
+            sampling = replace(sampling, seed=self._random.getrandbits(31))
         request = Request(
             tuple(messages),
             prefill=prefill,
             stop=tuple(stop),
             constraint=constraint,
-            sampling=self.options.sampling,
+            sampling=sampling,
             thinking=self.options.thinking,
             options=self.options.provider,
             purpose=purpose,
@@ -395,3 +430,12 @@ class LLMAgent:
         reply = await collect(self.backend, self._conversation.before(request))
         self._counter.add(reply.usage)
         return reply
+
+
+def _always(style: Style) -> StyleFor:
+    return lambda abilities, profile: style
+
+
+def _described(brief: str, description: str) -> str:
+    """Return a game's description without indentation, the brief one where there is one."""
+    return brief or "\n".join(line.strip() for line in description.strip().splitlines())

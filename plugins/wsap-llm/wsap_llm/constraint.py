@@ -35,15 +35,12 @@ class ConstraintState:
     """Whether one agent's replies are to be constrained, and whether the backend has refused to in this session. What
     does not go as asked is told once each; to the log of warnings where `tell` is None."""
 
-    def __init__(
-        self, backend: Backend, style: Style, options: LLMOptions, tell: Callable[[str], None] | None = None
-    ) -> None:
+    def __init__(self, backend: Backend, options: LLMOptions, tell: Callable[[str], None] | None = None) -> None:
         self.reason = ""
         """What the backend said when it refused a constraint; empty if it never has."""
         self.ignored = False
         """Whether a complete reply broke the constraint that was sent with the request."""
         self._backend = backend
-        self._style = style
         self._options = options
         self._tell = tell or logging.getLogger("wsap.llm").warning
         self._told: set[str] = set()
@@ -53,12 +50,12 @@ class ConstraintState:
         """Whether replies are to be constrained where the backend says that it can."""
         return self._options.constrain and not self.reason
 
-    def check(self) -> None:
-        """Check what the backend says it can do; tell if it can't constrain replies, though they were to be. Raises
-        ConstraintError if it can't or is not to, and strict play was asked for."""
+    def check(self, style: Style) -> None:
+        """Check what the backend says it can do in a style; tell if it can't constrain replies, though they were to be.
+        Raises ConstraintError if it can't or is not to, and strict play was asked for."""
         if self._options.strict and not self._options.constrain:
             raise ConstraintError("Strict play was asked for, and unconstrained replies (constrain=no); choose one.")
-        if self._style.constrains(self._backend.abilities):
+        if style.constrains(self._backend.abilities):
             return
         can_not = f"{self._backend.model} can't be constrained to legal actions in this style"
         if self._options.strict:

@@ -10,22 +10,24 @@ from wsap_core.errors import ConfigError
 from wsap_core.factories import build
 from wsap_core.seams.context import Context
 from wsap_core.seams.memory import AgentMemory
+from wsap_core.seams.model import Abilities
 from wsap_core.seams.options import Options
 from wsap_core.seams.services import Parts
 from wsap_core.seams.tool import AgentTool, ToolContext, ToolSource
 from wsap_core.specs import MemorySpec, ToolSpec
-from wsap_llm.agent import LLMAgent
+from wsap_llm.agent import LLMAgent, StyleFor
 from wsap_llm.backends.pool import AgentCalls, ModelPool
+from wsap_llm.choosing import ChooseStyle
 from wsap_llm.journal import CallJournal
 from wsap_llm.middleware import Model, UsageCounter
-from wsap_llm.options import LLMOptions, llm_options, number, text
+from wsap_llm.options import TINY, LLMOptions, Profile, llm_options, number, text
 from wsap_llm.prompts import Prompts
 from wsap_llm.reply.tags import TagLimits
 from wsap_llm.styles import CallStyle, JsonStyle, Style, TagStyle
 from wsap_llm.tool_journal import RecordedSource, recorded
 from wsap_llm.toolbox import Toolbox, build_tool
 
-STYLES = ("json", "tags", "calls")
+STYLES = ("auto", "json", "tags", "calls", "choose")
 
 
 def create(context: Context) -> LLMAgent:
@@ -84,14 +86,28 @@ def create(context: Context) -> LLMAgent:
     )
 
 
-def _style(context: Context, options: LLMOptions) -> Style:
-    name = text(context, "style", "json")
-    if name not in STYLES:
-        raise ConfigError(f"There is no style {name!r}; there are: {', '.join(STYLES)}.")
+def style_that_suits(abilities: Abilities, profile: Profile) -> str:
+    """Return the name of the style in which a model is asked unless the user says."""
+    tiny = abilities.parameters is not None and abilities.parameters < TINY
+    if abilities.choose and tiny and profile == "brief":
+        return "choose"
+    return "calls" if abilities.calls and not abilities.json_schema else "json"
+
+
+def _style(context: Context, options: LLMOptions) -> StyleFor:
+    wanted = text(context, "style", "auto")
+    if wanted not in STYLES:
+        raise ConfigError(f"There is no style {wanted!r}; there are: {', '.join(STYLES)}.")
     steps = int(number(context, "max_steps"))
-    if name == "tags":
-        return TagStyle(TagLimits(calls=options.tool_calls), steps=steps)
-    return CallStyle(steps=steps) if name == "calls" else JsonStyle(steps=steps)
+
+    def style_for(abilities: Abilities, profile: Profile) -> Style:
+        name = style_that_suits(abilities, profile) if wanted == "auto" else wanted
+        if name == "tags":
+            return TagStyle(TagLimits(calls=options.tool_calls), steps=steps)
+        written = CallStyle(steps=steps) if name == "calls" else JsonStyle(steps=steps)
+        return ChooseStyle(written) if name == "choose" else written
+
+    return style_for
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from wsap_core.protocol import Action, ActionDef
@@ -56,6 +56,8 @@ class Decision:
     """How many steps it is for, if the model said."""
     pending: PendingCall | None = None
     """If the action is a tool of the world: what is needed to resume the turn with its result."""
+    chosen: bool = False
+    """Whether the model scored the options and one was drawn."""
 
 
 @dataclass
@@ -84,6 +86,8 @@ class DecisionTurn:
     """Whether the backend took a constraint with the last request."""
     cause: str = ""
     """Why a reply could not be used."""
+    phrases: Mapping[str, str] = field(default_factory=dict)
+    """What actions do now, by name."""
     picture: ImagePart | None = None
     """What the agent sees beside the text."""
     pending: PendingCall | None = None
@@ -132,6 +136,7 @@ class DecisionTurn:
             self.unconstrained or ignored,
             self.cut,
             decision.resumption,
+            chosen=decision.chosen,
             cause=self.cause,
         )
 

@@ -42,7 +42,8 @@ def _number(name: str, summary: str) -> OptionDef:
 
 OPTIONS = (
     OptionDef("model", "The model's address, such as ollama/qwen3:8b; the same as --model."),
-    OptionDef("style", "The format of replies.", "json", "json|tags|calls"),
+    OptionDef("style", "How the model answers.", "auto", "auto|json|tags|calls|choose"),
+    OptionDef("profile", "How much the model is told.", "auto", "auto|full|brief"),
     OptionDef("persona", "The character to play; @FILE reads it from a file."),
     OptionDef("memory", "The kind of memory.", "none", "none|fifo|facts|fulltext|..."),
     OptionDef("tools", "Tools that the model may use, separated by commas.", "", "calculator,notes,recall,mcp,..."),

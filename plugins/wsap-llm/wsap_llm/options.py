@@ -5,14 +5,30 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, cast, get_args
 
 from wsap_core.errors import ConfigError
 from wsap_core.seams.context import Context
-from wsap_core.seams.model import DEFAULT_SAMPLING, Sampling
+from wsap_core.seams.model import DEFAULT_SAMPLING, Abilities, Sampling
 from wsap_core.textfile import read_text
 from wsap_llm.option_table import NUMBERS
 from wsap_llm.prompts import words_of
+
+Profile = Literal["full", "brief"]
+"""How much a model is told."""
+SMALL = 3_000_000_000
+"""Parameters below which a model is told little."""
+SMALL_CONTEXT = 8192
+"""Tokens of context below which a model is told little."""
+TINY = 1_000_000_000
+"""Parameters below which a model that is told little chooses, where its backend can, instead of writing."""
+
+
+def profile_for(abilities: Abilities) -> Profile:
+    """Return how much a model is told unless the user says: what suits its size, where that is known."""
+    small = abilities.parameters is not None and abilities.parameters < SMALL
+    narrow = abilities.context is not None and abilities.context < SMALL_CONTEXT
+    return "brief" if small or narrow else "full"
 
 
 @dataclass(frozen=True)
@@ -24,8 +40,13 @@ class LLMOptions:
     """What the agent is told its goal is; part of the system message."""
     persona: str = ""
     """Who the agent is, in a person's words; part of the system message."""
-    window: int = 16
-    """About how many steps of the conversation are sent along: from half to twice as many."""
+    profile: Profile | None = None
+    """How much the model is told; None for what suits its size."""
+    window: int | None = None
+    """About how many steps of the conversation are sent along: from half to twice as many. None for 16, or for 0 where
+    the game's turns are complete or the profile is brief."""
+    brief: str = ""
+    """The game in a few sentences, for the brief profile; the whole description for none."""
     complete_turns: bool = False
     """Whether the game's own text of a turn tells what came of the last one, unless that failed."""
     sampling: Sampling = DEFAULT_SAMPLING
@@ -43,8 +64,9 @@ class LLMOptions:
     """Most tool calls in a decision."""
     recall_tokens: int = 200
     """About how many tokens of memories are shown with each observation."""
-    plan: bool = True
-    """Ask for a plan at the start of an episode, and when goals change."""
+    plan: bool | None = None
+    """Ask for a plan at the start of an episode, and when goals change; None for yes, unless the game's turns are
+    complete or the profile is brief."""
     plan_lines: int = 6
     reflect: bool = True
     """Ask for lessons at the end of an episode and on a death, where there is a memory to keep them."""
@@ -56,6 +78,9 @@ class LLMOptions:
     """How many of the newest pictures that the world draws the model is shown; 0 for none."""
 
 
+WINDOW = int(NUMBERS["window"].default)
+"""Steps of the conversation that are sent along, where nothing speaks against it."""
+PROFILES = get_args(Profile)
 FLAGS = {"yes": True, "true": True, "on": True, "1": True, "no": False, "false": False, "off": False, "0": False}
 
 
@@ -69,7 +94,9 @@ def llm_options(context: Context) -> LLMOptions:
         game_name=context.world or words.say("a game"),
         objective=(game.objective if game is not None else "") or words.say(LLMOptions.objective),
         persona=text(context, "persona"),
-        window=int(number(context, "window", 0 if complete else None)),
+        profile=_profile(context),
+        window=int(number(context, "window")) if "window" in context.config else None,
+        brief=game.brief if game is not None else "",
         complete_turns=complete,
         sampling=Sampling(
             max_tokens=None if (most := _sampling(context, "max_tokens")) is None else int(most),
@@ -83,7 +110,7 @@ def llm_options(context: Context) -> LLMOptions:
         fallback=text(context, "fallback") or None,
         tool_calls=int(number(context, "tool_calls")),
         recall_tokens=int(number(context, "recall_tokens")),
-        plan=flag(context, "plan", not complete),
+        plan=flag(context, "plan", True) if "plan" in context.config else None,
         reflect=flag(context, "reflect", True),
         reflect_every=int(number(context, "reflect_every")),
         pictures=_pictures(context),
@@ -103,6 +130,15 @@ def number(context: Context, name: str, default: float | None = None) -> float:
     if allowed.whole and not value.is_integer():
         raise ConfigError(f"The option {name} must be a whole number, not {value!r}.")
     return value
+
+
+def _profile(context: Context) -> Profile | None:
+    given = text(context, "profile", "auto")
+    if given == "auto":
+        return None
+    if given not in PROFILES:
+        raise ConfigError(f"There is no profile {given!r}; there are: auto, {', '.join(PROFILES)}.")
+    return cast(Profile, given)
 
 
 def _sampling(context: Context, name: str) -> float | None:

@@ -43,6 +43,22 @@ Tools you may use before you act:
 
 {{ objective }} {{ how_to_answer }}"""
 
+BRIEF_SYSTEM = """\
+You are playing {{ game_name }}.
+{% if persona %}
+{{ persona }}
+{% endif %}
+{{ game_description }}
+{% if lookups %}
+To look things up before you act:
+{{ lookups }}
+{% endif %}
+{% if tools %}
+Tools you may use before you act:
+{{ tools }}
+{% endif %}
+{{ objective }} {{ how_to_answer }}"""
+
 USER = """\
 {{ observation }}
 {% if plan %}
@@ -122,6 +138,8 @@ it can't go on.{% endif %}"""
 
 CALL_QUESTION = "What do you do? Call one function."
 
+CHOOSE_QUESTION = "What do you do now?"
+
 TAG_ANSWER = """\
 Think inside <thinking>...</thinking>. While you think you may use a tool by writing its tag, for example \
 {{ example_tool }}; its result appears as <observation>...</observation>, and you go on thinking. \
@@ -173,6 +191,7 @@ FORMAT = 2
 """Counts the changes of what else prompts are made of: observations as text, what is offered, the order of parts."""
 DEFAULTS: Mapping[str, str] = {
     "system": SYSTEM,
+    "brief_system": BRIEF_SYSTEM,
     "user": USER,
     "plan": PLAN,
     "reflect": REFLECT,
@@ -180,6 +199,7 @@ DEFAULTS: Mapping[str, str] = {
     "json_question": JSON_QUESTION,
     "call_answer": CALL_ANSWER,
     "call_question": CALL_QUESTION,
+    "choose_question": CHOOSE_QUESTION,
     "tag_answer": TAG_ANSWER,
     "tag_question": TAG_QUESTION,
     "steps_report": STEPS_REPORT,

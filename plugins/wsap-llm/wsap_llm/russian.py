@@ -28,6 +28,22 @@ SYSTEM = """\
 
 {{ objective }} {{ how_to_answer }}"""
 
+BRIEF_SYSTEM = """\
+Ты играешь в игру «{{ game_name }}».
+{% if persona %}
+{{ persona }}
+{% endif %}
+{{ game_description }}
+{% if lookups %}
+Чтобы узнать что-то, прежде чем действовать:
+{{ lookups }}
+{% endif %}
+{% if tools %}
+Инструменты, которыми можно воспользоваться, прежде чем действовать:
+{{ tools }}
+{% endif %}
+{{ objective }} {{ how_to_answer }}"""
+
 USER = """\
 {{ observation }}
 {% if plan %}
@@ -108,6 +124,8 @@ CALL_ANSWER = """\
 
 CALL_QUESTION = "Что ты делаешь? Вызови одну функцию."
 
+CHOOSE_QUESTION = "Что ты делаешь сейчас?"
+
 TAG_ANSWER = """\
 Думай внутри <thinking>...</thinking>. Пока думаешь, можно воспользоваться инструментом, написав его тег, например \
 {{ example_tool }}; результат появится как <observation>...</observation>, и ты думаешь дальше. \
@@ -165,6 +183,7 @@ SUMMARY = """\
 
 PROMPTS: Mapping[str, str] = {
     "system": SYSTEM,
+    "brief_system": BRIEF_SYSTEM,
     "user": USER,
     "plan": PLAN,
     "reflect": REFLECT,
@@ -172,6 +191,7 @@ PROMPTS: Mapping[str, str] = {
     "json_question": JSON_QUESTION,
     "call_answer": CALL_ANSWER,
     "call_question": CALL_QUESTION,
+    "choose_question": CHOOSE_QUESTION,
     "tag_answer": TAG_ANSWER,
     "tag_question": TAG_QUESTION,
     "steps_report": STEPS_REPORT,

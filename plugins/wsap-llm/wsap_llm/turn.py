@@ -258,8 +258,9 @@ class Conversation:
         """The turns that are kept, oldest first."""
         return tuple(self._turns)
 
-    def begin(self, system: str) -> None:
-        """Begin anew, with this system message."""
+    def begin(self, system: str, *, steps: int | None = None) -> None:
+        """Begin anew, with this system message, and keep about so many turns if that is given."""
+        self._steps = self._steps if steps is None else steps
         self._opening = Message("system", system)  # the same each time: its encoding is kept with it
         self._turns.clear()
         self._size = 0

@@ -1,0 +1,96 @@
+"""Asking by choosing: the options are what is legal, and what is drawn is carried out."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import pytest
+
+from wsap_core.protocol import Action, ActionAvailability, ActionDef, ActionSpace, Observation, ParamDef
+from wsap_core.seams.model import Abilities, ChooseConstraint, JsonConstraint
+from wsap_llm.agent import LLMAgent
+from wsap_llm.choosing import MOST_OPTIONS, ChooseStyle, options_of
+from wsap_llm.create import style_that_suits
+from wsap_llm.options import LLMOptions, profile_for
+from wsap_llm.scripted import ScriptedBackend
+from wsap_llm.styles import JsonStyle
+
+WALK = ActionDef("move_west")
+VOTE = ActionDef("vote", "", [ParamDef("player", "Ann|Bob"), ParamDef("why", "a reason", optional=True)])
+BET = ActionDef("bet", "", [ParamDef("chips", "1-3")])
+SAY = ActionDef("say", "", [ParamDef("text", "what to say")])
+LOOK = ActionDef("look_up", category="tool")
+
+
+@dataclass(frozen=True)
+class Meadow(Observation):
+    def phrases(self) -> Mapping[str, str]:
+        return {"move_west": "go west to the tree"}
+
+
+def test_options_are_phrases_or_names_in_words_with_each_value() -> None:
+    assert options_of([WALK, VOTE, BET, LOOK], {"move_west": "go west to the tree"}) == {
+        "go west to the tree": Action("move_west"),
+        "vote Ann": Action("vote", {"player": "Ann"}),
+        "vote Bob": Action("vote", {"player": "Bob"}),
+        "bet 1": Action("bet", {"chips": 1}),
+        "bet 2": Action("bet", {"chips": 2}),
+        "bet 3": Action("bet", {"chips": 3}),
+    }
+
+
+@pytest.mark.parametrize("action", [SAY, ActionDef("bid", "", [ParamDef("chips", f"1-{MOST_OPTIONS + 1}")])])
+def test_what_takes_free_text_or_too_many_values_is_not_listed(action: ActionDef) -> None:
+    assert options_of([WALK, action], {}) == {}
+
+
+def decide(reply: str, space: list[ActionDef]) -> tuple[LLMAgent, ScriptedBackend, Action]:
+    backend = ScriptedBackend(lambda request: reply, abilities=Abilities(choose=True, json_schema=True))
+    agent = LLMAgent(backend, LLMOptions("Meadow", profile="brief"), style=ChooseStyle(JsonStyle()))
+
+    async def session() -> Action:
+        await agent.initialize("A meadow.", ActionSpace(space))
+        if len(space) > 1:
+            await agent.decide(Meadow(available_actions=[ActionAvailability(space[-1].name, False)]))
+        return await agent.decide(Meadow())
+
+    return agent, backend, asyncio.run(session())
+
+
+def test_what_is_legal_is_scored_and_the_decision_counts_as_chosen() -> None:
+    agent, backend, action = decide("go west to the tree", [WALK, VOTE])
+    first, second = backend.requests
+    assert action == Action("move_west")
+    assert agent.last_decision is not None
+    assert agent.last_decision.chosen
+    assert first.constraint == ChooseConstraint(["go west to the tree"])
+    assert second.constraint == ChooseConstraint(["go west to the tree", "vote Ann", "vote Bob"])
+    assert first.sampling.seed != second.sampling.seed
+    assert "- vote Bob" in second.messages[-1].text()
+    assert "JSON" not in second.messages[-1].text()
+
+
+def test_where_free_text_is_legal_the_reply_is_written() -> None:
+    agent, backend, action = decide('{"action": "say", "params": {"text": "Hello"}}', [SAY])
+    assert action.name == "say"
+    assert agent.last_decision is not None
+    assert not agent.last_decision.chosen
+    assert isinstance(backend.requests[-1].constraint, JsonConstraint)
+    assert "JSON" in backend.requests[-1].messages[-1].text()
+
+
+@pytest.mark.parametrize(
+    ("abilities", "profile", "style"),
+    [
+        (Abilities(choose=True, parameters=135_000_000), "brief", "choose"),
+        (Abilities(choose=True, parameters=1_700_000_000), "brief", "json"),
+        (Abilities(choose=True, parameters=8_000_000_000), "full", "json"),
+        (Abilities(context=4096), "brief", "json"),
+        (Abilities(), "full", "json"),
+    ],
+)
+def test_small_models_are_told_little_and_tiny_ones_choose(abilities: Abilities, profile: str, style: str) -> None:
+    assert profile_for(abilities) == profile
+    assert style_that_suits(abilities, profile_for(abilities)) == style

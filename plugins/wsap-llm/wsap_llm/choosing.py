@@ -1,0 +1,100 @@
+"""Asking by choosing: a model scores what is legal now instead of writing, and one option is drawn."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import islice, product
+
+from typing_extensions import override
+
+from wsap_core.protocol import Action, ActionDef, ParamDef
+from wsap_core.protocol.lines import bullets
+from wsap_core.protocol.values import JsonValue
+from wsap_core.protocol.words import Words
+from wsap_core.seams.model import Abilities, ChooseConstraint
+from wsap_core.seams.tool import AgentTool
+from wsap_core.untrusted import single_line
+from wsap_llm.decision import Decision, DecisionTurn
+from wsap_llm.lookup import split
+from wsap_llm.prompts import Prompts
+from wsap_llm.styles import Style
+
+MOST_OPTIONS = 64
+"""Options that are scored; where more are legal, the reply is written."""
+
+
+def options_of(legal: Sequence[ActionDef], phrases: Mapping[str, str]) -> dict[str, Action]:
+    """Return every legal action by the text that stands for it: its phrase or its name in words, with the values of
+    its parameters; empty where one takes free text or more than `MOST_OPTIONS` are legal.
+
+    What looks something up is no option: it ends no turn.
+    """
+    found: dict[str, Action] = {}
+    for action in split(legal)[0]:
+        needed = [p for p in action.parameters if not p.optional]
+        values = [_values(parameter) for parameter in needed]
+        if not all(values):
+            return {}
+        text = single_line(phrases.get(action.name) or action.name.replace("_", " "))
+        for given in islice(product(*values), MOST_OPTIONS + 1):
+            chosen = Action(action.name, {p.name: value for p, value in zip(needed, given, strict=True)})
+            option = " ".join([text, *(single_line(value) for value in given)])
+            found[option if option not in found else f"{option} ({action.name})"] = chosen
+        if len(found) > MOST_OPTIONS:
+            return {}
+    return found
+
+
+def offer(legal: Sequence[ActionDef], phrases: Mapping[str, str], words: Words, *, chosen: bool) -> str:
+    """Return the list of what is legal now: as options to choose from, or by name where the reply is to be written."""
+    options: Sequence[str] = tuple(options_of(legal, phrases)) if chosen else ()
+    return f"{words.say('POSSIBLE NOW')}:\n{bullets(options or [_named(action, phrases) for action in legal])}"
+
+
+def _named(action: ActionDef, phrases: Mapping[str, str]) -> str:
+    given = "; ".join(f"{p.name}: {'|'.join(p.choices() or ()) or p.spec}" for p in action.parameters)
+    name = f"{action.name}({given})" if given else action.name
+    return f"{name}: {phrases[action.name]}" if action.name in phrases else name
+
+
+def _values(parameter: ParamDef) -> Sequence[JsonValue]:
+    if (choices := parameter.choices()) is not None:
+        return choices
+    bounds = parameter.integer_range()
+    return range(bounds[0], min(bounds[1], bounds[0] + MOST_OPTIONS) + 1) if bounds else ()
+
+
+class ChooseStyle(Style):
+    """The model scores the legal options, and one is drawn by seed at the sampling temperature.
+
+    Where they can't be listed, `written` asks for the action instead.
+    """
+
+    def __init__(self, written: Style) -> None:
+        self._written = written
+
+    @override
+    def how_to_answer(self, prompts: Prompts, space: Sequence[ActionDef], tools: Sequence[AgentTool]) -> str:
+        free = any(not options_of([action], {}) for action in split(space)[0])
+        return self._written.how_to_answer(prompts, space, tools) if free else ""
+
+    @override
+    def question(self, prompts: Prompts) -> str:
+        return prompts.render("choose_question")
+
+    @override
+    def constrains(self, abilities: Abilities) -> bool:
+        return abilities.choose
+
+    @override
+    async def decide(self, turn: DecisionTurn) -> Decision:
+        options = options_of(turn.legal, turn.phrases)
+        if not options or not turn.constrain:
+            turn.shown = turn.shown.removesuffix(self.question(turn.prompts)) + self._written.question(turn.prompts)
+            return await self._written.decide(turn)
+        reply = await turn.ask_constrained("decide", [turn.opening], ChooseConstraint(tuple(options)))
+        action = options.get(reply.text)
+        if action is None:
+            turn.misread(reply, "the reply is none of the options")
+            return Decision(None)
+        return Decision(action, said=reply.text, chosen=True)
