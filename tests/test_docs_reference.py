@@ -89,17 +89,7 @@ def test_every_python_name_on_a_page_exists() -> None:
     assert missing == []
 
 
-def test_every_option_of_a_model_backend_is_in_the_reference() -> None:
+def test_the_options_of_model_backends_are_as_they_are_declared() -> None:
     pytest.importorskip("wsap_outlines.options")
-    page = (ROOT / "docs" / "reference" / "model-options.md").read_text(encoding="utf-8")
-    backends = {
-        "openai": "wsap_llm.backends.openai_options:OpenAIOptions",
-        "litellm": "wsap_llm.backends.litellm:LiteLLMOptions",
-        "ollama": "wsap_ollama.options:OllamaOptions",
-        "outlines": "wsap_outlines.options:Options",
-    }
-    for backend, where in backends.items():
-        module, _, name = where.partition(":")
-        section = re.split(r"^## ", page.partition(f"## {backend}\n")[2], flags=re.MULTILINE)[0]
-        options = getattr(importlib.import_module(module), name).__dataclass_fields__
-        assert [option for option in options if f"`{option}`" not in section] == []
+    tool = tool_of("write_model_options")
+    assert tool.PAGE.read_text("utf-8") == tool.page(), "run: python tools/write_model_options.py"

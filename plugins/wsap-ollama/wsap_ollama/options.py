@@ -41,10 +41,11 @@ class OllamaOptions:
     timeout: float = 120.0
     """Seconds for a whole reply; loading a large model is part of the first."""
     connect_timeout: float = 5.0
+    """Seconds for the connection."""
     max_bytes: int = 16 * 1024 * 1024
     """Most bytes of an answer."""
     extra: Mapping[str, Any] = field(default_factory=dict)
-    """More of Ollama's own options, such as `top_k` (Any: numbers, texts, lists)."""
+    """More of Ollama's own options, as an object."""
 
 
 RUNTIME = (

@@ -67,6 +67,7 @@ class LiteLLMOptions:
     api_key: str | None = field(default=None, repr=False)
     """The provider's key; from its own environment variable when None."""
     stream: bool = False
+    """Take replies in pieces."""
     json_schema: bool | None = None
     """Whether the model constrains by JSON Schema; as litellm knows when None."""
     schema_subset: bool | None = None
@@ -76,12 +77,13 @@ class LiteLLMOptions:
     images: bool | None = None
     """Whether the model sees; as litellm knows when None."""
     context: int | None = None
+    """The model's context in tokens; as litellm knows when None."""
     think_tokens: int = 1024
     """Tokens for thinking, on top of the reply's, once the model has been seen to think."""
     timeout: float = 120.0
     """Seconds for a whole reply."""
     extra: Mapping[str, Any] = field(default_factory=dict)
-    """More arguments of `litellm.acompletion`."""
+    """More arguments of `litellm.acompletion`, as an object."""
 
 
 class LiteLLMBackend:

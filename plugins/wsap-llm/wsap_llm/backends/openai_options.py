@@ -23,12 +23,14 @@ class OpenAIOptions:
     """How the server is reached and what it can do."""
 
     base_url: str = BASE_URL
-    """Without `/chat/completions`; usually ends in `/v1`."""
+    """The server, without `/chat/completions`; usually ends in `/v1`. From `OPENAI_BASE_URL` where it is set."""
     api_key: str | None = field(default=None, repr=False)
+    """The key; from `key_variable` when None."""
     key_variable: str = KEY_VARIABLE
-    """What messages say the key is kept in."""
+    """The environment variable that the key is kept in."""
     server: str | None = None
-    """A name in `DIALECTS`; by the host when None."""
+    """What the server is: `generic`, `openai`, `vllm`, `llama.cpp`; by the host when None. Says how thinking is
+    switched, whether it constrains by regular expression, and whether it continues a begun reply."""
     stream: bool = False
     """Take replies in pieces; costs more processor time, so only where somebody waits for them."""
     gather: float = 0.05
@@ -42,9 +44,9 @@ class OpenAIOptions:
     calls: bool | None = None
     """Whether server and model make calls of functions (tool calling); as is known of the host when None."""
     images: bool | None = None
-    """Whether the model sees; None where that is not known: pictures are sent then, and the server says if it can't."""
+    """Whether the model sees; when None pictures are sent, and the server says if it can't."""
     context: int | None = None
-    """The model's context in tokens."""
+    """The model's context in tokens; not known when None."""
     think_opened: bool = False
     """Whether the chat template begins replies inside `<think>`."""
     think_tokens: int = 1024
@@ -54,12 +56,13 @@ class OpenAIOptions:
     first_token_timeout: float = 120.0
     """Seconds until a streamed reply begins."""
     connect_timeout: float = 10.0
+    """Seconds for the connection."""
     max_bytes: int = 16 * 1024 * 1024
     """Most bytes of an answer."""
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
-    """More headers, such as those of gateways."""
+    """More headers, such as those of gateways, as an object."""
     extra: Mapping[str, Any] = field(default_factory=dict)
-    """More fields of every request (Any: JSON)."""
+    """More fields of every request, as an object."""
 
     def __post_init__(self) -> None:
         parts = urlsplit(self.base_url)

@@ -1,0 +1,98 @@
+"""Write `docs/reference/model-options.md` from the fields that backends declare as their options.
+
+    python tools/write_model_options.py
+
+A test compares the page with what this writes.
+"""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import inspect
+import textwrap
+from collections.abc import Iterator
+from dataclasses import MISSING, Field, fields
+from pathlib import Path
+from typing import Literal, get_args, get_origin, get_type_hints
+
+PAGE = Path(__file__).resolve().parent.parent / "docs" / "reference" / "model-options.md"
+HEAD = """# Options of model backends
+
+Given with `--model-option KEY=VALUE`, or in Python and for single seats as an option `model.KEY` of the agent `llm`.
+Values are read as JSON where they are JSON. A misspelt option is refused, with what it may have meant. Keys are given
+as `env:NAME` alone, the variable that holds one. `python tools/write_model_options.py` generates this page.
+"""
+BACKENDS = {
+    "openai": ("wsap_llm.backends.openai_options", "OpenAIOptions"),
+    "litellm": ("wsap_llm.backends.litellm", "LiteLLMOptions"),
+    "ollama": ("wsap_ollama.options", "OllamaOptions"),
+    "outlines": ("wsap_outlines.options", "Options"),
+}
+AFTER = {
+    "openai": """A server that refuses a field which it can do without (`temperature`, `top_p`, `seed`, `tool_choice`, how
+thinking is switched, a message of the system ...) with status 400 or 422 is sent none from then on, which is said once.
+`--agent-option temperature=none` (`top_p`, `max_tokens`) never sends it.
+""",
+    "ollama": "Those of Ollama's runtime are taken by name, too:\n{runtime}.\n",
+}
+TAIL = """## scripted
+
+`reply`: what it always answers, as text or as JSON:
+`--model scripted/x --model-option 'reply={"action": "wait", "params": {}}'`.
+
+## Redirects, retries, usage
+
+No backend follows a redirect: prompts and keys go to the server that was named. A request that failed for a moment is
+sent again, five times in all, and each pause of more than two seconds is said. Usage that can't be (negative, not a
+number, beyond 10⁹ tokens or a million dollars a call) is replaced by an estimate of unknown cost, and that is said
+once.
+"""
+
+
+def described(cls: type) -> dict[str, str]:
+    """Return the docstrings of a class's fields, each on one line."""
+    body = ast.parse(textwrap.dedent(inspect.getsource(cls))).body[0]
+    assert isinstance(body, ast.ClassDef)
+    return {
+        line.target.id: " ".join(str(after.value.value).split())
+        for line, after in zip(body.body, body.body[1:], strict=False)
+        if isinstance(line, ast.AnnAssign) and isinstance(line.target, ast.Name)
+        if isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant)
+    }
+
+
+def default_of(option: Field[object]) -> str:
+    """Return the default as a person writes it; nothing where it is none or empty."""
+    if option.default is None or option.default is MISSING:
+        return ""
+    return f"`{str(option.default).lower() if isinstance(option.default, bool) else option.default}`"
+
+
+def table(cls: type) -> Iterator[str]:
+    """Give the lines of a table of the options that a class declares."""
+    yield "| option | default | meaning |"
+    yield "|---|---|---|"
+    texts = described(cls)
+    kinds = get_type_hints(cls)
+    for option in fields(cls):
+        text = texts[option.name].replace("when None", "when not given")
+        if get_origin(kinds[option.name]) is Literal:
+            text += f" One of {', '.join(f'`{choice}`' for choice in get_args(kinds[option.name]))}."
+        yield f"| `{option.name}` | {default_of(option)} | {text} |"
+
+
+def page() -> str:
+    """Return the whole page."""
+    names = importlib.import_module("wsap_ollama.options").RUNTIME
+    runtime = textwrap.fill(", ".join(f"`{name}`" for name in names), 110)
+    parts = [HEAD]
+    for name, (module, cls) in BACKENDS.items():
+        parts += [f"## {name}\n", *table(getattr(importlib.import_module(module), cls)), ""]
+        if name in AFTER:
+            parts.append(AFTER[name].format(runtime=runtime))
+    return "\n".join([*parts, TAIL])
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(), encoding="utf-8")
