@@ -174,6 +174,7 @@ def step_in_short(event: EventRecord) -> dict[str, Any]:
         "done": note.done,
         "forced": note.forced,
         "repaired": bool(note.info and note.info.repaired),
+        "chosen": bool(note.info and note.info.chosen),
         "tokens": None if usage is None or not usage.calls else usage.prompt_tokens + usage.completion_tokens,
         "cost": None if usage is None else usage.cost,
     }

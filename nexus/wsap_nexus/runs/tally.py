@@ -15,6 +15,8 @@ from wsap_nexus.runs.forced import add_causes
 from wsap_nexus.runs.trajectory import WORLD, TrajectoryHash, combined
 
 _COUNTS = ("steps", "reward", "done", "repaired", "forced", "unconstrained", "cut", "continued", "unlocking", "episode")
+_LATER = ("chosen",)
+"""Counts that states of earlier versions lack."""
 _OPEN = ("_seed", "_episode_steps", "_episode_reward")
 
 
@@ -32,6 +34,8 @@ class SeatTally:
     unconstrained: int = 0
     cut: int = 0
     continued: int = 0
+    chosen: int = 0
+    """Decisions in which the model scored the options and one was drawn."""
     unlocking: int = 0
     """Steps that unlocked an achievement."""
     episode: int = 0
@@ -96,6 +100,7 @@ class SeatTally:
             self.unconstrained += info.unconstrained
             self.cut += info.cut
             self.continued += info.continued
+            self.chosen += info.chosen
         if self._last is not NO_USAGE:
             self._settled += self._last
         self._last = NO_USAGE if info is None else info.usage
@@ -153,7 +158,7 @@ class SeatTally:
     def state(self, first: int = 0) -> dict[str, Any]:
         """Return everything that was counted, JSON-ready; of the finished episodes those from the `first` on."""
         return {
-            **{name.strip("_"): getattr(self, name) for name in (*_COUNTS, *_OPEN)},
+            **{name.strip("_"): getattr(self, name) for name in (*_COUNTS, *_LATER, *_OPEN)},
             "hash": self.digest,
             "causes": dict(self.causes),
             **({"outcomes": dict(self.outcomes)} if self.outcomes else {}),
@@ -176,6 +181,8 @@ class SeatTally:
             for name in (*_COUNTS, *_OPEN):
                 # A whole number has no fraction in JSON.
                 setattr(self, name, type(getattr(self, name))(state[name.strip("_")]))
+            for name in _LATER:
+                setattr(self, name, int(state.get(name, 0)))
             self.hash = TrajectoryHash(str(state["hash"]))
             self.causes = {str(cause): int(times) for cause, times in state.get("causes", {}).items()}
             self.outcomes = {str(outcome): int(times) for outcome, times in state.get("outcomes", {}).items()}
@@ -379,6 +386,7 @@ def counts(seats: Sequence[SeatTally], world: SeatTally | None = None) -> dict[s
             "unconstrained": sum(s.unconstrained for s in seats),
             "cut": sum(s.cut for s in seats),
             "continued": sum(s.continued for s in seats),
+            **({"chosen": chosen} if (chosen := sum(s.chosen for s in seats)) else {}),
             **({"causes": causes} if causes else {}),
         },
         **({"outcomes": outcomes} if outcomes else {}),

@@ -177,7 +177,7 @@ def _how_seats_did(seats: Sequence[Mapping[str, Any]]) -> list[str]:
 
 def _how_decided(decisions: Mapping[str, Any]) -> list[str]:
     """Return the lines on decisions for several steps, and on those that did not come about as they should."""
-    rest = {"unconstrained": "unconstrained", "cut": "with a reply cut short"}
+    rest = {"chosen": "chosen among the options", "unconstrained": "unconstrained", "cut": "with a reply cut short"}
     # Summaries that older versions recorded have fewer figures.
     more = [f"{decisions[name]} {words}" for name, words in rest.items() if decisions.get(name)]
     lines: list[str] = []

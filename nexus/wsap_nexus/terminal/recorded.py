@@ -65,6 +65,7 @@ def _info(decision: dict[str, Any]) -> DecisionInfo:
         bool(decision.get("forced")),
         Usage(**known),
         continued=bool(decision.get("continued")),
+        chosen=bool(decision.get("chosen")),
     )
 
 
