@@ -398,9 +398,6 @@ def read_decision(data: Mapping[str, Any] | None) -> DecisionInfo | None:
     if data is None:
         return None
     # Runs that were recorded by older versions tell less.
-    how = {
-        name: data[name]
-        for name in ("unconstrained", "cut", "resumption", "continued", "chosen", "cause")
-        if name in data
-    }
+    later = ("unconstrained", "cut", "resumption", "continued", "chosen", "cause")
+    how = {name: data[name] for name in later if name in data}
     return DecisionInfo(bool(data["repaired"]), bool(data["forced"]), Usage(**data["usage"]), **how)

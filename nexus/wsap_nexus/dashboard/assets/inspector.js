@@ -62,6 +62,7 @@ export function inspector(context, runId) {
     if (decision?.cut) notes.push(['warn', 'cut off', 'A reply reached its token limit.']);
     if (decision?.unconstrained) notes.push(['warn', 'unconstrained', 'Replies were not constrained to legal actions.']);
     if (decision?.continued) notes.push(['', 'continued', 'The step continues an earlier decision, without a request to the model.']);
+    if (decision?.chosen) notes.push(['', 'chosen', 'The model scored the options and one was drawn; it wrote nothing.']);
     const usage = decision?.usage;
     const calls = found.behind.filter((b) => b.kind === 'call' && !b.damaged);
     const rest = found.behind.map(other).filter(Boolean);
