@@ -11,19 +11,9 @@ from wsap_tes3mp.agent.notes import Notes, away_from, place_of
 from wsap_tes3mp.protocol.perception import NearbyEntity, PerceptionOutput
 
 REACH = 3.0
-_SWEEP = (
-    (15, 15),
-    (45, 15),
-    (75, 15),
-    (105, 15),
-    (130, 15),
-    (130, 45),
-    (105, 45),
-    (75, 45),
-    (45, 45),
-    (15, 45),
-    (30, 30),
-)
+_EAST = (15, 45, 75, 105, 130)
+_SWEEP = (*((x, 15) for x in _EAST), *((x, 45) for x in _EAST[::-1]), (30, 30))
+"""Points to look around from."""
 
 
 class Walker:

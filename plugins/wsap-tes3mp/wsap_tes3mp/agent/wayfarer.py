@@ -61,15 +61,8 @@ class Wayfarer(Walker):
         self._seen, self._why = seen, ""
         self.notes.learn(seen)
         action = next(filter(None, self._wishes()), Action("wait", {"duration_seconds": 60}))
-        mark = json.dumps(
-            [
-                action.name,
-                dict(action.parameters),
-                seen.location.model_dump(),
-                len(seen.inventory or ()),
-                str(seen.dialogue),
-            ]
-        )
+        place, things = seen.location.model_dump(), len(seen.inventory or ())
+        mark = json.dumps([action.name, dict(action.parameters), place, things, str(seen.dialogue)])
         again = mark == self.notes.last and action.name not in ("combat_action", "wait")
         self.notes.same = self.notes.same + 1 if again else 0
         self.notes.last = mark
@@ -101,9 +94,8 @@ class Wayfarer(Walker):
         seen = self._seen
         percent = 100 * seen.health.current / seen.health.max
         foes = [one for one in self._foes() if one.distance < 12]
-        if percent < (RUN_FROM if foes else 70) and (
-            cure := self._carried(_CURES if percent < 60 else ("bread", "eel"))
-        ):
+        cure = self._carried(_CURES if percent < 60 else ("bread", "eel"))
+        if cure and percent < (RUN_FROM if foes else 70):
             return self._act("use_item", "I am hurt.", item_id=cure)
         near = [one for one in foes if one.distance <= REACH]
         if near and seen.environment.is_combat:

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from wsap_tes3mp.protocol.bridge import AgentInfo, BridgeStatus, ItemsReceipt, ItemsRequest, JoinRequest
+from wsap_tes3mp.engines.engine import Carrying, Joinable, Respawning
+from wsap_tes3mp.protocol.bridge import AgentInfo, BridgeStatus
 from wsap_tes3mp.protocol.commands import CommandAccepted, CommandInput, Outcome
 from wsap_tes3mp.protocol.perception import PerceptionOutput
 
 
-class BridgePort(Protocol):
+class BridgePort(Joinable, Respawning, Carrying, Protocol):
     """A bridge. `Bridge` is one in this process, `BridgeClient` one behind HTTP.
 
-    Every method raises `BridgeError` for what the bridge refuses. What is marked 1.1.0 a bridge with the seed's
-    endpoints alone does not have: it then raises `NotOfferedError`.
+    Every method raises `BridgeError` for what the bridge refuses. What is marked 1.1.0, bodies and items a
+    bridge with the seed's endpoints alone does not have: it then raises `NotOfferedError`.
     """
 
     async def perception(self, agent_id: str | None = None) -> PerceptionOutput:
@@ -34,15 +35,3 @@ class BridgePort(Protocol):
 
     async def agents(self) -> list[AgentInfo]:
         """Return the agents that there are bodies for (1.1.0)."""
-
-    async def join(self, request: JoinRequest) -> AgentInfo:
-        """Give an agent a body, or wake its own (1.1.0)."""
-
-    async def leave(self, agent_id: str, mode: str = "dormant") -> None:
-        """Let an agent's body sleep, vanish or be gone (1.1.0)."""
-
-    async def respawn(self, agent_id: str) -> AgentInfo:
-        """Bring an agent's dead body back to life (1.1.0)."""
-
-    async def transfer(self, agent_id: str, request: ItemsRequest) -> ItemsReceipt:
-        """Move items into and out of an agent's inventory (1.1.0)."""

@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Coroutine
-from typing import Any, Protocol
+from typing import Any
 
 from wsap_core.errors import UsageError
-from wsap_tes3mp.engines.engine import Joinable, Respawning
+from wsap_tes3mp.bridge.port import BridgePort
 from wsap_tes3mp.protocol.bridge import JoinRequest
 from wsap_tes3mp.protocol.errors import BridgeUnavailableError, NotOfferedError
 from wsap_tes3mp.world.player import Player, Surroundings
-from wsap_tes3mp.world.source import Embedded, Live, at_once
-
-
-class Doors(Joinable, Respawning, Protocol):
-    """An engine, or a bridge."""
+from wsap_tes3mp.world.source import Embedded, Live, SteppedEngine, at_once
 
 
 class Doorkeeper:
@@ -91,7 +87,7 @@ class Doorkeeper:
         await self._look(player)
 
     @property
-    def _doors(self) -> Doors:
+    def _doors(self) -> BridgePort | SteppedEngine:
         return self._around.port if self._embedded is None else self._embedded.engine
 
     async def _look(self, player: Player) -> None:

@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from pydantic import TypeAdapter
+
 from wsap_core.protocol import Event
 from wsap_core.protocol.values import JsonValue
 from wsap_core.untrusted import sanitize
 from wsap_tes3mp.protocol.perception import PerceptionOutput
 
+_Kept = tuple[list[str], list[tuple[str, str]], dict[str, int], list[str], list[str], list[tuple[int, str]]]
 FRIEND = 70
 """Disposition from which on somebody is a friend."""
 MANY_PLACES = 5
@@ -43,13 +46,9 @@ class Memory:
         """Return the memory of `to_json`; the data is not trusted.
 
         Raises:
-            ValueError, TypeError: the data describes none.
+            ValueError: the data describes none.
         """
-        cells, ways, stages, done, feats, story = data
-        pairs = [(str(a), str(b)) for a, b in ways]
-        told = [(int(step), str(text)) for step, text in story]
-        ranks = {str(quest): int(stage) for quest, stage in stages.items()}
-        return cls([str(c) for c in cells], pairs, ranks, [str(q) for q in done], [str(f) for f in feats], told)
+        return cls(*TypeAdapter(_Kept).validate_python(data))
 
     def begin(self, seen: PerceptionOutput) -> None:
         """Take in where everything begins."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from base64 import b64decode, b64encode
 from collections import Counter
 from collections.abc import Callable
@@ -43,8 +42,7 @@ from wsap_tes3mp.world.catalogue import GAME_ID, TRANSFER_RULES
 from wsap_tes3mp.world.doors import Doorkeeper
 from wsap_tes3mp.world.items import bring_in, carry_out
 from wsap_tes3mp.world.options import WorldOptions
-from wsap_tes3mp.world.player import DESCRIPTION, Player, Surroundings
-from wsap_tes3mp.world.seat import Seat
+from wsap_tes3mp.world.player import DESCRIPTION, Player, Seat, Surroundings
 from wsap_tes3mp.world.source import Embedded, Live, MakeEngine, simulated
 
 AWAKE = RespawnOption("awake", "spawn_point", "where the world brings its dead back", description="Wake up again.")
@@ -75,16 +73,8 @@ class MorrowindWorld(AvatarGameAdapter):
         self._seed, self._episode, self._bodies = context.seed, 0, 0
         self._embedded = None if options.live else Embedded(context.seed, options, context.clock, engine)
         self._live = Live(options, context.clock, bridge) if options.live else None
-        self._around = Surroundings(
-            None if self._embedded is None else self._embedded.bridge,
-            context.clock,
-            now,
-            asyncio.Lock(),
-            options.live,
-            options.length,
-            options.quests,
-            options.patience,
-        )
+        bridge_now = None if self._embedded is None else self._embedded.bridge
+        self._around = Surroundings(bridge_now, context.clock, now, options)
         self._doors = Doorkeeper(self._around, options.agent, self._embedded, self._live)
         self._players: dict[str, Player] = {}
         self._name_episode()
@@ -169,11 +159,6 @@ class MorrowindWorld(AvatarGameAdapter):
 
     @override
     def create_avatar(self, agent_id: str, spec: AvatarSpec) -> Avatar:
-        """Create the agent's body, unbound; one that is destroyed is replaced.
-
-        Raises:
-            UsageError: its body lives, or all seats are taken.
-        """
         player = self._players.get(agent_id)
         if player is not None and player.body.state is not AvatarState.DESTROYED:
             raise UsageError(f"{player.body.avatar_id} of {agent_id!r} lives in this world; jack in to it.")
@@ -238,11 +223,6 @@ class MorrowindWorld(AvatarGameAdapter):
 
     @override
     def handle_death(self, avatar_id: str) -> DeathEvent:
-        """Return what destroyed a body, and how it can live again.
-
-        Raises:
-            UsageError: there is no such body, or it is not destroyed.
-        """
         player = self._owner(avatar_id)
         if player is None:
             raise UsageError(f"There is no avatar {avatar_id!r} in this world.")

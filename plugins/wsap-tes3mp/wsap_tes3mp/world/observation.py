@@ -82,30 +82,25 @@ def observation_of(
         stale_seconds: for how long this same moment has been shown, where that is too long.
         over: why nothing is possible any more; empty while something is.
     """
-    place = seen.location
-    told = availability(seen)
+    place, carried, told = seen.location, seen.inventory_summary, availability(seen)
     if over:
         told = [replace(one, available=False, reason=over) for one in told]
-    inventory = {item.item_id: item.count for item in seen.inventory or ()}
+    overloaded = " (overloaded)" if carried.encumbrance_pct > 1 else ""
     status: dict[str, JsonValue] = {
         "health": f"{seen.health.current}/{seen.health.max}",
-        "gold": seen.inventory_summary.gold,
-        "load": f"{100 * seen.inventory_summary.encumbrance_pct:.0f}%"
-        + (" (overloaded)" if seen.inventory_summary.encumbrance_pct > 1 else ""),
+        "gold": carried.gold,
+        "load": f"{100 * carried.encumbrance_pct:.0f}%{overloaded}",
     }
     if seen.inventory is None:
-        status["items"] = seen.inventory_summary.item_count
+        status["items"] = carried.item_count
     if seen.environment.is_combat:
         status["combat"] = True
+    where = "inside" if place.interior else "outside"
+    at = f"{_plain(place.cell)}, {where}, at x {number(round(place.x, 1))}, y {number(round(place.y, 1))}"
     return MorrowindObservation(
         status=status,
-        inventory=inventory,
-        location=Location(
-            (place.x, place.y, place.z),
-            place.cell,
-            f"{_plain(place.cell)}, {'inside' if place.interior else 'outside'},"
-            f" at x {number(round(place.x, 1))}, y {number(round(place.y, 1))}",
-        ),
+        inventory={item.item_id: item.count for item in seen.inventory or ()},
+        location=Location((place.x, place.y, place.z), place.cell, at),
         nearby_entities=[_entity(one) for one in seen.nearby_entities[:_MOST]],
         current_goals=[Goal(q.quest_id, sanitize(q.name, 200), "main", f"stage {q.stage}") for q in seen.active_quests],
         recent_events=events,
@@ -120,16 +115,9 @@ def observation_of(
 
 def _entity(one: NearbyEntity) -> Entity:
     feeling = "" if one.disposition is None else f", likes you {one.disposition} of 100"
-    name = _plain(one.name)
-    return Entity(
-        one.entity_type,
-        name,
-        one.distance,
-        "around",
-        None,
-        True,
-        f'{one.entity_id}: "{name}" ({one.entity_type}), {number(round(one.distance, 1))} away{feeling}',
-    )
+    name, away = _plain(one.name), number(round(one.distance, 1))
+    line = f'{one.entity_id}: "{name}" ({one.entity_type}), {away} away{feeling}'
+    return Entity(one.entity_type, name, one.distance, "around", None, True, line)
 
 
 def _speech(seen: PerceptionOutput) -> tuple[str, str]:
@@ -143,12 +131,7 @@ def _speech(seen: PerceptionOutput) -> tuple[str, str]:
 
 
 def picture(seen: PerceptionOutput, known: Sequence[tuple[str, str]] = ()) -> View:
-    """Return a perception drawn: the place and the ways from it, who is in it, what is nearby, what is carried.
-
-    Args:
-        seen: the perception.
-        known: ways from place to place that were gone before.
-    """
+    """Return a perception drawn, with the ways from place to place that are `known` from before."""
     here = _plain(seen.location.cell)
     doors = [_plain(e.name).removeprefix("Door to ").removeprefix("Path to ") for e in seen.nearby_entities
              if e.entity_type == "door"]  # fmt: skip
@@ -160,15 +143,10 @@ def picture(seen: PerceptionOutput, known: Sequence[tuple[str, str]] = ()) -> Vi
 
 
 def _tables(seen: PerceptionOutput) -> Iterator[Block]:
-    rows = [
-        (
-            _plain(e.name),
-            e.entity_type,
-            number(round(e.distance, 1)),
-            "" if e.disposition is None else str(e.disposition),
-        )
-        for e in seen.nearby_entities
-    ]
+    rows = []
+    for e in seen.nearby_entities:
+        liking = "" if e.disposition is None else str(e.disposition)
+        rows.append((_plain(e.name), e.entity_type, number(round(e.distance, 1)), liking))
     if rows:
         yield TableBlock(("what", "kind", "away", "likes you"), rows, "Nearby")
     if seen.inventory:

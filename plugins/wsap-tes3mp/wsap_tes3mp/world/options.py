@@ -3,34 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import Any
-from urllib.parse import urlsplit
+from dataclasses import replace
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from wsap_core.errors import ConfigError
 from wsap_core.specs import AdapterSpec
 from wsap_core.untrusted import single_line
 from wsap_tes3mp.world.catalogue import MOST_SEATS
 
-# Any, in this module: options have every kind of value.
-ENGINES = ("simulated", "tes3mp")
 
+class WorldOptions(BaseModel):
+    """The options, checked; see `OPTIONS` of the catalogue."""
 
-@dataclass(frozen=True)
-class WorldOptions:
-    """The options, checked."""
+    model_config = ConfigDict(frozen=True, coerce_numbers_to_str=True, str_strip_whitespace=True)
 
-    engine: str = "simulated"
-    bridge: str = ""
+    engine: Literal["simulated", "tes3mp"] = "simulated"
+    bridge: Annotated[str, Field(pattern=r"^(https?://[^/].*)?$")] = ""
     token: str = ""
     address: str = ""
     agent: str = ""
-    seats: int = 1
-    length: int = 0
-    quests: int = 0
+    seats: Annotated[int, Field(ge=1, le=MOST_SEATS)] = 1
+    length: Annotated[int, Field(ge=0, le=10**9)] = 500
+    quests: Annotated[int, Field(ge=0, le=100)] = 2
     log: str = ""
     episode: str = ""
-    patience: float = 60.0
+    patience: Annotated[float, Field(ge=1, le=3600)] = 60.0
 
     @property
     def live(self) -> bool:
@@ -39,35 +38,24 @@ class WorldOptions:
 
     @classmethod
     def read(cls, given: Mapping[str, Any]) -> WorldOptions:
-        """Return the options that were given.
+        """Return the options that were given. Any: of every kind.
 
         Raises:
             ConfigError: one can't be.
         """
-        engine, bridge = _text(given, "engine") or "simulated", _text(given, "bridge")
-        if engine not in ENGINES:
-            raise ConfigError(f"The option engine={engine!r} must be one of {', '.join(ENGINES)}.")
-        if bridge and (urlsplit(bridge).scheme not in ("http", "https") or not urlsplit(bridge).netloc):
-            raise ConfigError(f"The option bridge={bridge!r} must be a URL such as http://127.0.0.1:8765.")
-        if bridge and given.get("engine") is not None:
+        values = {name: given[name] for name in cls.model_fields if given.get(name) not in (None, "")}
+        try:
+            found = cls.model_validate(values)
+        except ValidationError as error:
+            first = error.errors(include_url=False)[0]
+            option = f"{first['loc'][0]}={single_line(first['input'])[:60]!r}"
+            raise ConfigError(f"The option {option} can't be: {single_line(first['msg'])}.") from None
+        if found.bridge and "engine" in values:
             raise ConfigError("Give the option bridge or engine, not both: a bridge has an engine of its own.")
-        live = bool(bridge) or engine != "simulated"
-        seats = _whole(given, "seats", 1, 1, MOST_SEATS)
-        if live and seats > 1:
+        if found.live and found.seats > 1:
             raise ConfigError("The option seats is for the embedded world; a live one is played by one agent a run.")
-        return cls(
-            engine,
-            bridge.rstrip("/"),
-            _text(given, "token"),
-            _text(given, "address"),
-            _text(given, "agent"),
-            seats,
-            _whole(given, "length", 0 if live else 500, 0, 10**9),
-            _whole(given, "quests", 0 if live else 2, 0, 100),
-            _text(given, "log"),
-            _text(given, "episode"),
-            float(_whole(given, "patience", 60, 1, 3600)),
-        )
+        endless = {"length": 0, "quests": 0} if found.live else {}
+        return found.model_copy(update={**endless, **found.model_dump(include=found.model_fields_set)})
 
 
 def variant(spec: AdapterSpec, options: Mapping[str, Any]) -> AdapterSpec:
@@ -77,23 +65,3 @@ def variant(spec: AdapterSpec, options: Mapping[str, Any]) -> AdapterSpec:
     if read.live:
         abilities = (*(a for a in abilities if a not in ("seed", "snapshot")), "live")
     return replace(spec, abilities=abilities, seats=(read.seats, read.seats), persistent=read.live)
-
-
-def _text(given: Mapping[str, Any], name: str) -> str:
-    value = given.get(name)
-    if value is None:
-        return ""
-    if not isinstance(value, str | int | float) or isinstance(value, bool):
-        raise ConfigError(f"The option {name}={single_line(value)[:60]!r} must be text.")
-    return str(value).strip()
-
-
-def _whole(given: Mapping[str, Any], name: str, default: int, low: int, high: int) -> int:
-    value = given.get(name, default)
-    try:
-        number = int(value) if isinstance(value, str) else value
-    except ValueError:
-        number = None
-    if not isinstance(number, int) or isinstance(number, bool) or not low <= number <= high:
-        raise ConfigError(f"The option {name}={single_line(value)[:60]!r} must be a whole number from {low} to {high}.")
-    return number

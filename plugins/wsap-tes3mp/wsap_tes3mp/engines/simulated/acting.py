@@ -9,8 +9,18 @@ from dataclasses import dataclass
 from wsap_tes3mp.engines.engine import Done
 from wsap_tes3mp.engines.simulated import fighting, talking
 from wsap_tes3mp.engines.simulated.definitions import definitions
-from wsap_tes3mp.engines.simulated.refusals import Refused, person_at, reached, thing_near
-from wsap_tes3mp.engines.simulated.state import CAPACITY, Body, Thing, World, distance, move_items
+from wsap_tes3mp.engines.simulated.state import (
+    CAPACITY,
+    Body,
+    Refused,
+    Thing,
+    World,
+    distance,
+    move_items,
+    person_at,
+    reached,
+    thing_near,
+)
 from wsap_tes3mp.protocol.commands import CombatAction, Dialogue, Interact, MoveTo, UseItem, Wait
 from wsap_tes3mp.protocol.perception import Payload
 
@@ -35,21 +45,13 @@ class Plan:
 
     seconds: float
     finish: Callable[[], Done]
-    """Has the effect and tells it.
-
-    Raises:
-        Refused: something has changed meanwhile, so that it cannot be done.
-    """
+    """Has the effect and tells it."""
     rests: bool = False
     """It heals, and ends early when the body is hurt."""
 
 
 def begin(world: World, body: Body, params: Payload) -> Plan:
-    """Begin a command.
-
-    Raises:
-        Refused: it can't be done; nothing has changed.
-    """
+    """Begin a command."""
     if body.health <= 0:
         raise Refused("DEAD", "You are dead; ask for a respawn.")
     body.guard, body.goal = False, None
@@ -91,7 +93,7 @@ def _move(world: World, body: Body, params: MoveTo) -> Plan:
         if (x, y) != (params.target_x, params.target_y):
             there = f"You are at the edge of {here.name}, which goes from 0, 0 to {here.size[0]}, {here.size[1]}."
     body.goal = (round(x, 2), round(y, 2))
-    body.talking, body.choices = "", []
+    body.be_silent()
     seconds = math.hypot(x - body.x, y - body.y) / speed(world, body)
 
     def finish() -> Done:
@@ -122,7 +124,7 @@ def _interact(world: World, body: Body, params: Interact) -> Plan:
         word = _ALIASES.get(_DEFAULT[target.kind], _DEFAULT[target.kind])
     if target.kind not in _KINDS[word]:
         raise Refused("DOES_NOT_FIT", f"You can't {word} that; activate does what fits.")
-    action = {"talk": _talk, "take": _take, "open": _open, "read": _open, "enter": _enter}[word]
+    action = {"talk": talking.greet, "take": _take, "open": _open, "read": _open, "enter": _enter}[word]
     if word == "enter":
         _may_enter(world, body, target)
 
@@ -134,21 +136,17 @@ def _interact(world: World, body: Body, params: Interact) -> Plan:
 
 
 def _drop(world: World, body: Body, item_id: str) -> Plan:
-    _carried(world, body, item_id)
+    _carried(body, item_id)
 
     def finish() -> Done:
-        _carried(world, body, item_id)
+        _carried(body, item_id)
         pile = world.lay(item_id, 0, (body.cell, body.x, body.y))
         pile.items = {}
         move_items(body.items, pile.items, item_id)
-        _unequip(body, item_id)
+        body.put_away(item_id)
         return Done("confirmed", f"You drop {pile.name}.")
 
     return Plan(_SECONDS["drop"], finish)
-
-
-def _talk(world: World, body: Body, person: Thing) -> str:
-    return talking.greet(world, body, person)
 
 
 def _take(world: World, body: Body, pile: Thing) -> str:
@@ -184,33 +182,28 @@ def _enter(world: World, body: Body, door: Thing) -> str:
     _may_enter(world, body, door)
     other = world.things[door.partner]
     body.cell, body.x, body.y = other.cell, other.x, other.y
-    body.talking, body.choices = "", []
+    body.be_silent()
     return f"You are in {definitions().cells[body.cell].name}."
 
 
-def _carried(world: World, body: Body, item_id: str) -> None:
+def _carried(body: Body, item_id: str) -> None:
     if item_id not in body.items:
         raise Refused("NOT_CARRIED", "You carry nothing with that id; ids are in the inventory.")
 
 
-def _unequip(body: Body, item_id: str) -> None:
-    if item_id in body.equipped and item_id not in body.items:
-        body.equipped.remove(item_id)
-
-
 def _use(world: World, body: Body, params: UseItem) -> Plan:
     item_id, target_id = params.item_id, params.target_entity_id
-    _carried(world, body, item_id)
+    _carried(body, item_id)
     if target_id is not None:
         reached(world, body, target_id)
 
     def finish() -> Done:
-        _carried(world, body, item_id)
+        _carried(body, item_id)
         if target_id is None:
             message = _use_alone(world, body, item_id)
         else:
             message = _use_on(world, body, item_id, reached(world, body, target_id))
-        _unequip(body, item_id)
+        body.put_away(item_id)
         return Done("confirmed", message)
 
     return Plan(_SECONDS["use"], finish)
@@ -222,7 +215,7 @@ def _use_alone(world: World, body: Body, item_id: str) -> str:
         if item_id in body.equipped:
             body.equipped.remove(item_id)
             return f"You put {item.name} away."
-        body.equipped = [other for other in body.equipped if world.item(other).kind != item.kind] + [item_id]
+        world.equip(body, item_id)
         return f"You have {item.name} ready."
     if item.kind in ("food", "potion") or item_id == "draught":
         move_items(body.items, world.spent, item_id)

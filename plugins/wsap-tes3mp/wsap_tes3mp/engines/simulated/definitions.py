@@ -7,11 +7,15 @@ from collections.abc import Mapping
 from dataclasses import field
 from functools import cache
 from importlib import resources
+from typing import Annotated
 
-from pydantic import ConfigDict, TypeAdapter
+from pydantic import ConfigDict, Field, TypeAdapter
 from pydantic.dataclasses import dataclass
 
 _CONFIG = ConfigDict(extra="forbid")
+_VERBS = "stage|disposition|disposition_of|give|take|gold|health|time|close"
+Effect = Annotated[str, Field(pattern=rf"^({_VERBS})( \S+)*$")]
+"""A verb with what it needs: a name, an amount, or both."""
 
 
 @dataclass(frozen=True, config=_CONFIG)
@@ -120,7 +124,7 @@ class Choice:
 
     text: str
     reply: str
-    effects: tuple[str, ...] = ()
+    effects: tuple[Effect, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True, config=_CONFIG)
@@ -130,7 +134,7 @@ class Topic(Needs):
     who: tuple[str, ...]
     name: str
     text: str
-    effects: tuple[str, ...] = ()
+    effects: tuple[Effect, ...] = ()
     choices: tuple[Choice, ...] = ()
     trade: bool = False
 
@@ -142,7 +146,7 @@ class Use(Needs):
     item: str
     on: str
     text: str
-    effects: tuple[str, ...]
+    effects: tuple[Effect, ...]
 
 
 @dataclass(frozen=True, config=_CONFIG)

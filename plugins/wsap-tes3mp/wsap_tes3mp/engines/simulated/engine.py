@@ -6,16 +6,21 @@ import asyncio
 import contextlib
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
+from functools import cache
 
+from pydantic import TypeAdapter, ValidationError
+
+from wsap_core.authoring.packing import WRONG_DATA, pack, unpack
+from wsap_core.errors import SnapshotError
 from wsap_core.seams.clock import Clock, SystemClock
 from wsap_tes3mp.engines.engine import Done, EngineAbility, EngineView
 from wsap_tes3mp.engines.simulated import transfers
 from wsap_tes3mp.engines.simulated.acting import Plan, begin
+from wsap_tes3mp.engines.simulated.definitions import definitions
 from wsap_tes3mp.engines.simulated.passing import BEAT, advance, rest
-from wsap_tes3mp.engines.simulated.refusals import Refused
 from wsap_tes3mp.engines.simulated.seeding import new_body, new_world
-from wsap_tes3mp.engines.simulated.snapshots import dump, load
-from wsap_tes3mp.engines.simulated.state import Body
+from wsap_tes3mp.engines.simulated.state import Body, Refused, World
+from wsap_tes3mp.engines.simulated.talking import words
 from wsap_tes3mp.engines.simulated.views import info, view
 from wsap_tes3mp.protocol.bridge import AgentInfo, ItemsReceipt, ItemsRequest, JoinRequest
 from wsap_tes3mp.protocol.errors import BridgeUnavailableError
@@ -25,10 +30,8 @@ START = datetime(2000, 1, 1, tzinfo=UTC)
 """The date at which stepped time begins."""
 _LONGEST_GAP = 60.0
 """Seconds of real time that are made up for at most."""
-
-
-def _now() -> datetime:
-    return datetime.now(UTC)
+_HEADER = b"wsap-tes3mp simulated 1\n"
+_LARGEST = 64_000_000
 
 
 class SimulatedEngine:
@@ -51,7 +54,7 @@ class SimulatedEngine:
         realtime: bool = False,
         clock: Clock | None = None,
         agents: Sequence[str] = (),
-        now: Callable[[], datetime] = _now,
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         self._clock = clock or SystemClock()
         self._realtime = realtime
@@ -164,7 +167,7 @@ class SimulatedEngine:
         body = self._world.bodies.get(agent_id)
         if body is None:
             return
-        body.talking, body.choices = "", []
+        body.be_silent()
         if mode == "despawn":
             transfers.destroy(self._world, body)
             body.presence = "suspend"
@@ -189,7 +192,7 @@ class SimulatedEngine:
 
     def snapshot(self) -> bytes:
         """Return all state of the world; a command that is running is not part of it."""
-        return dump(self._world)
+        return pack(_HEADER, _adapter().dump_python(self._world, mode="json"))
 
     def restore(self, data: bytes) -> None:
         """Become what the snapshot was taken of, its seed included.
@@ -197,7 +200,7 @@ class SimulatedEngine:
         Raises:
             SnapshotError: the data is damaged or of another version; nothing has changed.
         """
-        self._world = load(data)
+        self._world = _load(data)
 
     def _body(self, agent_id: str, *, asleep: bool = False) -> Body:
         if not self._running:
@@ -213,3 +216,35 @@ class SimulatedEngine:
             await self._clock.sleep(BEAT)
             passed, last = self._clock.now() - last, self._clock.now()
             advance(self._world, min(passed, _LONGEST_GAP))
+
+
+@cache
+def _adapter() -> TypeAdapter[World]:
+    return TypeAdapter(World)
+
+
+def _load(data: bytes) -> World:
+    state = unpack(_HEADER, data, "the embedded engine", _LARGEST)
+    try:
+        world = _adapter().validate_python(state)
+        _check(world)
+    except (ValidationError, *WRONG_DATA) as error:
+        raise SnapshotError(f"The snapshot of the embedded engine is damaged: {str(error)[:200]}.") from error
+    return world
+
+
+def _check(world: World) -> None:
+    """Look at everything once, so that what refers to nothing shows now, as a LookupError or ValueError."""
+    cells = definitions().cells
+    if world.facts.keys() != definitions().chosen.keys():
+        raise ValueError("the seed's choices are not complete")
+    for role in definitions().people:
+        words(world, world.things[world.cast[role]])
+    for thing in world.things.values():
+        if thing.kind == "door" and world.things[thing.partner].kind != "door":
+            raise ValueError(f"{thing.id} leads nowhere")
+        _ = cells[thing.cell], [world.item(item) for item in thing.items]
+    for body in world.bodies.values():
+        if not 0 <= body.health <= body.max_health:
+            raise ValueError(f"{body.agent_id} has {body.health} health")
+        _ = [body.dispositions[person] for person in world.cast.values()], view(world, body)

@@ -7,8 +7,17 @@ from collections.abc import Callable
 
 from wsap_tes3mp.engines.engine import Done
 from wsap_tes3mp.engines.simulated.definitions import definitions
-from wsap_tes3mp.engines.simulated.refusals import Refused, reached, thing_near
-from wsap_tes3mp.engines.simulated.state import COMBAT_SECONDS, REACH, Body, Thing, World, distance
+from wsap_tes3mp.engines.simulated.state import (
+    COMBAT_SECONDS,
+    REACH,
+    Body,
+    Refused,
+    Thing,
+    World,
+    distance,
+    reached,
+    thing_near,
+)
 
 BLOW = 2.0
 """Seconds that a blow takes, of agents and of creatures."""
@@ -18,11 +27,7 @@ ACTIONS = ("attack", "block", "flee")
 
 
 def begin(world: World, body: Body, action: str, target_id: str) -> tuple[float, Callable[[], Done]]:
-    """Begin an action of combat: its seconds, and what finishes it.
-
-    Raises:
-        Refused: it can't be done.
-    """
+    """Begin an action of combat: its seconds, and what finishes it."""
     if action not in ACTIONS:
         raise Refused("UNKNOWN_ACTION", f"Actions of combat are {', '.join(ACTIONS)}.")
     if action == "flee":
@@ -45,7 +50,7 @@ def _attack(world: World, body: Body, target_id: str) -> Done:
         raise Refused("NO_FOE", f"{target.name} is nothing to fight with.")
     if target.kind == "npc":
         body.dispositions[target.id] = max(0, body.dispositions[target.id] - 30)
-        body.talking, body.choices = "", []
+        body.be_silent()
         raise Refused("NO_FOE", f"{target.name} wards off the blow and will not forget it.")
     if target.health <= 0:
         raise Refused("DEAD_FOE", f"{target.name} is dead.")
@@ -112,4 +117,4 @@ def _strike(world: World, foe: Thing, body: Body) -> None:
     dealt = max(1, world.roll().randint(math.ceil(damage / 2), damage + 2) - protection)
     body.health = max(0, body.health - (dealt // 2 if body.guard else dealt))
     body.fought_at = world.time
-    body.talking, body.choices = "", []
+    body.be_silent()

@@ -1,4 +1,4 @@
-"""The state of the world: plain data that a snapshot holds, and what is worked out from it."""
+"""The state of the world: plain data that a snapshot holds, what is worked out from it, and how agents find things."""
 
 from __future__ import annotations
 
@@ -85,6 +85,15 @@ class Body:
     receipts: dict[str, str] = field(default_factory=dict)
     """Transfer id -> its receipt as JSON."""
 
+    def be_silent(self) -> None:
+        """End the dialogue, if one is open."""
+        self.talking, self.choices = "", []
+
+    def put_away(self, item_id: str) -> None:
+        """Have an item ready no longer, once it is not carried any more."""
+        if item_id in self.equipped and item_id not in self.items:
+            self.equipped.remove(item_id)
+
     def fighting(self, world: World) -> bool:
         """Whether it counts as fighting now."""
         return self.fought_at > world.time - COMBAT_SECONDS
@@ -160,6 +169,11 @@ class World:
             return Item(name, kind, weight=2.0, value=10, power=_FOREIGN_POWER.get(kind, 0))
         return definitions().items[item_id]
 
+    def equip(self, body: Body, item_id: str) -> None:
+        """Let a body have a weapon or armour ready, in place of what it had of that kind."""
+        kind = self.item(item_id).kind
+        body.equipped = [other for other in body.equipped if self.item(other).kind != kind] + [item_id]
+
     def within(self, cell: str, kind: Kind | None = None) -> Iterator[Thing]:
         """Iterate over the things of a cell."""
         return (thing for thing in self.things.values() if thing.cell == cell and kind in (None, thing.kind))
@@ -221,3 +235,56 @@ def create(world: World, target: Items, item_id: str, count: int = 1) -> None:
 def distance(a: Thing | Body, b: Thing | Body) -> float:
     """Return the metres between two places of one cell, to the centimetre: what is perceived is what counts."""
     return round(math.hypot(a.x - b.x, a.y - b.y), 2)
+
+
+class Refused(Exception):
+    """The world does not let an agent do that: a result of its command, never an error of the engine.
+
+    Whatever finds, begins or finishes something for an agent raises it.
+    """
+
+    def __init__(self, code: str, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+def sees(world: World, body: Body, other: Thing | Body) -> bool:
+    """Whether a body sees something: all of an inside cell, outside as far as light and weather let it, and doors."""
+    if other.cell != body.cell or other is body:
+        return False
+    if isinstance(other, Body) and other.presence == "suspend":
+        return False
+    inside = definitions().cells[body.cell].inside
+    return inside or (isinstance(other, Thing) and other.kind == "door") or distance(body, other) <= world.sight
+
+
+def player_id(agent_id: str) -> str:
+    """Return the entity id of an agent's body."""
+    return f"agent:{agent_id}"
+
+
+def thing_near(world: World, body: Body, entity_id: str) -> Thing | Body:
+    """Return what an agent sees under that id."""
+    found: Thing | Body | None = world.things.get(entity_id)
+    if found is None and entity_id.startswith("agent:"):
+        found = world.bodies.get(entity_id.removeprefix("agent:"))
+    if found is None or not sees(world, body, found):
+        raise Refused("UNKNOWN_ENTITY", "You see nothing with that id here; ids are in nearby_entities.")
+    return found
+
+
+def reached(world: World, body: Body, entity_id: str) -> Thing | Body:
+    """Return what an agent can touch under that id."""
+    target = thing_near(world, body, entity_id)
+    away = distance(body, target)
+    if away > REACH:
+        raise Refused("OUT_OF_REACH", f"{target.name} is {away:g} m away and your reach is {REACH:g} m; move_to it.")
+    return target
+
+
+def person_at(world: World, body: Body, entity_id: str) -> Thing:
+    """Return the person within reach."""
+    target = reached(world, body, entity_id)
+    if not isinstance(target, Thing) or target.kind != "npc":
+        raise Refused("NO_PERSON", f"{target.name} does not talk.")
+    return target

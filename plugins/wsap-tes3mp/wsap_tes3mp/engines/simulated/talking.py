@@ -7,8 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 
 from wsap_tes3mp.engines.engine import Done
 from wsap_tes3mp.engines.simulated.definitions import Needs, Topic, definitions
-from wsap_tes3mp.engines.simulated.refusals import Refused, person_at
-from wsap_tes3mp.engines.simulated.state import Body, Thing, World, create, move_items
+from wsap_tes3mp.engines.simulated.state import Body, Refused, Thing, World, create, move_items, person_at
 from wsap_tes3mp.protocol.commands import Dialogue
 
 _LEAVE = "leave"
@@ -52,11 +51,7 @@ def open_topics(world: World, body: Body, person: Thing) -> list[str]:
 
 
 def begin(world: World, body: Body, params: Dialogue) -> tuple[float, Callable[[], Done]]:
-    """Begin to say something: its seconds, and what finishes it.
-
-    Raises:
-        Refused: it can't be said.
-    """
+    """Begin to say something: its seconds, and what finishes it."""
     person = person_at(world, body, params.entity_id)
     if params.topic is not None:
         name = params.topic
@@ -124,9 +119,9 @@ def _choose(world: World, body: Body, person: Thing, index: int) -> Done:
         return _trade(world, body, person, first, second)
     choice = definitions().topics[int(first)].choices[int(second)]
     body.choices = []
-    body.said = choice.reply.format_map(words(world, person))
+    body.said = reply = choice.reply.format_map(words(world, person))
     apply(world, body, choice.effects, person)
-    return Done("confirmed", choice.reply.format_map(words(world, person)))
+    return Done("confirmed", reply)
 
 
 def _offers(world: World, body: Body, trader: Thing) -> list[tuple[str, str]]:
@@ -151,19 +146,13 @@ def _trade(world: World, body: Body, trader: Thing, deal: str, item_id: str) -> 
         raise Refused("NOT_CARRIED", "It is not there any more.")
     move_items(buyer, seller, "gold", price)
     move_items(seller, buyer, item_id)
-    if item_id in body.equipped and item_id not in body.items:
-        body.equipped.remove(item_id)
+    body.put_away(item_id)
     body.said, body.choices = "A fair price. What else?", _offers(world, body, trader)
-    done = "buy" if deal == "buy" else "sell"
-    return Done("confirmed", f"You {done} {world.item(item_id).name} for {price} gold.", data={"traded": done})
+    return Done("confirmed", f"You {deal} {world.item(item_id).name} for {price} gold.", data={"traded": deal})
 
 
 def gift(world: World, body: Body, item_id: str, person: Thing) -> str:
-    """Give a person something: what it likes makes it a friend, gold makes it greedy for more.
-
-    Raises:
-        Refused: it does not want that.
-    """
+    """Give a person something: what it likes makes it a friend, gold makes it greedy for more."""
     item = world.item(item_id)
     if item.kind in ("quest", "junk") or not item.value:
         raise Refused("NOT_WANTED", f"{person.name} has no use for that; ask about yourself what would please.")
@@ -197,41 +186,28 @@ def apply(world: World, body: Body, effects: tuple[str, ...], target: Thing) -> 
         verb, *rest = effect.split()
         amount = int(rest[-1]) if rest and rest[-1].lstrip("-").isdigit() else 0
         name = world.facts.get(rest[0], rest[0]) if rest else ""
-        _EFFECTS[verb](world, body, target, name, amount)
+        _bring_about(world, body, target, verb, name, amount)
 
 
-def _gold(world: World, body: Body, amount: int) -> None:
-    if amount > 0:
-        create(world, body.items, "gold", amount)
-    elif paid := min(-amount, body.items.get("gold", 0)):
-        move_items(body.items, world.spent, "gold", paid)
-
-
-def _harm(body: Body, amount: int) -> None:
-    body.health = max(1, body.health + amount)
-
-
-def _close(body: Body) -> None:
-    body.talking, body.choices = "", []
-
-
-def _delay(world: World, amount: int) -> None:
-    world.time += amount
-
-
-def _progress(body: Body, quest: str, stage: int) -> None:
-    body.quests[quest] = max(stage, body.quests.get(quest, 0))
-
-
-_EFFECTS: Mapping[str, Callable[[World, Body, Thing, str, int], None]] = {
-    "stage": lambda world, body, target, name, amount: _progress(body, name, amount),
-    "disposition": lambda world, body, target, name, amount: change_disposition(body, target.id, amount),
-    "disposition_of": lambda world, body, target, name, amount: change_disposition(body, world.cast[name], amount),
-    "give": lambda world, body, target, name, amount: create(world, body.items, name),
-    "take": lambda world, body, target, name, amount: move_items(body.items, world.spent, name),
-    "gold": lambda world, body, target, name, amount: _gold(world, body, amount),
-    "health": lambda world, body, target, name, amount: _harm(body, amount),
-    "time": lambda world, body, target, name, amount: _delay(world, amount),
-    "close": lambda world, body, target, name, amount: _close(body),
-}
-"""Verb of an effect -> what it does with the person or thing, the name and the amount that it gives."""
+def _bring_about(world: World, body: Body, target: Thing, verb: str, name: str, amount: int) -> None:
+    match verb:
+        case "stage":
+            body.quests[name] = max(amount, body.quests.get(name, 0))
+        case "disposition":
+            change_disposition(body, target.id, amount)
+        case "disposition_of":
+            change_disposition(body, world.cast[name], amount)
+        case "give":
+            create(world, body.items, name)
+        case "take":
+            move_items(body.items, world.spent, name)
+        case "gold" if amount > 0:
+            create(world, body.items, "gold", amount)
+        case "gold" if paid := min(-amount, body.items.get("gold", 0)):
+            move_items(body.items, world.spent, "gold", paid)
+        case "health":
+            body.health = max(1, body.health + amount)
+        case "time":
+            world.time += amount
+        case "close":
+            body.be_silent()

@@ -52,7 +52,8 @@ def revive(world: World, body: Body) -> None:
     width, depth = definitions().cells["inn"].size
     body.cell, body.x, body.y = "inn", width / 2, depth / 2
     body.health = body.max_health // 2
-    body.talking, body.choices, body.goal = "", [], None
+    body.be_silent()
+    body.goal = None
 
 
 def _give(world: World, body: Body, item: InventoryItem) -> InventoryItem:
@@ -60,9 +61,8 @@ def _give(world: World, body: Body, item: InventoryItem) -> InventoryItem:
     if item_id not in definitions().items:
         world.foreign.setdefault(item_id, (item.name, kind_of(item)))
     create(world, body.items, item_id, item.count)
-    kind = world.item(item_id).kind
-    if item.equipped and kind in ("weapon", "armour"):
-        body.equipped = [other for other in body.equipped if world.item(other).kind != kind] + [item_id]
+    if item.equipped and world.item(item_id).kind in ("weapon", "armour"):
+        world.equip(body, item_id)
     return item
 
 
@@ -70,8 +70,7 @@ def _take(world: World, body: Body, item: InventoryItem) -> bool:
     if body.items.get(item.item_id, 0) < item.count:
         return False
     move_items(body.items, world.spent, item.item_id, item.count)
-    if item.item_id not in body.items and item.item_id in body.equipped:
-        body.equipped.remove(item.item_id)
+    body.put_away(item.item_id)
     return True
 
 

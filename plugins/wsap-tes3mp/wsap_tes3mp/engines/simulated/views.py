@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from wsap_tes3mp.engines.simulated.definitions import definitions
-from wsap_tes3mp.engines.simulated.refusals import player_id, sees
-from wsap_tes3mp.engines.simulated.state import CAPACITY, Body, Thing, World, distance
+from wsap_tes3mp.engines.simulated.state import CAPACITY, Body, Thing, World, distance, player_id, sees
 from wsap_tes3mp.engines.simulated.talking import open_topics, words
 from wsap_tes3mp.protocol.bridge import AgentInfo
 
@@ -28,15 +27,7 @@ def view(world: World, body: Body) -> Mapping[str, Any]:
             "item_count": sum(body.items[item] for item in things),
             "encumbrance_pct": round(world.load(body) / CAPACITY, 4),
         },
-        "inventory": [
-            {
-                "item_id": item,
-                "name": world.item(item).name,
-                "count": body.items[item],
-                "equipped": item in body.equipped,
-            }
-            for item in things
-        ],
+        "inventory": [_item(world, body, item) for item in things],
         "active_quests": active,
         "completed_quests": completed,
         "environment": {
@@ -62,30 +53,24 @@ def info(body: Body, busy: str | None = None) -> AgentInfo:
     )
 
 
+def _item(world: World, body: Body, item: str) -> dict[str, Any]:
+    name, count = world.item(item).name, body.items[item]
+    return {"item_id": item, "name": name, "count": count, "equipped": item in body.equipped}
+
+
 def _entities(world: World, body: Body) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = []
-    for thing in world.within(body.cell):
-        if sees(world, body, thing):
-            dead = thing.kind == "creature" and thing.health <= 0
-            row = {
-                "entity_id": thing.id,
-                "name": thing.name,
-                "entity_type": "container" if dead else thing.kind,
-                "distance": distance(body, thing),
-            }
-            if thing.kind == "npc":
-                row["disposition"] = body.dispositions[thing.id]
-            rows.append(row)
-    rows += [
-        {
-            "entity_id": player_id(other.agent_id),
-            "name": other.name,
-            "entity_type": "player",
-            "distance": distance(body, other),
-        }
-        for other in world.bodies.values()
-        if sees(world, body, other)
-    ]
+    others: list[Thing | Body] = [*world.within(body.cell), *world.bodies.values()]
+    for other in filter(lambda one: sees(world, body, one), others):
+        row: dict[str, Any] = {"name": other.name, "distance": distance(body, other)}
+        if isinstance(other, Body):
+            row |= {"entity_id": player_id(other.agent_id), "entity_type": "player"}
+        else:
+            dead = other.kind == "creature" and other.health <= 0
+            row |= {"entity_id": other.id, "entity_type": "container" if dead else other.kind}
+            if other.kind == "npc":
+                row["disposition"] = body.dispositions[other.id]
+        rows.append(row)
     return sorted(rows, key=lambda row: (row["distance"], row["entity_id"]))
 
 
