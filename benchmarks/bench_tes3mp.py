@@ -91,8 +91,8 @@ PER_REPEAT, AGENTS, RATE = 200, 50, 200
 def serve_both(folder: str, pipe: Any) -> None:
     """Serve a bridge and an echo, each on a port of its own, until the process is ended."""
     from wsap_nexus.http.listening import Address, listen
+    from wsap_tes3mp.bridge.app import serve
     from wsap_tes3mp.bridge.bridge import Bridge
-    from wsap_tes3mp.bridge.serve import serve
     from wsap_tes3mp.engines.simulated.engine import SimulatedEngine
     from wsap_tes3mp.log.log import CommandLog
 

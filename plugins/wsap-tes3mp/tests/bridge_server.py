@@ -16,8 +16,8 @@ from scripted_engine import ScriptedEngine
 
 from wsap_nexus.http.guard import HttpLimits
 from wsap_nexus.http.listening import Address
+from wsap_tes3mp.bridge.app import serve
 from wsap_tes3mp.bridge.bridge import Bridge
-from wsap_tes3mp.bridge.serve import serve
 from wsap_tes3mp.log.log import CommandLog
 
 PATIENCE = 60.0

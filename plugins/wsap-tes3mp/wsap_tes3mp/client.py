@@ -5,12 +5,12 @@ from __future__ import annotations
 import random
 import secrets
 from collections.abc import Callable, Mapping
-from types import TracebackType
-from typing import Any, ClassVar, Self, TypeVar
+from contextlib import AsyncExitStack
+from typing import Any, TypeVar
 from urllib.parse import quote, urlsplit
 
 import httpx2
-from pydantic import BaseModel, JsonValue, ValidationError
+from pydantic import JsonValue, ValidationError
 from typing_extensions import override
 
 from wsap_core.errors import UsageError
@@ -21,6 +21,7 @@ from wsap_nexus.http.refusals import NotJsonError
 from wsap_nexus.http.retries import Retries, Tries, never_sent
 from wsap_nexus.http.strict import read_json
 from wsap_tes3mp.bridge.port import BridgePort
+from wsap_tes3mp.protocol import errors
 from wsap_tes3mp.protocol.bridge import (
     AgentInfo,
     AgentList,
@@ -30,30 +31,18 @@ from wsap_tes3mp.protocol.bridge import (
     JoinRequest,
 )
 from wsap_tes3mp.protocol.commands import FINAL, CommandAccepted, CommandInput, Outcome
-from wsap_tes3mp.protocol.errors import (
-    SEED_CODES,
-    BridgeError,
-    BridgeInternalError,
-    BridgeUnavailableError,
-    KeyReusedError,
-    NotOfferedError,
-    SchemaMismatchError,
-    UnknownOutcomeError,
-    first_problem,
-)
-from wsap_tes3mp.protocol.perception import PerceptionOutput
+from wsap_tes3mp.protocol.perception import Payload, PerceptionOutput
 from wsap_tes3mp.protocol.versions import PROTOCOL_VERSION, SEED_VERSION, check_version
 
-P = TypeVar("P", bound=BaseModel)
+P = TypeVar("P", bound=Payload)
 LARGEST = 8 * 2**20
 """Most bytes of an answer that are read."""
 LONGEST_WAIT = 20.0
 """Seconds that the bridge is asked to wait for an outcome in one request."""
-_KNOWN: tuple[type[BridgeError], ...] = (*SEED_CODES, NotOfferedError, KeyReusedError, UnknownOutcomeError)
-_ERRORS = {error.code: error for error in _KNOWN}
+_ERRORS = {error.code: error for error in (*errors.SEED_CODES, *errors.ADDED_CODES)}
 
 
-class BridgeRefusedError(BridgeError, code="BRIDGE_REFUSED", http_status=502):
+class BridgeRefusedError(errors.BridgeError, code="BRIDGE_REFUSED", http_status=502):
     """The bridge refuses with a code of its own, or what answers is no bridge.
 
     Args:
@@ -63,16 +52,12 @@ class BridgeRefusedError(BridgeError, code="BRIDGE_REFUSED", http_status=502):
         retry: whether it says that the same request can succeed later.
     """
 
-    exit_code: ClassVar[int] = 4
-
     def __init__(self, message: str, *, told: str = "", status: int = 0, retry: bool = False) -> None:
         super().__init__(message, {"code": told, "status": status})
-        self.told = told
-        self.status = status
-        self.retry = retry
+        self.told, self.status, self.retry = told, status, retry
 
 
-class BridgeClient(BridgePort):
+class BridgeClient(AsyncExitStack, BridgePort):
     """A bridge over HTTP; use it as an asynchronous context manager, or `aclose` it.
 
     What the bridge refuses with a code that is marked retryable is tried again by the seed's policy. A command to a
@@ -106,6 +91,7 @@ class BridgeClient(BridgePort):
         timeout: float = 10.0,
         transport: httpx2.AsyncBaseTransport | None = None,
     ) -> None:
+        super().__init__()
         self.url = _checked(url)
         headers = {"Accept": "application/json"}
         if token is not None:
@@ -113,31 +99,17 @@ class BridgeClient(BridgePort):
         self._http = httpx2.AsyncClient(
             base_url=self.url, headers=headers, timeout=httpx2.Timeout(timeout, connect=5), transport=transport
         )
-        self._timeout = timeout
-        self._retries = retries or Retries()
-        self._clock = clock or SystemClock()
-        self._chance = chance
-        self._keys = keys
+        self.push_async_callback(self._http.aclose)
+        self._timeout, self._retries = timeout, retries or Retries()
+        self._clock, self._chance, self._keys = clock or SystemClock(), chance, keys
         self._offers: bool | None = None
-
-    async def aclose(self) -> None:
-        """Let go of the connections."""
-        await self._http.aclose()
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.aclose()
 
     @override
     async def perception(self, agent_id: str | None = None) -> PerceptionOutput:
         params = {} if agent_id is None else {"agent_id": agent_id}
-        seen = _read(PerceptionOutput, await self._ask("GET", "/perception", params=params), "perception")
+        seen = _read(PerceptionOutput, await self._ask("GET", "/perception", params=params))
         if agent_id not in (None, seen.agent_id):
-            raise SchemaMismatchError(
+            raise errors.SchemaMismatchError(
                 f"The bridge was asked for the perception of {agent_id!r} and gave that of {seen.agent_id!r}."
             )
         return seen
@@ -156,59 +128,46 @@ class BridgeClient(BridgePort):
         try:
             return CommandAccepted.model_validate(answer)
         except ValidationError as error:
-            raise UnknownOutcomeError(
+            raise errors.UnknownOutcomeError(
                 "The bridge answered the command with what can't be read "
-                f"({first_problem(error)}); it may have been taken."
+                f"({errors.first_problem(error)}); it may have been taken."
             ) from None
 
     @override
     async def status(self) -> BridgeStatus:
-        status = _read(BridgeStatus, await self._ask("GET", "/morrowind/status"), "status")
+        status = _read(BridgeStatus, await self._ask("GET", "/morrowind/status"))
         self._offers = status.abilities is not None
         return status
 
     @override
     async def outcome(self, command_id: str, *, wait: float = 0.0) -> Outcome:
-        await self._need("outcomes of commands")
         until = self._clock.now() + wait
         while True:
             left = min(LONGEST_WAIT, max(0.0, until - self._clock.now()))
-            answer = await self._ask(
-                "GET", f"/command/{quote(command_id, safe='')}", params={"wait": str(left)}, longer=left
-            )
-            outcome = _read(Outcome, answer, "outcome", versioned=False)
+            params = {"wait": str(left)}
+            outcome = await self._added(Outcome, "GET", f"/command/{_quoted(command_id)}", params=params, longer=left)
             if outcome.state in FINAL or self._clock.now() >= until or wait <= 0:
                 return outcome
 
     @override
     async def agents(self) -> list[AgentInfo]:
-        await self._need("a list of agents")
-        answer = await self._ask("GET", "/agents")
-        return list(_read(AgentList, answer, "list of agents", versioned=False).agents)
+        return list((await self._added(AgentList, "GET", "/agents")).agents)
 
     @override
     async def join(self, request: JoinRequest) -> AgentInfo:
-        await self._need("agents that join")
-        body = request.model_dump(mode="json", exclude_none=True)
-        return _read(AgentInfo, await self._ask("POST", "/agents", body=body), "agent", versioned=False)
+        return await self._added(AgentInfo, "POST", "/agents", request)
 
     @override
     async def leave(self, agent_id: str, mode: str = "dormant") -> None:
-        await self._need("agents that leave")
-        await self._ask("DELETE", f"/agents/{quote(agent_id, safe='')}", params={"mode": mode})
+        await self._added(Payload, "DELETE", f"/agents/{_quoted(agent_id)}", params={"mode": mode})
 
     @override
     async def respawn(self, agent_id: str) -> AgentInfo:
-        await self._need("life after death")
-        answer = await self._ask("POST", f"/agents/{quote(agent_id, safe='')}/respawn")
-        return _read(AgentInfo, answer, "agent", versioned=False)
+        return await self._added(AgentInfo, "POST", f"/agents/{_quoted(agent_id)}/respawn")
 
     @override
     async def transfer(self, agent_id: str, request: ItemsRequest) -> ItemsReceipt:
-        await self._need("items that come and go")
-        body = request.model_dump(mode="json", exclude_none=True)
-        answer = await self._ask("POST", f"/agents/{quote(agent_id, safe='')}/items", body=body)
-        return _read(ItemsReceipt, answer, "receipt", versioned=False)
+        return await self._added(ItemsReceipt, "POST", f"/agents/{_quoted(agent_id)}/items", request)
 
     async def offers_additions(self) -> bool:
         """Return whether the bridge has the additions of 1.1.0; asked once, and again after a lost connection."""
@@ -216,9 +175,16 @@ class BridgeClient(BridgePort):
             await self.status()
         return self._offers is True
 
-    async def _need(self, what: str) -> None:
+    async def _added(
+        self, model: type[P], method: str, path: str, body: Payload | None = None, **how: Any
+    ) -> P:  # Any: as `_ask` takes it
+        """Ask for what 1.1.0 added."""
         if not await self.offers_additions():
-            raise NotOfferedError(f"The bridge at {self.url} has the seed's endpoints alone, without {what}.")
+            raise errors.NotOfferedError(
+                f"The bridge at {self.url} has the seed's endpoints alone, without {method} {path}."
+            )
+        sent = None if body is None else body.model_dump(mode="json", exclude_none=True)
+        return _read(model, await self._ask(method, path, body=sent, **how))
 
     async def _ask(
         self,
@@ -260,8 +226,8 @@ class BridgeClient(BridgePort):
             # The seed's codes have the seed's pauses; a bridge's own code may ask for longer ones.
             wait = tries.refused(retryable=retryable, after=after if own else "")
             if wait is None:
-                if not repeatable and status >= 500 and (own or isinstance(refused, BridgeInternalError)):
-                    raise UnknownOutcomeError(
+                if not repeatable and status >= 500 and (own or isinstance(refused, errors.BridgeInternalError)):
+                    raise errors.UnknownOutcomeError(
                         f"The bridge failed ({status}: {refused}); nobody knows whether it took the command."
                     ) from refused
                 raise refused
@@ -281,16 +247,16 @@ class BridgeClient(BridgePort):
         self._offers = None
         try:
             return await self.offers_additions()
-        except BridgeError:
+        except errors.BridgeError:
             return False
 
-    def _lost(self, error: httpx2.TransportError, *, perhaps: bool) -> BridgeError:
+    def _lost(self, error: httpx2.TransportError, *, perhaps: bool) -> errors.BridgeError:
         """Return the error for a request that nobody answered; `perhaps` it was a command that was taken."""
         self._offers = None
         reason = single_line(str(error)) or type(error).__name__
         if not perhaps:
-            return BridgeUnavailableError(f"The bridge at {self.url} does not answer: {reason}.")
-        return UnknownOutcomeError(
+            return errors.BridgeUnavailableError(f"The bridge at {self.url} does not answer: {reason}.")
+        return errors.UnknownOutcomeError(
             f"The answer of the bridge at {self.url} was lost ({reason}); nobody knows whether it took the command."
         )
 
@@ -304,8 +270,10 @@ class BridgeClient(BridgePort):
         if isinstance(data, dict) and status < 300:
             return data
         if not repeatable:
-            raise UnknownOutcomeError(f"The bridge's answer can't be read: {reason} It may have taken the command.")
-        raise SchemaMismatchError(f"What answers at {self.url} ({status}) is no bridge: {reason}")
+            raise errors.UnknownOutcomeError(
+                f"The bridge's answer can't be read: {reason} It may have taken the command."
+            )
+        raise errors.SchemaMismatchError(f"What answers at {self.url} ({status}) is no bridge: {reason}")
 
 
 def _checked(url: str) -> str:
@@ -320,19 +288,25 @@ def _checked(url: str) -> str:
     return url.rstrip("/")
 
 
-def _read(model: type[P], data: object, what: str, *, versioned: bool = True) -> P:
-    version = data.get("protocol_version") if isinstance(data, Mapping) else None
-    if versioned:
+def _quoted(name: str) -> str:
+    return quote(name, safe="")
+
+
+def _read(model: type[P], data: Mapping[str, Any]) -> P:
+    """Return a payload of the bridge, whose version is checked where it states one. Any: JSON."""
+    if "protocol_version" in model.model_fields:
+        version = data.get("protocol_version")
         if not isinstance(version, str):
-            raise SchemaMismatchError(f"The bridge's {what} states no protocol_version.")
-        check_version(version, where=what)
+            raise errors.SchemaMismatchError(f"The bridge's {model.__name__} states no protocol_version.")
+        check_version(version, where=model.__name__)
     try:
         return model.model_validate(data)
     except ValidationError as error:
-        raise SchemaMismatchError(f"The bridge's {what} does not fit the schema: {first_problem(error)}") from None
+        told = errors.first_problem(error)
+        raise errors.SchemaMismatchError(f"The bridge's {model.__name__} does not fit the schema: {told}") from None
 
 
-def _refusal(content: bytes, status: int) -> BridgeError:
+def _refusal(content: bytes, status: int) -> errors.BridgeError:
     """Return the error that a refusal stands for."""
     try:
         data = read_json(content)

@@ -11,17 +11,9 @@ from typing import Any, Literal
 from wsap_core.errors import UnknownNameError, WsapError
 from wsap_core.seams.clock import Clock, SystemClock
 from wsap_tes3mp.bridge.port import BridgePort
+from wsap_tes3mp.protocol import errors
 from wsap_tes3mp.protocol.bridge import BridgeStatus, ItemsRequest, JoinRequest
 from wsap_tes3mp.protocol.commands import FINAL, CommandAccepted, CommandInput, Outcome
-from wsap_tes3mp.protocol.errors import (
-    BridgeError,
-    CommandConflictError,
-    InvalidCommandError,
-    KeyReusedError,
-    NotOfferedError,
-    PayloadError,
-    SchemaMismatchError,
-)
 from wsap_tes3mp.protocol.perception import ENTITY_TYPES, InventoryItem, PerceptionOutput
 
 Status = Literal["passed", "failed", "skipped"]
@@ -131,7 +123,7 @@ async def _refused(work: Awaitable[object], *kinds: type[WsapError]) -> WsapErro
         await work
     except kinds as error:
         return error
-    except BridgeError as error:
+    except errors.BridgeError as error:
         if _code(error) in _NO_TOKEN:
             raise
         raise _FailedError(f"it was refused as {_code(error)} ({error}) instead of {names}") from error
@@ -183,26 +175,28 @@ async def _additions(subject: _Subject) -> None:
     if seen.inventory is not None:
         count = sum(item.count for item in seen.inventory)
         _need(count >= seen.inventory_summary.item_count, "the inventory has fewer items than its summary says")
-    await _refused(subject.port.outcome("cmd_of_nobody"), UnknownNameError, BridgeError)
+    await _refused(subject.port.outcome("cmd_of_nobody"), UnknownNameError, errors.BridgeError)
 
 
 async def _unknown_agent(subject: _Subject) -> None:
     """The perception of an agent that there is not is refused."""
     try:
-        error = await _refused(subject.port.perception("nobody-of-this-name"), PayloadError, SchemaMismatchError)
+        error = await _refused(
+            subject.port.perception("nobody-of-this-name"), errors.PayloadError, errors.SchemaMismatchError
+        )
     except _FailedError:
         subject.adds("perceptions by agent_id")
         raise
-    _need(not subject.offers or isinstance(error, PayloadError), f"it was refused as {error.code}")
+    _need(not subject.offers or isinstance(error, errors.PayloadError), f"it was refused as {error.code}")
 
 
 async def _refusals(subject: _Subject) -> None:
     """Commands that are not known, do not fit, or speak a newer major version are refused with the seed's codes."""
-    await _refused(subject.command("no_such_command", duration_seconds=-1), InvalidCommandError)
-    await _refused(subject.command("wait", duration_seconds="long"), PayloadError)
-    await _refused(subject.command("dialogue"), PayloadError)
+    await _refused(subject.command("no_such_command", duration_seconds=-1), errors.InvalidCommandError)
+    await _refused(subject.command("wait", duration_seconds="long"), errors.PayloadError)
+    await _refused(subject.command("dialogue"), errors.PayloadError)
     newer = (await subject.input("noop")).model_copy(update={"protocol_version": "9.0.0"})
-    await _refused(subject.port.command(newer), SchemaMismatchError)
+    await _refused(subject.port.command(newer), errors.SchemaMismatchError)
 
 
 async def _join(subject: _Subject) -> None:
@@ -214,7 +208,7 @@ async def _join(subject: _Subject) -> None:
         try:
             await subject.port.join(request)
             break
-        except BridgeError as error:
+        except errors.BridgeError as error:
             if embodiment == "companion":
                 raise _SkippedError(f"no body for a new agent: {error}") from error
     subject.agent, subject.guest = GUEST, request
@@ -279,7 +273,7 @@ async def _once(subject: _Subject) -> None:
     again = await subject.port.command(command, key=key)
     _need(first.command_id == again.command_id, "the repeated command was accepted as another one")
     other = command.model_copy(update={"reasoning": "Another one."})
-    await _refused(subject.port.command(other, key=key), KeyReusedError)
+    await _refused(subject.port.command(other, key=key), errors.KeyReusedError)
     await subject.outcome(first.command_id)
 
 
@@ -293,7 +287,7 @@ async def _busy(subject: _Subject) -> None:
             await subject.command("noop")
             try:
                 other = await subject.command("wait", duration_seconds=0)
-            except CommandConflictError:
+            except errors.CommandConflictError:
                 await subject.outcome(accepted.command_id)
                 return
             ended = (await subject.port.outcome(accepted.command_id)).state in FINAL
@@ -386,7 +380,7 @@ async def _run(name: str, check: Callable[[_Subject], Awaitable[None]], subject:
     reason, summary = "", " ".join((check.__doc__ or "").split())
     try:
         await check(subject)
-    except (_SkippedError, NotOfferedError) as error:
+    except (_SkippedError, errors.NotOfferedError) as error:
         status, reason = "skipped", str(error)
     except _FailedError as error:
         status, reason = "failed", str(error)

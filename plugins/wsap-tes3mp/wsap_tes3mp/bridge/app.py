@@ -1,7 +1,8 @@
-"""The bridge over HTTP: the seed's three endpoints, and our additions of 1.1.0."""
+"""The bridge over HTTP: the seed's three endpoints, and our additions of 1.1.0, served until told to stop."""
 
 from __future__ import annotations
 
+import asyncio
 import json
 import time
 from collections.abc import Callable
@@ -9,12 +10,15 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, FastAPI, Query, Request, Response
 
+from wsap_core.errors import UsageError
 from wsap_core.protocol.wire import dumps
 from wsap_nexus.http import errors
 from wsap_nexus.http.auth import Caller, OneToken
 from wsap_nexus.http.callers import Admin, Reader, caller
 from wsap_nexus.http.guard import Guard, HttpLimits
+from wsap_nexus.http.listening import Address, listen
 from wsap_nexus.http.replies import Key
+from wsap_nexus.http.serving import HttpServer
 from wsap_nexus.http.streams import EventStream, HeldStream, Streams
 from wsap_tes3mp.bridge.bridge import Bridge
 from wsap_tes3mp.protocol.bridge import (
@@ -27,7 +31,7 @@ from wsap_tes3mp.protocol.bridge import (
     LeaveMode,
 )
 from wsap_tes3mp.protocol.commands import CommandAccepted, CommandInput, Outcome
-from wsap_tes3mp.protocol.errors import SEED_CODES
+from wsap_tes3mp.protocol.errors import SEED_CODES, BridgeUnavailableError
 from wsap_tes3mp.protocol.perception import Name, Payload, PerceptionOutput
 from wsap_tes3mp.protocol.versions import PROTOCOL_VERSION
 
@@ -129,7 +133,7 @@ async def events(request: Request, who: Reader) -> Response:
     listener = _the_bridge(request).listen()
 
     async def later() -> str | None:
-        event = await listener.next()
+        event = await listener.get()
         return None if event is None else f"event: {event.kind}\ndata: {dumps(event.body)}\n\n"
 
     return HeldStream(EventStream(later, request.app.state.limits), request.app.state.streams, who)
@@ -156,13 +160,8 @@ def create_app(
         trusting: whether changing something needs none.
         clock: seconds, for the rate limits.
     """
-    app = FastAPI(
-        title="Perception/Command bridge",
-        version=PROTOCOL_VERSION,
-        docs_url=None,
-        redoc_url=None,
-        redirect_slashes=False,
-    )
+    title = "Perception/Command bridge"
+    app = FastAPI(title=title, version=PROTOCOL_VERSION, docs_url=None, redoc_url=None, redirect_slashes=False)
     limits = limits or HttpLimits()
     app.state.bridge, app.state.limits, app.state.streams = bridge, limits, Streams(limits)
     if trusting:
@@ -176,6 +175,51 @@ def create_app(
         Guard, tokens=OneToken(token), limits=limits, hosts=hosts, guarded=guarded, clock=clock, data_paths=("/",)
     )
     return app
+
+
+async def serve(
+    bridge: Bridge,
+    address: Address,
+    token: str,
+    *,
+    until: asyncio.Event | None = None,
+    ready: Callable[[str], None] | None = None,
+    limits: HttpLimits | None = None,
+    trusting: bool = False,
+) -> None:
+    """Start a bridge, serve it until it is told to stop, and stop it.
+
+    Args:
+        bridge: not started yet.
+        address: where to listen; where other machines can reach it, reading needs the token, too.
+        token: what changing something needs.
+        until: set to stop; None to serve until the task is cancelled.
+        ready: called with the URL once requests are answered.
+        limits: limits on requests and connections.
+        trusting: whether programs on this machine need no token.
+
+    Raises:
+        UsageError: `trusting` where other machines can reach it.
+        PortInUseError: the port is in use.
+    """
+    address.check()
+    limits = limits or HttpLimits()
+    near = address.is_loopback
+    if trusting and not near:
+        raise UsageError("Only a bridge that this machine alone can reach may take commands without the token.")
+    hosts = frozenset({address.host}) if near else None
+    app = create_app(bridge, token, limits=limits, hosts=hosts, guarded=not near, trusting=trusting)
+    listening = listen(address)
+    stopping = BridgeUnavailableError("The bridge is stopping; ask again later, with the same key if there was one.")
+    server = HttpServer(
+        app, listening, limits, until=until, ready=ready, over=lambda: bridge.news.tell(None), stopping=stopping
+    )
+    try:
+        await bridge.start()
+        await server.run()
+    finally:
+        listening.close()
+        await bridge.stop()
 
 
 def _json(payload: Payload, status: int = 200) -> Response:

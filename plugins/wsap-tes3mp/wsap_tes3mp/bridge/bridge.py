@@ -20,19 +20,9 @@ from wsap_tes3mp.bridge.news import Event, Listener, News
 from wsap_tes3mp.bridge.port import BridgePort
 from wsap_tes3mp.engines.engine import Carrying, Done, Engine, Joinable, Respawning
 from wsap_tes3mp.log.log import CommandLog
+from wsap_tes3mp.protocol import errors
 from wsap_tes3mp.protocol.bridge import AgentInfo, BridgeStatus, ItemsReceipt, ItemsRequest, JoinRequest
 from wsap_tes3mp.protocol.commands import UNHINDERED, CommandAccepted, CommandInput, Outcome
-from wsap_tes3mp.protocol.errors import (
-    BridgeError,
-    BridgeInternalError,
-    BridgeUnavailableError,
-    CommandConflictError,
-    NotOfferedError,
-    PayloadError,
-    PerceptionTimeoutError,
-    SchemaMismatchError,
-    StalePerceptionError,
-)
 from wsap_tes3mp.protocol.perception import Payload, PerceptionOutput
 
 DEADLINE = 2.0
@@ -117,16 +107,16 @@ class Bridge(BridgePort):
             view = await within(self._clock, self._deadline, self.engine.perceive(agent.agent_id))
             found = perceived(self.engine, agent.agent_id, view)
         except TimeoutError:
-            raise PerceptionTimeoutError(
+            raise errors.PerceptionTimeoutError(
                 f"The engine did not respond within {self._deadline:g} s; ask again."
             ) from None
-        except BridgeError as error:
-            if isinstance(error, SchemaMismatchError):
+        except errors.BridgeError as error:
+            if isinstance(error, errors.SchemaMismatchError):
                 _LOG.warning("%s", error)
             raise
         except Exception as error:
             _LOG.exception("The engine %s failed at a perception.", name)
-            raise BridgeInternalError(f"The engine {name} failed; the bridge's own log has more.") from error
+            raise errors.BridgeInternalError(f"The engine {name} failed; the bridge's own log has more.") from error
         self._last = found.timestamp
         if self._told.get(agent.agent_id) != (found.boot_id, found.sequence):
             self._told[agent.agent_id] = (found.boot_id, found.sequence)
@@ -146,7 +136,7 @@ class Bridge(BridgePort):
             await self._clock.sleep(WATCH)
             self._tell_agents()
             for agent in self.engine.agents():
-                with contextlib.suppress(BridgeError):
+                with contextlib.suppress(errors.BridgeError):
                     await self._look(agent)
 
     def _tell_agents(self) -> None:
@@ -173,7 +163,7 @@ class Bridge(BridgePort):
             if named:
                 age = self._clock.now() - given
                 if self._stale_after is not None and age > self._stale_after:
-                    raise StalePerceptionError(
+                    raise errors.StalePerceptionError(
                         f"The command was decided on a perception {age:.1f} s old, and {self._stale_after:g} s are "
                         "allowed here; perceive again.",
                         {"age_seconds": round(age, 3), "sequence": perception.sequence},
@@ -228,7 +218,7 @@ class Bridge(BridgePort):
             return
         _must_be_there(agent)
         if (busy := self._running.get(agent.agent_id)) is not None:
-            raise CommandConflictError(
+            raise errors.CommandConflictError(
                 f"{single_line(agent.agent_id)!r} is busy with {busy}; wait for its outcome.", {"command_id": busy}
             )
 
@@ -254,8 +244,8 @@ class Bridge(BridgePort):
             done = Done("unknown", message, "COMMAND_TIMEOUT")
         except StorageError:
             _LOG.exception("The command %s could not be logged as sent, so it was not sent.", command_id)
-            done = Done("failed", "It could not be logged, so it was not sent.", BridgeInternalError.code)
-        except BridgeError as error:
+            done = Done("failed", "It could not be logged, so it was not sent.", errors.BridgeInternalError.code)
+        except errors.BridgeError as error:
             done = Done("failed", str(error), error.code)
         except asyncio.CancelledError:
             if not sent:
@@ -358,14 +348,16 @@ class Bridge(BridgePort):
         try:
             return await within(self._clock, self._deadline, work)
         except TimeoutError:
-            raise BridgeUnavailableError(f"The engine did not respond within {self._deadline:g} s.") from None
+            raise errors.BridgeUnavailableError(f"The engine did not respond within {self._deadline:g} s.") from None
 
-    def _lacks(self, ability: str) -> NotOfferedError:
-        return NotOfferedError(f"The engine {self.engine.name} does not offer {ability!r}.", {"ability": ability})
+    def _lacks(self, ability: str) -> errors.NotOfferedError:
+        return errors.NotOfferedError(
+            f"The engine {self.engine.name} does not offer {ability!r}.", {"ability": ability}
+        )
 
     def _connected(self) -> None:
         if self.engine.boot_id is None:
-            raise BridgeUnavailableError(f"The engine {self.engine.name} is not connected; try again.")
+            raise errors.BridgeUnavailableError(f"The engine {self.engine.name} is not connected; try again.")
 
     def _agent(self, agent_id: str | None) -> AgentInfo:
         """Return the agent of that id, or the only one there is.
@@ -377,16 +369,16 @@ class Bridge(BridgePort):
         self._connected()
         agents = {agent.agent_id: agent for agent in self.engine.agents()}
         if not agents:
-            raise BridgeUnavailableError("No agent is connected to the game; let one join first.")
+            raise errors.BridgeUnavailableError("No agent is connected to the game; let one join first.")
         ids: list[JsonValue] = list(agents)
         if agent_id is None:
             if len(agents) > 1:
-                raise PayloadError(
+                raise errors.PayloadError(
                     f"Several agents are connected; say which with agent_id: {few(agents)}.", {"agent_ids": ids}
                 )
             return next(iter(agents.values()))
         if agent_id not in agents:
-            raise PayloadError(
+            raise errors.PayloadError(
                 f"There is no agent {single_line(agent_id)[:80]!r} here; there are: {few(agents)}.", {"agent_ids": ids}
             )
         return agents[agent_id]
@@ -394,8 +386,10 @@ class Bridge(BridgePort):
 
 def _must_be_there(agent: AgentInfo) -> None:
     if not agent.connected:
-        raise BridgeUnavailableError(f"{single_line(agent.agent_id)!r} is not in the world now; let it join first.")
+        raise errors.BridgeUnavailableError(
+            f"{single_line(agent.agent_id)!r} is not in the world now; let it join first."
+        )
 
 
-def _not_logged(error: StorageError) -> BridgeInternalError:
-    return BridgeInternalError(f"The command could not be logged, so it was not sent: {error}")
+def _not_logged(error: StorageError) -> errors.BridgeInternalError:
+    return errors.BridgeInternalError(f"The command could not be logged, so it was not sent: {error}")

@@ -22,21 +22,8 @@ class Event:
     body: Mapping[str, JsonValue] = field(default_factory=dict)
 
 
-class Listener:
-    """Whoever listens; who is forgotten hears no more."""
-
-    def __init__(self) -> None:
-        self._waiting: asyncio.Queue[Event | None] = asyncio.Queue()
-
-    def hear(self, event: Event | None) -> bool:
-        """Keep an event until it is asked for; False from one that is too far behind, for whom it is over."""
-        over = event is None or self._waiting.qsize() >= _MOST
-        self._waiting.put_nowait(None if over else event)
-        return not over
-
-    async def next(self) -> Event | None:
-        """Return the next event, waiting for it; None at the end."""
-        return await self._waiting.get()
+Listener = asyncio.Queue[Event | None]
+"""Whoever listens, with the events that wait for it; None is the end. Who is forgotten hears no more."""
 
 
 class News:
@@ -50,9 +37,11 @@ class News:
         return len(self._listeners)
 
     def tell(self, event: Event | None) -> None:
-        """Hand an event to everybody who listens; None ends all listening."""
+        """Hand an event to everybody who listens; None ends all listening, as does being too far behind."""
         for listener in list(self._listeners):
-            if not listener.hear(event):
+            over = event is None or listener.qsize() >= _MOST
+            listener.put_nowait(None if over else event)
+            if over:
                 self._listeners.discard(listener)
 
     def listen(self) -> Listener:

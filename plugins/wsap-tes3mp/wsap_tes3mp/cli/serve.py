@@ -108,8 +108,8 @@ async def _serve(given: _Given) -> None:
     from wsap_nexus.http.listening import Address
     from wsap_nexus.http.signals import told_to_stop
     from wsap_tes3mp import paths
+    from wsap_tes3mp.bridge.app import serve as serve_bridge
     from wsap_tes3mp.bridge.bridge import Bridge
-    from wsap_tes3mp.bridge.serve import serve as serve_bridge
     from wsap_tes3mp.log.log import CommandLog
 
     path, token_file = given.log or paths.log_file(), paths.token_file()

@@ -22,15 +22,8 @@ from wsap_core.untrusted import sanitize
 from wsap_core.worlds.legality import check_action, index_actions
 from wsap_tes3mp.bridge.port import BridgePort
 from wsap_tes3mp.engines.engine import Done
+from wsap_tes3mp.protocol import errors
 from wsap_tes3mp.protocol.commands import FINAL, UNHINDERED, CommandContext, CommandInput
-from wsap_tes3mp.protocol.errors import (
-    BridgeError,
-    BridgeUnavailableError,
-    KeyReusedError,
-    NotOfferedError,
-    PerceptionTimeoutError,
-    UnknownOutcomeError,
-)
 from wsap_tes3mp.protocol.perception import PerceptionOutput
 from wsap_tes3mp.world.actions import ACTION_SPACE, command_of, command_params, refusal
 from wsap_tes3mp.world.catalogue import GAME_ID
@@ -77,7 +70,7 @@ class Surroundings:
     def port(self) -> BridgePort:
         """The bridge."""
         if self.bridge is None:
-            raise BridgeUnavailableError("No bridge was opened yet.")
+            raise errors.BridgeUnavailableError("No bridge was opened yet.")
         return self.bridge
 
 
@@ -129,7 +122,7 @@ class Player:
         """
         try:
             seen = await self.around.port.perception(self.bridge_id)
-        except (BridgeUnavailableError, PerceptionTimeoutError):
+        except (errors.BridgeUnavailableError, errors.PerceptionTimeoutError):
             if self.seen is None or not self.around.options.live:
                 raise
             seen = self.seen
@@ -264,12 +257,12 @@ class Player:
                 return Done("unknown", "The run was cut off here; nobody knows whether the command was taken.")
             name = None if key is None else hashlib.sha256(key.text.encode()).hexdigest()[:40]
             command_id = (await port.command(command, key=name)).command_id
-        except KeyReusedError as error:
+        except errors.KeyReusedError as error:
             # The run was cut off after the command was taken: it is that one whose outcome is wanted.
             command_id = str(error.details.get("command_id", ""))
-        except UnknownOutcomeError as error:
+        except errors.UnknownOutcomeError as error:
             return Done("unknown", str(error))
-        except BridgeError as error:
+        except errors.BridgeError as error:
             return Done("failed", str(error))
         patience = self.around.options.patience
         end = clock.now() + patience
@@ -280,10 +273,10 @@ class Player:
                     break
                 if clock.now() >= end:
                     return Done("unknown", "What came of it is not known yet.")
-        except NotOfferedError:
+        except errors.NotOfferedError:
             await self._changed(end)
             return Done("confirmed", "The command was accepted.")
-        except BridgeError as error:
+        except errors.BridgeError as error:
             return Done("unknown", f"What came of it is not known: {error}")
         state = outcome.state if outcome.state in ("confirmed", "unknown") else "failed"
         return Done(state, outcome.message, sequence=outcome.sequence)

@@ -19,14 +19,8 @@ from wsap_tes3mp.engines.tes3mp.connection import Connection, Facts, RefusedErro
 from wsap_tes3mp.engines.tes3mp.esm import GameData
 from wsap_tes3mp.engines.tes3mp.facts import body_of, number, text, whole
 from wsap_tes3mp.engines.tes3mp.link import open_link
+from wsap_tes3mp.protocol import errors
 from wsap_tes3mp.protocol.bridge import AgentInfo, JoinRequest
-from wsap_tes3mp.protocol.errors import (
-    BridgeError,
-    BridgeInternalError,
-    BridgeUnavailableError,
-    NotOfferedError,
-    PayloadError,
-)
 from wsap_tes3mp.protocol.perception import Payload
 
 ADDRESS = "127.0.0.1:8766"
@@ -45,12 +39,12 @@ _REFUSALS = {
     "version": "script and connector are of different versions; install the script again with wsap tes3mp install",
     "busy": "another bridge is connected to the script; stop it first",
 }
-_ERRORS: dict[str, type[BridgeError]] = {
-    "NOT_CONNECTED": BridgeUnavailableError,
-    "NO_AGENT": BridgeUnavailableError,
-    "BAD_REQUEST": PayloadError,
-    "VALIDATION_ERROR": PayloadError,
-    "NOT_OFFERED": NotOfferedError,
+_ERRORS: dict[str, type[errors.BridgeError]] = {
+    "NOT_CONNECTED": errors.BridgeUnavailableError,
+    "NO_AGENT": errors.BridgeUnavailableError,
+    "BAD_REQUEST": errors.PayloadError,
+    "VALIDATION_ERROR": errors.PayloadError,
+    "NOT_OFFERED": errors.NotOfferedError,
 }
 
 _UNSURE = frozenset({"INTERNAL", "BAD_REPLY"})
@@ -198,21 +192,23 @@ class Tes3mpEngine(Engine, Joinable, Respawning):
 
     def _live(self) -> Connection:
         if self._connection is None:
-            raise BridgeUnavailableError(f"No connection to the TES3MP script at {self._address}: {self._problem}.")
+            raise errors.BridgeUnavailableError(
+                f"No connection to the TES3MP script at {self._address}: {self._problem}."
+            )
         return self._connection
 
     async def _ask(self, op: str, fields: Facts) -> Facts:
         try:
             return await self._live().request(op, fields)
         except ScriptError as error:
-            kind = _ERRORS.get(error.code, BridgeInternalError)
+            kind = _ERRORS.get(error.code, errors.BridgeInternalError)
             raise kind(text(str(error), 300) or "The TES3MP script refuses.", {"code": error.code}) from error
 
     # ------------------------------------------------------------------ commands
 
     def _replied(self, command_id: str, reply: asyncio.Future[Facts]) -> None:
         """Take the reply to a command; one that the link lost is asked for after the next welcome."""
-        if reply.cancelled() or isinstance(error := reply.exception(), BridgeUnavailableError):
+        if reply.cancelled() or isinstance(error := reply.exception(), errors.BridgeUnavailableError):
             return
         if isinstance(error, ScriptError):
             state: Literal["failed", "unknown"] = "unknown" if error.code in _UNSURE else "failed"
@@ -306,7 +302,7 @@ class Tes3mpEngine(Engine, Joinable, Respawning):
         if kind == "outcome" and isinstance(command_id, str):
             self._hear(command_id, event)
         elif kind == "agents" and self._connection is not None:
-            with contextlib.suppress(BridgeUnavailableError):
+            with contextlib.suppress(errors.BridgeUnavailableError):
                 self._learn(self._connection)
 
     def _learn(self, connection: Connection) -> asyncio.Future[Facts]:
@@ -326,7 +322,7 @@ class Tes3mpEngine(Engine, Joinable, Respawning):
         """Ask for something to be done with a body, and return how it is now."""
         agent = _agent_of(await self._ask(op, fields))
         if agent is None:
-            raise BridgeInternalError("The TES3MP script answered without saying which agent it is.")
+            raise errors.BridgeInternalError("The TES3MP script answered without saying which agent it is.")
         self._agents[agent.agent_id] = agent
         return agent
 
