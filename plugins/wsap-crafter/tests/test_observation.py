@@ -311,6 +311,9 @@ def test_the_text_is_the_golden_one(name, scene, request):
     seen = scene(0).look() if name == "first_step" else _evening(scene).look()
     golden = GOLDEN / f"{name}.txt"
     assert seen.to_text() == golden.read_text(encoding="utf-8").removesuffix("\n")
+    brief = GOLDEN / f"{name}_brief.txt"
+    told = [seen.to_brief(), "", *(f"{action}: {phrase}" for action, phrase in seen.phrases().items())]
+    assert "\n".join(told) == brief.read_text(encoding="utf-8").removesuffix("\n")
 
 
 def test_the_text_stays_small(scene):

@@ -8,9 +8,10 @@ from wsap_core.protocol import Event
 from wsap_crafter.daytime import turn_at
 from wsap_crafter.engine import StepReport
 from wsap_crafter.game import constants
-from wsap_crafter.observation import Happenings, offset_in_words
+from wsap_crafter.observation import Happenings
 from wsap_crafter.rules import MOVES, faced_character, with_article
 from wsap_crafter.sight import HEIGHT, WIDTH, WORDS, Sight
+from wsap_crafter.telling import in_words
 
 _HIT = {"cow": "You hit the cow.", "zombie": "You hit the zombie.", "skeleton": "You hit the skeleton."}
 _KILLS = {"cow": "eat_cow", "zombie": "defeat_zombie", "skeleton": "defeat_skeleton"}
@@ -123,4 +124,4 @@ def _lost_plant(place: tuple[int, int], player: Any, step: int) -> list[Event]:
     dx, dy = place[0] - x, place[1] - y
     if abs(dx) > WIDTH // 2 or abs(dy) > HEIGHT // 2:
         return []
-    return [Event(f"The plant {offset_in_words(dx, dy)} of you was destroyed.", "world", "plant", step)]
+    return [Event(f"The plant {in_words(dx, dy)} of you was destroyed.", "world", "plant", step)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
@@ -21,6 +21,7 @@ from wsap_core.protocol import (
     View,
 )
 from wsap_core.protocol.spatial import entity_line
+from wsap_crafter import telling
 from wsap_crafter.daytime import daylight_at, phase_at
 from wsap_crafter.engine import CrafterEngine
 from wsap_crafter.goals import NEXT, mask_of, remaining_goals, unlocked_names
@@ -41,6 +42,10 @@ from wsap_crafter.sight import (
 VISION_RANGE = float(max(DISTANCES))
 """The farthest the player sees, in Manhattan distance: 7, to the corners of the 9 by 7 cells."""
 
+DARK = 0.4
+"""Daylight below which it is called night."""
+MOST_GOALS = 5
+"""Goals that are told with how they are reached."""
 _REST = (0.0, 0.0)
 
 
@@ -84,16 +89,28 @@ class CrafterObservation(EmbodiedObservation):
 
         plain = replace(
             self,
-            status={**self.status, "daylight": self.daylight},
+            status={k: v for k, v in {**self.status, "daylight": self.daylight}.items() if k != "health"},
             nearby_entities=(),
             nearby_terrain=(),
             current_goals=_short_goals(self.current_goals),
         )
         sections = [
-            ("NEARBY", _nearby(self.nearby_entities, self.nearby_terrain)),
+            ("NEARBY", _nearby(self.nearby_entities, tuple(self.local_map))),
             ("MAP (north up, one character a cell)", _map(self.local_map)),
         ]
         return render_avatar(self) + "\n" + render_observation(plain, extra_sections=sections)
+
+    @override
+    def to_brief(self) -> str:
+        night = self.daylight < DARK
+        return telling.brief(
+            {name: int(value) for name, value in self.status.items()}, self.inventory, tuple(self.local_map),
+            self.faced, self.current_goals, night=night, asleep=self.sleeping,
+        )  # fmt: skip
+
+    @override
+    def phrases(self) -> Mapping[str, str]:
+        return telling.phrases(tuple(self.local_map), self.faced)
 
     @override
     def to_view(self) -> View:
@@ -219,7 +236,7 @@ def entity_at(kind: str, heading: str, place: int, faced: bool) -> Entity:
     """Return the entity of that kind at that place of the view; equal ones are one object."""
     entity_type = "plant" if kind == "ripe plant" else kind
     state = f"flying {heading}" if heading else _STATES[kind]
-    where = offset_in_words(*OFFSETS[place])
+    where = telling.in_words(*OFFSETS[place])
     named = "sapling" if kind == "plant" else kind
     description = f"{named}{_remark(kind, heading)}, {where}" + (" (in front of you)" if faced else "")
     usable = faced and kind in ("cow", "zombie", "skeleton", "ripe plant")
@@ -230,16 +247,6 @@ def _remark(kind: str, heading: str) -> str:
     if heading:
         return f" flying {heading}"
     return " (hostile)" if _STATES[kind] == "hostile" else ""
-
-
-def offset_in_words(dx: int, dy: int) -> str:
-    """Return "2 north 1 west" for an offset in cells."""
-    parts = []
-    if dy:
-        parts.append(f"{abs(dy)} {'south' if dy > 0 else 'north'}")
-    if dx:
-        parts.append(f"{abs(dx)} {'east' if dx > 0 else 'west'}")
-    return " ".join(parts) or "here"
 
 
 _PASSABLE = frozenset(".:_")
@@ -285,11 +292,13 @@ def _effects(sleeping: bool, starving: bool, parched: bool, exhausted: bool, lav
 # --- text ---------------------------------------------------------------------------------------
 
 
-def _nearby(entities: Sequence[Entity], terrain: Sequence[Terrain]) -> str:
+_GROUND = "".join(GROUND_CHARACTERS.values())
+
+
+def _nearby(entities: Sequence[Entity], local_map: tuple[str, ...]) -> str:
     lines = [f"- {entity_line(entity)}" for entity in entities]
-    if terrain:
-        nearest = ", ".join(f"{t.type} {t.distance:g} {t.direction}" for t in terrain)
-        lines.append(f"- nearest: {nearest}")
+    if nearest := telling.in_view(local_map, _GROUND):
+        lines.append("- nearest: " + ", ".join(f"{word} {telling.in_words(x, y)}" for word, x, y in nearest))
     return "\n".join(lines)
 
 
@@ -300,9 +309,14 @@ def _map(rows: tuple[str, ...]) -> str:
 
 
 def _short_goals(goals: Sequence[Goal]) -> tuple[Goal, ...]:
-    """Return the goals that can be reached next with their hints, and one line for the rest."""
-    short = [Goal(goal.id, goal.id, goal.type, None, goal.hints) for goal in goals if goal.progress == NEXT]
-    later = [goal.id for goal in goals if goal.progress != NEXT]
-    if later:
-        short.append(Goal("later", f"later: {', '.join(later)}"))
+    """Return the goals to go for now with their hints, and one line for the others; recipes are in the rules."""
+    ready = [goal.id for goal in telling.in_order(goals)]
+    hints = {goal.id: () if goal.id.startswith(("make_", "place_")) else goal.hints for goal in goals}
+    short = [Goal(name, name, "achievement", None, hints[name]) for name in ready[:MOST_GOALS]]
+    for title, names in (
+        ("then", ready[MOST_GOALS:]),
+        ("later", [goal.id for goal in goals if goal.progress != NEXT]),
+    ):
+        if names:
+            short.append(Goal(title, f"{title}: {', '.join(names)}"))
     return tuple(short)

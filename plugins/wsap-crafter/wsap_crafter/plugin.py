@@ -35,6 +35,7 @@ def wsap_adapters() -> Iterable[AdapterSpec]:
             "Survive in Crafter: gather, craft, eat, sleep and fight in an open 2D world.",
             "wsap_crafter.adapter:CrafterAdapter",
             title="Crafter",
+            brief="You are alone in a wild land of grass, woods, water and caves. Gather, craft, eat, drink and sleep.",
             abilities=("seed", "snapshot", "render", "avatars", "transit"),
             seats=(1, 1),
             default_agent="crafter-survivor",

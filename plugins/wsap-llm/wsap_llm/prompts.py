@@ -187,7 +187,7 @@ DIARY = """\
 Write an entry in your diary about your last stay: what you did, what came of it, and what you make of it. In the \
 first person, in two to five sentences. Tell nothing that you don't know or remember. No action and no JSON."""
 
-FORMAT = 2
+FORMAT = 3
 """Counts the changes of what else prompts are made of: observations as text, what is offered, the order of parts."""
 DEFAULTS: Mapping[str, str] = {
     "system": SYSTEM,

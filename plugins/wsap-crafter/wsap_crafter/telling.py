@@ -1,0 +1,139 @@
+"""What a player of Crafter is told in few words: what is in view and where, what actions do now, and what to do next.
+
+All of it follows from the observation alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+
+from wsap_core.protocol import Goal
+from wsap_crafter.game import constants
+from wsap_crafter.goals import NEXT
+from wsap_crafter.rules import MOVES, with_article
+from wsap_crafter.sight import WORDS
+
+CENTRE = (4, 3)
+"""Column and row of the player on the map."""
+THINGS = "~CTpPtf#cidSZaL"
+"""Characters of what is worth a word."""
+LOW = 4
+"""Food, drink or energy at which it comes before everything else."""
+
+ORDER = (
+    "collect_wood", "place_table", "make_wood_pickaxe", "make_wood_sword", "collect_sapling", "place_plant",
+    "collect_drink", "eat_cow", "collect_stone", "place_stone", "make_stone_pickaxe", "make_stone_sword",
+    "collect_coal", "place_furnace", "collect_iron", "make_iron_pickaxe", "make_iron_sword", "collect_diamond",
+    "defeat_zombie", "wake_up", "eat_plant", "defeat_skeleton",
+)  # fmt: skip
+"""The achievements in the order in which they are best gone for."""
+
+_STEPS = {"west": (-1, 0), "east": (1, 0), "north": (0, -1), "south": (0, 1)}
+_NEEDS = {
+    "drink": "Drink: face water, then drink it.",
+    "food": "Eat: face a cow and hit it until it is eaten.",
+    "energy": "Sleep until rested.",
+}
+_DO = {
+    "tree": "take wood from the tree",
+    "water": "drink the water",
+    "grass": "search the grass for a sapling",
+    "cow": "hit the cow to eat it",
+    "zombie": "hit the zombie",
+    "skeleton": "hit the skeleton",
+    "ripe plant": "eat the ripe plant",
+    "sapling": "hit the sapling",
+}
+
+
+def in_words(east: int, south: int) -> str:
+    """Return how to walk to a cell: "3 south 3 east"; "here" for none at all."""
+    parts = [f"{abs(south)} {'south' if south > 0 else 'north'}"] if south else []
+    parts += [f"{abs(east)} {'east' if east > 0 else 'west'}"] if east else []
+    return " ".join(parts) or "here"
+
+
+@lru_cache(maxsize=256)
+def in_view(local_map: tuple[str, ...], kinds: str = THINGS) -> tuple[tuple[str, int, int], ...]:
+    """Return the nearest cell in view of each kind of character as word, cells east, cells south, nearest first."""
+    nearest: dict[str, tuple[int, int, int]] = {}
+    for row, characters in enumerate(local_map):
+        for column, character in enumerate(characters):
+            if character in kinds:
+                east, south = column - CENTRE[0], row - CENTRE[1]
+                found = (abs(east) + abs(south), east, south)
+                nearest[character] = min(nearest.get(character, found), found)
+    ranked = sorted((place, character) for character, place in nearest.items())
+    return tuple((WORDS[character], east, south) for (_, east, south), character in ranked)
+
+
+def brief(
+    status: Mapping[str, int], inventory: Mapping[str, int], local_map: tuple[str, ...], faced: str,
+    goals: Sequence[Goal], *, night: bool, asleep: bool,
+) -> str:  # fmt: skip
+    """Return the moment in a few lines: vitals, what is carried, faced and seen, and the next goal."""
+    seen = ", ".join(f"{word} {in_words(east, south)}" for word, east, south in in_view(local_map))
+    lines = [
+        ", ".join(f"{name} {value}" for name, value in status.items()).capitalize() + (". Night." if night else "."),
+        f"You carry {', '.join(f'{count} {name}' for name, count in inventory.items()) or 'nothing'}.",
+        "You are asleep." if asleep else f"You face {with_article(faced)}.",
+        f"You see: {seen or 'nothing but open ground'}.",
+        f"Goal: {next_goal(status, inventory, goals)}",
+    ]
+    return "\n".join(lines)
+
+
+def next_goal(status: Mapping[str, int], inventory: Mapping[str, int], goals: Sequence[Goal]) -> str:
+    """Return what to do next and how: what the body needs, else the first goal of `ORDER` that can be reached now."""
+    lowest = min(_NEEDS, key=lambda name: status.get(name, 9))
+    if status.get(lowest, 9) <= LOW:
+        return _NEEDS[lowest]
+    goal = next(iter(in_order(goals)), None)
+    if goal is None:
+        return "Stay alive."
+    verb, _, thing = goal.id.partition("_")
+    rule = constants.place.get(thing) if verb == "place" else constants.make.get(thing) if verb == "make" else None
+    if rule is not None:
+        for item, amount in rule["uses"].items():
+            if inventory.get(item, 0) < amount:
+                return f"Get {item.replace('_', ' ')}: {amount} for {with_article(thing.replace('_', ' '))}."
+    hint = goal.hints[0] if goal.hints else goal.description
+    return f"{goal.id.replace('_', ' ').capitalize()} ({hint})."
+
+
+def in_order(goals: Sequence[Goal]) -> list[Goal]:
+    """Return the goals that can be reached next, in the order of `ORDER`."""
+    rank = {name: number for number, name in enumerate(ORDER)}
+    return sorted((goal for goal in goals if goal.progress == NEXT), key=lambda goal: rank.get(goal.id, len(rank)))
+
+
+@lru_cache(maxsize=1024)
+def phrases(local_map: tuple[str, ...], faced: str) -> Mapping[str, str]:
+    """Return what each action of the game does now, in words."""
+    found = {"noop": "wait", "sleep": "sleep", "do": _DO.get(faced, f"mine the {faced}")}
+    if not local_map:
+        return found
+    seen = in_view(local_map)
+    for action, way in MOVES.items():
+        east, south = _STEPS[way]
+        ahead = local_map[CENTRE[1] + south][CENTRE[0] + east]
+        if ahead in THINGS and ahead != "L":
+            found[action] = f"face the {WORDS[ahead]} to the {way}"
+            continue
+        danger = " into the lava" if ahead == "L" else ""
+        nearer = [word for word, x, y in seen if x * east + y * south > 0 and word != "lava"]
+        goal = next((word for word, x, y in seen if word in nearer and _way(x, y) == way), "".join(nearer[:1]))
+        found[action] = f"go {way}{danger or (f' to the {goal}' if goal else '')}"
+    for verb, rules in (("place", constants.place), ("make", constants.make)):
+        for thing in rules:
+            spoken = "sapling" if (verb, thing) == ("place", "plant") else thing.replace("_", " ")
+            found[f"{verb}_{thing}"] = f"{'plant' if spoken == 'sapling' else verb} {with_article(spoken)}"
+    return found
+
+
+def _way(east: int, south: int) -> str:
+    """Return the direction in which most of the way to a cell is."""
+    if abs(east) >= abs(south):
+        return "east" if east > 0 else "west"
+    return "south" if south > 0 else "north"
