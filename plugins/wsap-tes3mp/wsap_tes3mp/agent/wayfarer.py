@@ -16,8 +16,7 @@ from pydantic import ValidationError
 from wsap_core.errors import SnapshotError
 from wsap_core.protocol import Action, ActionResult, ActionSpace, Goal, Observation
 from wsap_core.protocol.values import JsonValue
-from wsap_tes3mp.agent.notes import BUY, SELL, TRADE, Notes, name_of, place_of
-from wsap_tes3mp.agent.walker import REACH, Walker
+from wsap_tes3mp.agent.walker import BUY, REACH, SELL, TRADE, Notes, Walker, name_of, place_of
 from wsap_tes3mp.protocol.perception import NearbyEntity, OpenDialogue, PerceptionOutput
 
 FRIEND = 60

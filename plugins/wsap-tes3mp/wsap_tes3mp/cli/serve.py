@@ -5,39 +5,18 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from wsap_core.cli.grouped import GroupedCommand
+from wsap_core.cli.grouped import GroupedCommand, refuse_given
 from wsap_core.cli.params import SEED, json_option
 
 if TYPE_CHECKING:
+    from wsap_nexus.http.listening import Address
     from wsap_tes3mp.engines.engine import Engine
     from wsap_tes3mp.engines.tes3mp.esm import Encoding
-
-
-@dataclass(frozen=True)
-class _Given:
-    """The options."""
-
-    engine: str
-    agents: tuple[str, ...]
-    seed: int
-    stepped: bool
-    host: str
-    port: int
-    expose: bool
-    trusting: bool
-    deadline: float
-    log: Path | None
-    script: str
-    script_token: Path | None
-    data: tuple[Path, ...]
-    encoding: Encoding
-    as_json: bool
 
 
 @click.command(
@@ -80,70 +59,66 @@ class _Given:
 @click.option("--log", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE",
               help="The command log; tes3mp/commands.sqlite in the folder for WSAP's files if not given.")  # fmt: skip
 @json_option
-def serve(**given: object) -> None:
+def serve(
+    *, engine: str, agents: tuple[str, ...], seed: int, stepped: bool, deadline: float, script: str,
+    script_token: Path | None, data: tuple[Path, ...], encoding: Encoding, host: str, port: int, expose: bool,
+    trusting: bool, log: Path | None, as_json: bool,
+) -> None:  # fmt: skip
     """Serve a bridge until Ctrl-C.
 
     Agents perceive with GET /perception and act with POST /command; the state is at GET /morrowind/status. With --json
     one line is printed when it answers: url, pid, token_file, log.
     """
-    request = _Given(**given)  # type: ignore[arg-type]  # click gives what the options say
-    _check(request)
-    asyncio.run(_serve(request))
-    if not request.as_json:
+    # Deferred for weight: `wsap tes3mp --help` needs no server.
+    from wsap_core.errors import UsageError
+    from wsap_nexus.http.listening import Address, refuse_unexposed
+    from wsap_tes3mp import paths
+
+    refuse_unexposed(host, "bridge", exposed=expose)
+    if trusting and expose:
+        raise UsageError("--no-token is for a bridge that this machine alone can reach; leave --expose out.")
+    made: Engine
+    if engine == "simulated":
+        refuse_given("with --engine simulated", "script", "script_token", "data", "encoding")
+        from wsap_tes3mp.engines.simulated.engine import SimulatedEngine
+
+        made = SimulatedEngine(seed=seed, realtime=not stepped, agents=agents or ("agent",))
+    else:
+        refuse_given("with --engine tes3mp", "agents", "seed", "stepped")
+        from wsap_tes3mp.engines.tes3mp.opening import open_engine
+
+        script_token = script_token or paths.script_token_file()
+        made = open_engine(script_token, address=script, data=data, encoding=encoding)
+    asyncio.run(
+        _serve(made, log or paths.log_file(), Address(host, port), deadline, trusting=trusting, as_json=as_json)
+    )
+    if not as_json:
         click.echo("The bridge has stopped.")
 
 
-def _check(given: _Given) -> None:
-    from wsap_core.errors import UsageError
-    from wsap_nexus.http.listening import refuse_unexposed
-
-    refuse_unexposed(given.host, "bridge", exposed=given.expose)
-    if given.trusting and given.expose:
-        raise UsageError("--no-token is for a bridge that this machine alone can reach; leave --expose out.")
-
-
-async def _serve(given: _Given) -> None:
-    # Deferred for weight: `wsap tes3mp --help` needs no server.
+async def _serve(
+    engine: Engine, path: Path, address: Address, deadline: float, *, trusting: bool, as_json: bool
+) -> None:
     from wsap_nexus.http.auth import own_token
-    from wsap_nexus.http.listening import Address
     from wsap_nexus.http.signals import told_to_stop
     from wsap_tes3mp import paths
     from wsap_tes3mp.bridge.app import serve as serve_bridge
     from wsap_tes3mp.bridge.bridge import Bridge
     from wsap_tes3mp.log.log import CommandLog
 
-    path, token_file = given.log or paths.log_file(), paths.token_file()
+    token_file = paths.token_file()
     token_file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     token = own_token(token_file)
-    engine = _engine(given)
 
     def ready(url: str) -> None:
-        if given.as_json:
-            said = {"url": url, "pid": os.getpid(), "token_file": str(token_file), "log": str(path)}
-            click.echo(json.dumps(said))
+        if as_json:
+            click.echo(json.dumps({"url": url, "pid": os.getpid(), "token_file": str(token_file), "log": str(path)}))
             return
         click.echo(f"The bridge answers at {url} with the engine {engine.name}; Ctrl-C stops it.")
-        needed = "Commands need no token." if given.trusting else f"Commands need the token in {token_file}."
+        needed = "Commands need no token." if trusting else f"Commands need the token in {token_file}."
         click.echo(f"{needed} They are logged in {path}.")
         click.echo(f"Try: curl {url}morrowind/status")
 
     with CommandLog(path) as log, told_to_stop(lambda: None, lambda: None) as told:
-        bridge = Bridge(engine, log, deadline=given.deadline)
-        address = Address(given.host, given.port)
-        await serve_bridge(bridge, address, token, until=told, ready=ready, trusting=given.trusting)
-
-
-def _engine(given: _Given) -> Engine:
-    from wsap_core.cli.grouped import refuse_given
-
-    if given.engine == "simulated":
-        refuse_given("with --engine simulated", "script", "script_token", "data", "encoding")
-        from wsap_tes3mp.engines.simulated.engine import SimulatedEngine
-
-        return SimulatedEngine(seed=given.seed, realtime=not given.stepped, agents=given.agents or ("agent",))
-    refuse_given("with --engine tes3mp", "agents", "seed", "stepped")
-    from wsap_tes3mp.engines.tes3mp.opening import open_engine
-    from wsap_tes3mp.paths import script_token_file
-
-    token_file = given.script_token or script_token_file()
-    return open_engine(token_file, address=given.script, data=given.data, encoding=given.encoding)
+        bridge = Bridge(engine, log, deadline=deadline)
+        await serve_bridge(bridge, address, token, until=told, ready=ready, trusting=trusting)

@@ -12,7 +12,7 @@ from wsap_tes3mp.protocol.perception import Payload
 
 EngineAbility = Literal["join", "respawn", "items", "snapshot", "stepped"]
 """What an engine may be able to do besides: bodies made on request, life after death, items that enter and leave,
-its state as bytes and back, time that goes on with commands only."""
+its state as bytes and back (the kernel's `Snapshots`), time that goes on with commands only."""
 
 
 @dataclass(frozen=True)
@@ -107,18 +107,3 @@ class Carrying(Protocol):
 
     async def transfer(self, agent_id: str, request: ItemsRequest) -> ItemsReceipt:
         """Put items into the inventory and take others out; once per transfer id, whose receipt is kept."""
-
-
-@runtime_checkable
-class Rewindable(Protocol):
-    """Ability `snapshot`."""
-
-    def snapshot(self) -> bytes:
-        """Return all state."""
-
-    def restore(self, data: bytes) -> None:
-        """Become what the snapshot was taken of.
-
-        Raises:
-            SnapshotError: the data is damaged or of another version; nothing has changed.
-        """

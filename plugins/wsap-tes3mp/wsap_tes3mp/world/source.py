@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import Any, Protocol, TypeVar, cast
 
 from wsap_core.seams.clock import Clock
+from wsap_core.seams.game import Snapshots
 from wsap_tes3mp.bridge.bridge import Bridge
 from wsap_tes3mp.bridge.checks import perceived
 from wsap_tes3mp.bridge.port import BridgePort
-from wsap_tes3mp.engines.engine import Carrying, Engine, Joinable, Respawning, Rewindable
+from wsap_tes3mp.engines.engine import Carrying, Engine, Joinable, Respawning
 from wsap_tes3mp.log.log import CommandLog
 from wsap_tes3mp.paths import log_file, script_token_file, token_file
 from wsap_tes3mp.protocol.perception import PerceptionOutput
@@ -22,7 +23,7 @@ CONNECTING = 10.0
 """Seconds that a TES3MP server has to answer at first."""
 
 
-class SteppedEngine(Engine, Joinable, Respawning, Carrying, Rewindable, Protocol):
+class SteppedEngine(Engine, Joinable, Respawning, Carrying, Snapshots, Protocol):
     """An engine that can be embedded: it has every ability, and none of its methods waits for anything."""
 
 

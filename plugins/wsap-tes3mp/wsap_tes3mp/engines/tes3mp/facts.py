@@ -24,17 +24,9 @@ _OBJECT_KINDS = (("door", "door"), ("chest", "container"), ("barrel", "container
                  ("sack", "container"), ("urn", "container"))  # fmt: skip
 _UNAVAILABLE = ("nearby_entities.disposition", "dialogue.text", "dialogue.topics")
 _DERIVED = ("environment.is_combat", "environment.is_dialogue")
-_COMMANDS: Mapping[str, Mapping[str, str]] = {
-    "avatar": {"interact": "derived", "use_item": "derived", "combat_action": "derived", "dialogue": "derived"},
-    "companion": {
-        "move_to": "derived",
-        "interact": "derived",
-        "use_item": "derived",
-        "combat_action": "derived",
-        "dialogue": "unavailable",
-    },
-}
-"""Embodiment -> command -> how its effect is known; what is not listed is observed."""
+_AVATAR = dict.fromkeys(("interact", "use_item", "combat_action", "dialogue"), "derived")
+"""Command -> how its effect is known; what is not listed is observed."""
+_COMPANION = {**_AVATAR, "move_to": "derived", "dialogue": "unavailable"}
 
 
 def text(value: JsonValue, longest: int = 200) -> str | None:
@@ -94,7 +86,7 @@ def body_of(facts: Facts, *, names: GameData | None = None) -> Row:
         unavailable.add("completed_quests")
     if names is None:
         derived.add("nearby_entities.entity_type")
-    commands = _COMMANDS["companion" if facts.get("embodiment") == "companion" else "avatar"]
+    commands = _COMPANION if facts.get("embodiment") == "companion" else _AVATAR
     return {
         "location": {
             "cell": (names.cell(cell) if names is not None else None) or cell,
@@ -121,9 +113,8 @@ def body_of(facts: Facts, *, names: GameData | None = None) -> Row:
         "raw_engine_data": {
             "cell": cell,
             "region": text(facts.get("region")),
-            "level": whole(facts.get("level")),
-            "day": whole(facts.get("day")),
             "hour": hour,
+            **{key: whole(facts.get(key)) for key in ("level", "day")},
         },
         "fidelity": {
             **dict.fromkeys(sorted(derived), "derived"),
