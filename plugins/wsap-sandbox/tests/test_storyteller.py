@@ -132,7 +132,7 @@ def test_few_sentences_come_twice_in_an_arc(name: str, code: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("name", "code"), WORLDS)
+@pytest.mark.parametrize(("name", "code"), [("village", "en"), ("lighthouse", "ru")])
 def test_at_most_one_sentence_in_twenty_comes_again_in_a_thousand_ticks(name: str, code: str) -> None:
     assert repeated(story(name, code, 1000)) <= 0.05
 

@@ -87,6 +87,6 @@ def test_the_same_seed_gives_the_same_world_and_a_snapshot_goes_on_alike() -> No
 @pytest.mark.slow
 @pytest.mark.parametrize("options", [{}, {"seats": 2}])
 def test_the_world_keeps_the_protocol_s_promises(options: Mapping[str, Any]) -> None:
-    assert not run_checks("morrowind", steps=60, config=options, subprocesses=not options).findings
+    assert not run_checks("morrowind", steps=20 if options else 60, config=options, subprocesses=not options).findings
     if not options:
         assert not run_agent_checks("morrowind-wayfarer", "morrowind").findings
