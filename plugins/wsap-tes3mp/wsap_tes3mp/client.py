@@ -22,14 +22,7 @@ from wsap_nexus.http.retries import Retries, Tries, never_sent
 from wsap_nexus.http.strict import read_json
 from wsap_tes3mp.bridge.port import BridgePort
 from wsap_tes3mp.protocol import errors
-from wsap_tes3mp.protocol.bridge import (
-    AgentInfo,
-    AgentList,
-    BridgeStatus,
-    ItemsReceipt,
-    ItemsRequest,
-    JoinRequest,
-)
+from wsap_tes3mp.protocol.bridge import AgentInfo, AgentList, BridgeStatus, ItemsReceipt, ItemsRequest, JoinRequest
 from wsap_tes3mp.protocol.commands import FINAL, CommandAccepted, CommandInput, Outcome
 from wsap_tes3mp.protocol.perception import Payload, PerceptionOutput
 from wsap_tes3mp.protocol.versions import PROTOCOL_VERSION, SEED_VERSION, check_version

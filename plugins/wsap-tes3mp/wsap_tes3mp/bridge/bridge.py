@@ -147,11 +147,7 @@ class Bridge(BridgePort):
         self._there = there
 
     def _that_led_to(self, command: CommandInput) -> PerceptionOutput | None:
-        """Return the perception that a command was decided on; the last one if the command doesn't say.
-
-        Raises:
-            StalePerceptionError: that is too long ago.
-        """
+        """Return the perception that a command was decided on, unless it is stale; the last one if it doesn't say."""
         context, boot = command.context, self.engine.boot_id
         sequence = None if context is None else context.perception_sequence
         moment = None if context is None else context.perception_timestamp
@@ -360,12 +356,7 @@ class Bridge(BridgePort):
             raise errors.BridgeUnavailableError(f"The engine {self.engine.name} is not connected; try again.")
 
     def _agent(self, agent_id: str | None) -> AgentInfo:
-        """Return the agent of that id, or the only one there is.
-
-        Raises:
-            BridgeUnavailableError: no engine is connected, or no agent.
-            PayloadError: there is no such agent, or one must be named; `details` has the ids.
-        """
+        """Return the agent of that id, or the only one there is; the error's `details` have the ids."""
         self._connected()
         agents = {agent.agent_id: agent for agent in self.engine.agents()}
         if not agents:

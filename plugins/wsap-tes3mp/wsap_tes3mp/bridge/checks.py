@@ -25,11 +25,7 @@ _ENDS = ("confirmed", "failed", "unknown")
 
 
 def perceived(engine: Engine, agent_id: str, view: EngineView) -> PerceptionOutput:
-    """Return what an engine says that an agent perceives, checked.
-
-    Raises:
-        SchemaMismatchError: it does not fit the schema.
-    """
+    """Return what an engine says that an agent perceives; `SchemaMismatchError` if it does not fit the schema."""
     try:
         head = {
             "protocol_version": PROTOCOL_VERSION,
@@ -54,10 +50,7 @@ def perceived(engine: Engine, agent_id: str, view: EngineView) -> PerceptionOutp
 
 
 def ended(said: Any) -> Done:
-    """Return what an engine says that came of a command; unknown if it says nothing that can be understood.
-
-    Any: whatever it is.
-    """
+    """Return what an engine says (Any: whatever it is) that came of a command; unknown if it can't be understood."""
     if isinstance(said, Done):
         fields: tuple[tuple[Any, type | UnionType], ...] = (
             (said.message, str), (said.code, str | None), (said.sequence, int | None), (said.data, Mapping)
@@ -68,13 +61,7 @@ def ended(said: Any) -> Done:
 
 
 def read_command(raw: JsonValue) -> CommandInput:
-    """Return a command that came as JSON; its parameters are not checked yet.
-
-    Raises:
-        SchemaMismatchError: it speaks a newer major version.
-        InvalidCommandError: the command type is not known.
-        PayloadError: another field is missing or does not fit.
-    """
+    """Return a command that came as JSON; its parameters are not checked yet. `Bridge.receive` says what it raises."""
     if not isinstance(raw, dict):
         raise PayloadError("A command is a JSON object; see the reference of the protocol.")
     version = raw.get("protocol_version")
@@ -92,13 +79,7 @@ def read_command(raw: JsonValue) -> CommandInput:
 
 
 def read_parameters(command: CommandInput) -> Payload:
-    """Return the parameters of a command.
-
-    Raises:
-        SchemaMismatchError: the command speaks a newer major version.
-        InvalidCommandError: the command type is not known.
-        PayloadError: the parameters don't fit.
-    """
+    """Return the parameters of a command. `Bridge.receive` says what it raises."""
     check_version(command.protocol_version, where="command")
     if command.command not in PARAMS:
         raise _invalid(command.command)

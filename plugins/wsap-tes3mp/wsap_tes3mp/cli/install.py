@@ -20,10 +20,7 @@ _OURS = re.compile(
 _TOKEN = re.compile(r"""^([ \t]*token[ \t]*=[ \t]*)(?:"[^"\n]*"|'[^'\n]*')""", re.MULTILINE)
 
 
-@click.command(
-    cls=GroupedCommand,
-    examples=("wsap tes3mp install ~/tes3mp", "wsap tes3mp install ~/tes3mp --remove"),
-)
+@click.command(cls=GroupedCommand, examples=("wsap tes3mp install ~/tes3mp", "wsap tes3mp install ~/tes3mp --remove"))
 @click.argument("server_folder", type=click.Path(path_type=Path))
 @click.option("--remove", is_flag=True, help="Take the script out again.")
 @click.option("--print-line", is_flag=True, help="Leave customScripts.lua alone and print the line that it needs.")
@@ -56,11 +53,7 @@ def install(server_folder: Path, remove: bool, print_line: bool) -> None:
 
 
 def scripts_folder(folder: Path) -> Path:
-    """Return the folder with a server's scripts.
-
-    Raises:
-        ConfigError: it is no TES3MP server.
-    """
+    """Return the folder with a server's scripts; `ConfigError` if it is no TES3MP server."""
     from wsap_core.errors import ConfigError
 
     for candidate in (folder / "server" / "scripts", folder / "scripts", folder):

@@ -31,14 +31,9 @@ BUSY_SECONDS = 5.0
 
 
 def open_database(path: Path | None, *, read_only: bool = False) -> Engine:
-    """Return an engine with one connection to a log; a file that is missing is made.
+    """Return an engine with one connection to a log, in memory without a path; a file that is missing is made.
 
-    Args:
-        path: None for a log in memory.
-        read_only: don't make or change the file.
-
-    Raises:
-        StorageError: or a subclass: it can't be opened, is something else, or a newer version wrote it.
+    `read_only` neither makes nor changes it. `CommandLog` says what is raised.
     """
     where = "in memory" if path is None else str(path)
     with said_clearly(where):

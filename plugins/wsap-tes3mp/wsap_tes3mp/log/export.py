@@ -193,11 +193,7 @@ def _chat(one: Logged, state: dict[str, JsonValue], redactor: Redactor) -> ChatL
     action = _action(one, redactor)
     answer = {"reasoning": action["reasoning"]} if action["reasoning"] else {}
     answer |= {"command": action["command"], "params": action["params"]}
-    messages = (
-        _SYSTEM,
-        Message(role="user", content=_text(state)),
-        Message(role="assistant", content=_text(answer)),
-    )
+    messages = (_SYSTEM, Message(role="user", content=_text(state)), Message(role="assistant", content=_text(answer)))
     record = one.record
     return ChatLine(
         agent=redactor.word(record.agent_id),

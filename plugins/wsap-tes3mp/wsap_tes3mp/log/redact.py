@@ -29,11 +29,7 @@ class Redaction:
 
 
 def compiled(patterns: Iterable[str]) -> tuple[re.Pattern[str], ...]:
-    """Return patterns that were typed.
-
-    Raises:
-        UsageError: one can't be read.
-    """
+    """Return patterns that were typed; `UsageError` if one can't be read."""
     found = []
     for pattern in patterns:
         try:

@@ -72,12 +72,7 @@ ACTION_SPACE = ActionSpace(
             (ParamDef("entity_id", "id of the one you talk to"), ParamDef("choice_idx", "0-99")),
             category="interaction",
         ),
-        ActionDef(
-            "wait",
-            "Do nothing for a while",
-            (ParamDef("duration_seconds", "1-3600"),),
-            category="survival",
-        ),
+        ActionDef("wait", "Do nothing for a while", (ParamDef("duration_seconds", "1-3600"),), category="survival"),
         ActionDef(
             "journal_note",
             "Write an observation into your journal; takes no time",

@@ -15,17 +15,11 @@ from wsap_tes3mp.world.source import Embedded, Live, SteppedEngine, at_once
 
 
 class Doorkeeper:
-    """Gives players their bodies, and takes them away.
+    """Gives players their bodies, and takes them away."""
 
-    Args:
-        around: what the players share; its bridge is set once a live one is open.
-        agent: who to play on a bridge; empty for whoever the player is.
-        embedded: the engine of an embedded world.
-        live: the bridge of a live one.
-    """
-
-    def __init__(self, around: Surroundings, agent: str, embedded: Embedded | None, live: Live | None) -> None:
-        self._around, self._agent, self._embedded, self._live = around, agent, embedded, live
+    def __init__(self, around: Surroundings, embedded: Embedded | None, live: Live | None) -> None:
+        self._around, self._embedded, self._live = around, embedded, live
+        self._agent = around.options.agent
         self._due: list[Callable[[], Coroutine[Any, Any, object]]] = []
 
     def later(self, work: Callable[[], Coroutine[Any, Any, object]]) -> None:
@@ -58,11 +52,7 @@ class Doorkeeper:
         await self._look(player)
 
     async def _there_is(self, player: Player) -> str:
-        """Return who a player is for a bridge that makes no bodies.
-
-        Raises:
-            UsageError: that is not clear.
-        """
+        """Return who a player is for a bridge that makes no bodies."""
         if self._agent:
             return self._agent
         try:

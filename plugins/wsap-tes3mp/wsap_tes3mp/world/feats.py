@@ -43,11 +43,7 @@ class Memory:
 
     @classmethod
     def from_json(cls, data: JsonValue) -> Memory:
-        """Return the memory of `to_json`; the data is not trusted.
-
-        Raises:
-            ValueError: the data describes none.
-        """
+        """Return the memory of `to_json`; the data is not trusted: `ValueError` if it describes none."""
         return cls(*TypeAdapter(_Kept).validate_python(data))
 
     def begin(self, seen: PerceptionOutput) -> None:

@@ -7,31 +7,17 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from typing import cast
 
 from pydantic import ValidationError
 from typing_extensions import override
 
+from wsap_core import protocol as wsap
 from wsap_core.authoring.body import Body, Session
 from wsap_core.authoring.packing import WRONG_DATA, pack, unpack
 from wsap_core.errors import SnapshotError, UsageError
-from wsap_core.protocol import (
-    Action,
-    ActionResult,
-    ActionSpace,
-    Avatar,
-    AvatarSpec,
-    AvatarState,
-    DeathEvent,
-    Entry,
-    JackInResult,
-    JackOutResult,
-    Observation,
-    Receipt,
-    RespawnOption,
-    TransitPackage,
-    View,
-)
+from wsap_core.protocol import Action, ActionResult, AvatarState, JackInResult, JackOutResult, Observation
 from wsap_core.protocol.avatars import LEAVING
 from wsap_core.seams.context import Context, derive_seed
 from wsap_core.seams.game import AvatarGameAdapter, ChoiceKey
@@ -45,7 +31,7 @@ from wsap_tes3mp.world.options import WorldOptions
 from wsap_tes3mp.world.player import DESCRIPTION, Player, Seat, Surroundings
 from wsap_tes3mp.world.source import Embedded, Live, MakeEngine, simulated
 
-AWAKE = RespawnOption("awake", "spawn_point", "where the world brings its dead back", description="Wake up again.")
+AWAKE = wsap.RespawnOption("awake", "spawn_point", "where the world brings its dead back", description="Wake up again.")
 _HEADER = b"WSAP morrowind 1\n"
 _RULES = frozenset(rule.id for rule in TRANSFER_RULES)
 
@@ -57,7 +43,7 @@ class MorrowindWorld(AvatarGameAdapter):
         ConfigError: an option can't be.
     """
 
-    action_space: ActionSpace = ACTION_SPACE
+    action_space: wsap.ActionSpace = ACTION_SPACE
     game_description = DESCRIPTION
 
     def __init__(
@@ -75,7 +61,7 @@ class MorrowindWorld(AvatarGameAdapter):
         self._live = Live(options, context.clock, bridge) if options.live else None
         bridge_now = None if self._embedded is None else self._embedded.bridge
         self._around = Surroundings(bridge_now, context.clock, now, options)
-        self._doors = Doorkeeper(self._around, options.agent, self._embedded, self._live)
+        self._doors = Doorkeeper(self._around, self._embedded, self._live)
         self._players: dict[str, Player] = {}
         self._name_episode()
 
@@ -129,9 +115,8 @@ class MorrowindWorld(AvatarGameAdapter):
             player.items.lose_all(body.avatar_id, "lost when the episode ended and another world began")
             player.items.new_avatar()
         player.begin(body.after(player.steps))
-        self._doors.later(
-            lambda: self._doors.revive(player) if dead and self._embedded is None else self._doors.wake(player)
-        )
+        work = self._doors.revive if dead and self._embedded is None else self._doors.wake
+        self._doors.later(partial(work, player))
 
     def _only(self) -> Player | None:
         if self.options.seats > 1:
@@ -153,32 +138,28 @@ class MorrowindWorld(AvatarGameAdapter):
     # --- bodies -----------------------------------------------------------------------------------
 
     @override
-    def list_avatars(self, agent_id: str) -> list[Avatar]:
+    def list_avatars(self, agent_id: str) -> list[wsap.Avatar]:
         player = self._players.get(agent_id)
         return [] if player is None else [player.avatar()]
 
     @override
-    def create_avatar(self, agent_id: str, spec: AvatarSpec) -> Avatar:
+    def create_avatar(self, agent_id: str, spec: wsap.AvatarSpec) -> wsap.Avatar:
         player = self._players.get(agent_id)
         if player is not None and player.body.state is not AvatarState.DESTROYED:
             raise UsageError(f"{player.body.avatar_id} of {agent_id!r} lives in this world; jack in to it.")
         if player is None and len(self._players) >= self.options.seats:
             raise UsageError(f"All {self.options.seats} bodies of this world are taken; give the option seats=N.")
         self._bodies += 1
-        former: tuple[str, ...] = ()
-        if player is not None:
+        if player is None:
+            player = self._players[agent_id] = Player(self._around, agent_id, self._bodies)
+        else:
             player.items.lose_all(player.body.avatar_id, "lost with the body before")
             player.items.new_avatar()
-            former = (*player.former, player.body.avatar_id)
-            old = player
-            self._doors.do(lambda: self._doors.leave(old, "despawn"))
+            player.former = (*player.former, player.body.avatar_id)
+            self._doors.do(partial(self._doors.leave, player, "despawn"))
             player.begin(player.body)
-        else:
-            player = self._players[agent_id] = Player(self._around, agent_id, self._bodies)
-        player.former = former
         player.body = Body(number=self._bodies).claimed(agent_id, spec)
-        new = player
-        self._doors.do(lambda: self._doors.wake(new))
+        self._doors.do(partial(self._doors.wake, player))
         # What a new body has is like a bonus: it stays with the body.
         player.gifts = Counter(player.avatar().inventory)
         return player.avatar()
@@ -195,7 +176,7 @@ class MorrowindWorld(AvatarGameAdapter):
         if body.state is AvatarState.BOUND:
             return JackInResult(False, player.avatar(), f"{agent_id!r} is in {avatar_id} already.")
         if body.state is not AvatarState.UNBOUND:
-            self._doors.do(lambda: self._doors.wake(player))
+            self._doors.do(partial(self._doors.wake, player))
         player.session, player.emptied = Session(player.steps), False
         player.body = replace(body, state=AvatarState.BOUND)
         return self._entered(player, f"You are {player.body.name}.")
@@ -217,12 +198,12 @@ class MorrowindWorld(AvatarGameAdapter):
             return JackOutResult(False, body.state, "You can't leave now: you are in a fight.")
         player.body = replace(body, state=LEAVING[mode], despawned=mode == "despawn")
         # A body that is to be gone waits out of the world until its items were fetched.
-        self._doors.do(lambda: self._doors.leave(player, "suspend" if mode == "despawn" else mode))
+        self._doors.do(partial(self._doors.leave, player, "suspend" if mode == "despawn" else mode))
         message = f"{body.avatar_id} is {player.body.state.value} now."
         return JackOutResult(True, player.body.state, message, player.session.stats(player.steps))
 
     @override
-    def handle_death(self, avatar_id: str) -> DeathEvent:
+    def handle_death(self, avatar_id: str) -> wsap.DeathEvent:
         player = self._owner(avatar_id)
         if player is None:
             raise UsageError(f"There is no avatar {avatar_id!r} in this world.")
@@ -232,24 +213,24 @@ class MorrowindWorld(AvatarGameAdapter):
         cause, killer = ("despawned", None) if body.despawned else player.death
         options = () if body.despawned else (AWAKE,)
         at = tuple(player.avatar().position)
-        return DeathEvent(avatar_id, cause, killer, at, f"step {player.steps}", respawn_options=options)
+        return wsap.DeathEvent(avatar_id, cause, killer, at, f"step {player.steps}", respawn_options=options)
 
     @override
-    def respawn(self, avatar_id: str, option: RespawnOption | str) -> JackInResult:
+    def respawn(self, avatar_id: str, option: wsap.RespawnOption | str) -> JackInResult:
         player = self._owner(avatar_id)
-        chosen = option.id if isinstance(option, RespawnOption) else option
+        chosen = option.id if isinstance(option, wsap.RespawnOption) else option
         if player is None or player.body.state is not AvatarState.DESTROYED or player.body.despawned:
             return JackInResult(False, None, f"There is no avatar {avatar_id!r} in this world to bring back.")
         if chosen != AWAKE.id:
             return JackInResult(False, player.avatar(), f"The only way back is {AWAKE.id!r}.")
         player.over, player.events = "", ()
         player.body = replace(player.body, state=AvatarState.BOUND)
-        self._doors.do(lambda: self._doors.revive(player))
+        self._doors.do(partial(self._doors.revive, player))
         return self._entered(player, f"You are {player.body.name} again.")
 
     # --- transit ----------------------------------------------------------------------------------
 
-    async def admit(self, avatar_id: str, entry: Entry) -> Receipt:
+    async def admit(self, avatar_id: str, entry: wsap.Entry) -> wsap.Receipt:
         """Apply the agent's bonuses and import its items; a repeated transfer id answers the same.
 
         Raises:
@@ -263,13 +244,13 @@ class MorrowindWorld(AvatarGameAdapter):
         await self._doors.settle()
         if player.body.state is AvatarState.DESTROYED:
             reason = "the body was despawned" if player.body.despawned else "the body is dead"
-            receipt = Receipt(entry.transfer_id, {}, (), {item.item_id: reason for item in entry.items})
+            receipt = wsap.Receipt(entry.transfer_id, {}, (), {item.item_id: reason for item in entry.items})
         else:
             receipt = await bring_in(player, entry)
         player.items.answered(receipt)
         return receipt
 
-    async def release(self, avatar_id: str, transfer_id: str) -> TransitPackage:
+    async def release(self, avatar_id: str, transfer_id: str) -> wsap.TransitPackage:
         """Take what is portable out of the body; a repeated transfer id answers the same.
 
         Raises:
@@ -283,16 +264,16 @@ class MorrowindWorld(AvatarGameAdapter):
         await self._doors.settle()
         dead = player.body.state is AvatarState.DESTROYED and not player.body.despawned
         out = [] if dead or avatar_id != player.body.avatar_id else await carry_out(player, transfer_id)
-        package = TransitPackage(transfer_id, out, player.items.lost.pop(avatar_id, {}))
+        package = wsap.TransitPackage(transfer_id, out, player.items.lost.pop(avatar_id, {}))
         player.items.answered(package)
         return package
 
     # --- people and state -------------------------------------------------------------------------
 
-    def render(self) -> View:
+    def render(self) -> wsap.View:
         """Return what people see: of the one player, or of the first of several."""
         player = next(iter(self._players.values()), None)
-        return View((), "Morrowind") if player is None else player.render()
+        return wsap.View((), "Morrowind") if player is None else player.render()
 
     def snapshot(self) -> bytes:
         """Return the whole state of an embedded world.

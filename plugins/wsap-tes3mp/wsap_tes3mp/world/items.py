@@ -73,8 +73,7 @@ async def bring_in(player: Player, entry: Entry) -> Receipt:
 async def carry_out(player: Player, transfer_id: str) -> list[PortableItem]:
     """Take what is portable out of a body: all that came with the agent and is still there, and the best of its own.
 
-    Raises:
-        BridgeError: the bridge fails; asked again with the same id, it is done once.
+    Where the bridge fails, it is asked again with the same id, and does it once.
     """
     ledger = player.items
     there = Counter({item.item_id: item.count for item in (player.seen.inventory if player.seen else None) or ()})
@@ -104,8 +103,7 @@ async def carry_out(player: Player, transfer_id: str) -> list[PortableItem]:
 def own_things(there: Mapping[str, int], kept: Mapping[str, int], gifts: Mapping[str, int]) -> list[str]:
     """Return what leaves with an agent besides what it brought along: the best thing that it found of each category.
 
-    What was brought along and is as good goes before. What a new body has and bonuses stay with the body: each new one
-    gets them again, and they would multiply.
+    What was brought along and is as good goes before. What a new body has and bonuses stay: they would multiply.
     """
     best = {category: thing for thing, (_, category, _) in PORTABLE.items() if kept.get(thing, 0)}
     brought = set(best.values())

@@ -115,11 +115,7 @@ class Player:
     # --- perceiving -------------------------------------------------------------------------------
 
     async def look(self) -> PerceptionOutput:
-        """Return what the body perceives now; in a live world that is not reached now, what it perceived last.
-
-        Raises:
-            BridgeError: it was never reached, or says what it should not.
-        """
+        """Return what the body perceives now; in a live world that is not reached now, what it perceived last."""
         try:
             seen = await self.around.port.perception(self.bridge_id)
         except (errors.BridgeUnavailableError, errors.PerceptionTimeoutError):
@@ -244,9 +240,7 @@ class Player:
             reasoning=(action.reasoning or "")[:20_000],
             episode_id=self.around.episode or None,
             context=CommandContext(
-                perception_timestamp=seen.timestamp,
-                heartbeat_cycle=self.steps,
-                perception_sequence=seen.sequence,
+                perception_timestamp=seen.timestamp, heartbeat_cycle=self.steps, perception_sequence=seen.sequence
             ),
         )
 

@@ -49,14 +49,7 @@ def at_once(work: Coroutine[Any, Any, T]) -> T:
 
 
 class Embedded:
-    """A bridge of the world's own, with an engine that is stepped.
-
-    Args:
-        seed: of the engine's world.
-        options: of the world.
-        clock: of the bridge.
-        make: makes the engine.
-    """
+    """A bridge of the world's own, with an engine that is stepped."""
 
     def __init__(self, seed: int, options: WorldOptions, clock: Clock, make: MakeEngine) -> None:
         self._clock, self._make = clock, make

@@ -195,11 +195,7 @@ class SimulatedEngine:
         return pack(_HEADER, _adapter().dump_python(self._world, mode="json"))
 
     def restore(self, data: bytes) -> None:
-        """Become what the snapshot was taken of, its seed included.
-
-        Raises:
-            SnapshotError: the data is damaged or of another version; nothing has changed.
-        """
+        """Become what the snapshot was taken of, its seed included; `SnapshotError` if that can't be."""
         self._world = _load(data)
 
     def _body(self, agent_id: str, *, asleep: bool = False) -> Body:

@@ -213,11 +213,7 @@ _FOREIGN_POWER = {"weapon": 9, "armour": 3, "food": 15, "potion": 40}
 
 
 def move_items(source: Items, target: Items, item_id: str, count: int = 1) -> None:
-    """Move items from one inventory to another, which may be the world's `brought` or `spent`.
-
-    Raises:
-        ValueError: the source has fewer.
-    """
+    """Move items from one inventory to another, which may be the world's `spent`; ValueError if there are fewer."""
     if source.get(item_id, 0) < count:
         raise ValueError(f"There are no {count} of {item_id}.")
     source[item_id] -= count

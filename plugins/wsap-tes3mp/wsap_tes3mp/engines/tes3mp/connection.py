@@ -31,12 +31,7 @@ class ScriptError(Exception):
 
 
 class Connection:
-    """Requests and replies over one link, until it breaks; made within an event loop.
-
-    Args:
-        link: the way to the script.
-        on_event: is told each event.
-    """
+    """Requests and replies over one link, until it breaks; made within an event loop. `on_event` is told each event."""
 
     def __init__(self, link: Link, on_event: Callable[[Facts], None]) -> None:
         self._link = link
@@ -51,11 +46,7 @@ class Connection:
         """Raises `RefusedError` if the script refuses, `ConnectionError` if no script answers."""
 
     async def read(self, token: str) -> None:
-        """Say hello, take welcome, replies and events until the link ends, then close.
-
-        Raises:
-            OSError: the link broke.
-        """
+        """Say hello, take welcome, replies and events until the link ends or breaks (`OSError`), then close."""
         reader = LineReader()
         try:
             self._link.send({"hello": {"token": token, "version": SCRIPT_PROTOCOL}})

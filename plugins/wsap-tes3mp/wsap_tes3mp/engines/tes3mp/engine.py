@@ -256,11 +256,7 @@ class Tes3mpEngine(Engine, Joinable, Respawning):
             pause = min(pause * 2, LONGEST_PAUSE)
 
     async def _session(self) -> None:
-        """Live through one connection; returns when it breaks after the welcome.
-
-        Raises:
-            RefusedError, OSError, TimeoutError: there was no welcome.
-        """
+        """Live through one connection; returns when it breaks after the welcome, raises if there was none."""
         link = await within(self._clock, GREETING_SECONDS, open_link(self._address, self._clock))
         connection = Connection(link, self._on_event)
         tasks = [asyncio.create_task(connection.read(self._token))]

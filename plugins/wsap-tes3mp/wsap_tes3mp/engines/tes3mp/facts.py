@@ -60,11 +60,7 @@ def _rows(value: JsonValue, most: int = 2000) -> Iterable[Facts]:
 
 
 def body_of(facts: Facts, *, names: GameData | None = None) -> Row:
-    """Return the body of a perception.
-
-    Raises:
-        SchemaMismatchError: cell, position or health are missing or no numbers.
-    """
+    """Return the body of a perception; `SchemaMismatchError` if cell, position or health are missing or no numbers."""
     unavailable, derived = set(_UNAVAILABLE), set(_DERIVED)
     cell = text(facts.get("cell"))
     place = _place(facts)

@@ -77,18 +77,10 @@ class Link(Protocol):
     """A way to the script and back."""
 
     def send(self, line: Mapping[str, JsonValue]) -> None:
-        """Hand a line over, once.
-
-        Raises:
-            OSError: it was certainly not sent.
-        """
+        """Hand a line over, once; after an `OSError` it was certainly not sent."""
 
     async def receive(self) -> bytes:
-        """Wait for bytes from the script; none at its end.
-
-        Raises:
-            OSError: the link is broken.
-        """
+        """Wait for bytes from the script; none at its end, `OSError` if the link is broken."""
 
     def close(self) -> None:
         """Let go of it; idempotent."""
@@ -171,11 +163,7 @@ def _encode(line: Mapping[str, JsonValue]) -> bytes:
 
 
 async def open_link(address: str, clock: Clock) -> Link:
-    """Return a link to `HOST:PORT`, or through a folder: an address with a slash or a backslash is one.
-
-    Raises:
-        OSError: nobody listens there, or there is no such folder.
-    """
+    """Return a link to `HOST:PORT`, or through a folder: an address with a slash or a backslash is one."""
     if "/" in address or "\\" in address:
         return MailboxLink(Path(address), clock)
     host, _, port = address.rpartition(":")

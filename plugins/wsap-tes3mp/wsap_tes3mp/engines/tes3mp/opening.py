@@ -22,18 +22,10 @@ def open_engine(
     encoding: Encoding = "cp1252",
     clock: Clock | None = None,
 ) -> Tes3mpEngine:
-    """Return an engine that is not started yet.
-
-    Args:
-        token_file: holds the script's token, unless that is given.
-        address: `HOST:PORT` of the script, or the folder of its mailbox.
-        token: the script's token.
-        data: the game's data files, or folders of them.
-        encoding: the code page of their text.
-        clock: of the engine.
+    """Return an engine that is not started yet; its `names` are of the game's data files, or folders of them.
 
     Raises:
-        UsageError: there is no token, the address is none, or a data file can't be read.
+        ConfigError: there is no token, the address is none, or a data file can't be read.
     """
     host, _, port = address.rpartition(":")
     if "/" in address or "\\" in address:
@@ -42,10 +34,7 @@ def open_engine(
     elif not host or not port.isdecimal() or not 0 < int(port) < 65536:
         raise ConfigError(f"{address!r} is no address of the script; name HOST:PORT, such as {ADDRESS}, or a folder.")
     return Tes3mpEngine(
-        token or _token(token_file),
-        address,
-        names=read_data(data, encoding=encoding) if data else None,
-        clock=clock,
+        token or _token(token_file), address, names=read_data(data, encoding=encoding) if data else None, clock=clock
     )
 
 
