@@ -204,8 +204,9 @@ def _action_line(action: ActionDef, words: Words) -> str:
 
 
 def _parameter(parameter: ParamDef) -> str:
-    if parameter.schema is None or parameter.spec:  # beside a schema it says the same in words
-        kind = single_line(parameter.spec)
+    if parameter.schema is None or parameter.spec:  # beside a schema they say the same in words
+        kind = single_line((parameter.schema and parameter.description) or parameter.spec)
     else:
         kind = json.dumps(dict(parameter.schema))
-    return single_line(parameter.name) + ("?" if parameter.optional else "") + (f": {kind}" if kind else "")
+    name = single_line(parameter.name)
+    return name + ("?" if parameter.optional else "") + (f": {kind}" if kind not in ("", name) else "")

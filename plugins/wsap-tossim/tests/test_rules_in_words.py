@@ -59,12 +59,12 @@ def test_what_can_happen_is_told_and_nothing_else(name: str) -> None:
     [
         ({"roles_on_death": "no"}, "the dead show their last wills", "roles and"),
         ({"roles_on_death": "no", "wills": "no"}, "In the morning all learn who died. ", "show their"),
-        ({"open_verdicts": "no"}, "Who judged how is told to nobody.", "once all have"),
+        ({"open_verdicts": "no"}, "who judged how is told to nobody.", "once all have"),
         ({"first_day": "none"}, "The game begins with the first night.", "On the first day"),
         ({"first_day": "vote"}, "", "first day"),
         ({"parity": "yes"}, "An enemy side wins as soon as it is at least half of the living.", ""),
-        ({"discussion_rounds": 0}, "one after the other: 3 rounds in which you may also vote", "discussion"),
-        ({"trials_a_day": 1}, "There is 1 trial a day at most.", ""),
+        ({"discussion_rounds": 0}, "have the floor in turn: 3 rounds in which", "discussion"),
+        ({"trials_a_day": 1}, "At most 1 trial a day;", ""),
     ],
 )
 def test_a_switch_changes_what_is_told(options: dict[str, object], says: str, never: str) -> None:

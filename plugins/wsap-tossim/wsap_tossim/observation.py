@@ -6,8 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from typing_extensions import override
+
 from wsap_core.protocol import ChatBlock, Observation, View
 from wsap_core.protocol.base import freeze_sequences
+from wsap_tossim.brief import PHRASES, brief_turn
 from wsap_tossim.engine.model import Option, Verb
 from wsap_tossim.knowledge import Seen
 from wsap_tossim.pictures import lines_of
@@ -39,6 +42,14 @@ class TownObservation(Observation):
     def to_text(self) -> str:
         """Return the turn as a model is shown it."""
         return self.context
+
+    @override
+    def to_brief(self) -> str:
+        return brief_turn(self.context, self.names)
+
+    @override
+    def phrases(self) -> Mapping[str, str]:
+        return {option.verb.value: PHRASES[option.verb] for option in self.possible() if option.verb in PHRASES}
 
     def seen(self) -> list[Seen]:
         """Return the news as events."""

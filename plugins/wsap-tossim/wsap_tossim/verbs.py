@@ -6,27 +6,27 @@ from collections.abc import Callable, Mapping, Sequence
 
 from wsap_core.protocol import TOOL, Action, ActionAvailability, ActionDef, ActionSpace, ParamDef, Possible
 from wsap_tossim.engine.bids import BIDS
-from wsap_tossim.engine.model import Choice, Option, Role, Verb
+from wsap_tossim.engine.model import Attack, Choice, Option, Role, Verb
 from wsap_tossim.engine.rules import CLASSIC, RuleSet
 
 __all__ = ["DAY_VERBS", "action_space", "availability", "choice_of", "deeds_of", "does", "to_action"]
 
 _NEEDS: Mapping[Verb, tuple[str, tuple[str, ...], str]] = {
     Verb.SPEAK: ("Say something to all", (), "what to say"),
-    Verb.WHISPER: ("Say something to one player; all see that you whisper, but not what", ("player",), "what to say"),
+    Verb.WHISPER: ("All see that you whisper", ("player",), "what to say"),
     Verb.WAIT: ("Say and do nothing", (), ""),
-    Verb.VOTE: ("Vote to put a player on trial", ("player",), ""),
+    Verb.VOTE: ("Vote for a trial", ("player",), ""),
     Verb.UNVOTE: ("Take your vote back", (), ""),
-    Verb.REVEAL: ("As the Mayor: show yourself to all; your votes then count three", (), ""),
-    Verb.GUILTY: ("Judge the accused guilty", (), ""),
-    Verb.INNOCENT: ("Judge the accused innocent", (), ""),
+    Verb.REVEAL: ("Show all that you are the Mayor; your votes then count three", (), ""),
+    Verb.GUILTY: ("Condemn the accused", (), ""),
+    Verb.INNOCENT: ("Acquit the accused", (), ""),
     Verb.ABSTAIN: ("Judge neither way", (), ""),
-    Verb.BID_1: ("Bid 1 for the floor: you would say something if nobody else wants to", (), ""),
-    Verb.BID_2: ("Bid 2 for the floor: you have something to say or to vote on", (), ""),
-    Verb.BID_3: ("Bid 3 for the floor: you must be heard now", (), ""),
+    Verb.BID_1: ("Bid for the floor", (), ""),
+    Verb.BID_2: ("You have something to say", (), ""),
+    Verb.BID_3: ("You must be heard", (), ""),
     Verb.JAIL: ("Take a player into jail for the coming night", ("player",), ""),
-    Verb.SEANCE: ("When dead: speak with a living player in the coming night", ("player",), ""),
-    Verb.SAY: ("Say something to those you can talk with at night", (), "what to say"),
+    Verb.SEANCE: ("When dead: speak with a living player tonight", ("player",), ""),
+    Verb.SAY: ("Speak to those who hear you at night", (), "what to say"),
     Verb.ALERT: ("Lie in wait for whoever visits you", (), ""),
     Verb.BITE: ("Bite a player", ("player",), ""),
     Verb.BLACKMAIL: ("Silence a player for the next day", ("player",), ""),
@@ -62,26 +62,26 @@ DAY = {"type": ["integer", "string"], "minimum": 1, "maximum": 999, "maxLength":
 DAY_VERBS = frozenset(list(Verb)[: list(Verb).index(Verb.JAIL)])
 
 TOOLS: Mapping[str, tuple[str, tuple[str, ...]]] = {
-    "check_will": ("The will of a dead player, as it was revealed", ("player",)),
+    "check_will": ("A dead player's will", ("player",)),
     "lookup_role": ("What a role can do", ("role",)),
     "get_role": ("The same as lookup_role", ("role",)),
-    "role_details": ("Everything about a role: abilities, attributes, goal, how it is seen", ("role",)),
-    "roles": ("All roles of this game", ()),
-    "alignments": ("The factions and kinds of roles", ()),
+    "role_details": ("All about a role", ("role",)),
+    "roles": ("The role list", ()),
+    "alignments": ("The roles by faction", ()),
     "phases": ("The parts of a day", ()),
-    "attributes": ("What attack, defense and immunities mean", ()),
+    "attributes": ("Attack, defense, immunities", ()),
     "victory_conditions": ("Who wins when", ()),
-    "graveyard": ("The dead: when, how, and as what they were found", ()),
-    "chat_history": ("What was said on a day, today included, in pages", ("day",)),
-    "investigation_results": ("What your own abilities have told you", ()),
-    "action_history": ("What you have done so far", ()),
+    "graveyard": ("The dead, when and how", ()),
+    "chat_history": ("What was said on a day", ("day",)),
+    "investigation_results": ("What you found out", ()),
+    "action_history": ("What you did", ()),
     "get_executable_actions": ("What you can do now, and on whom", ()),
     "view_will": ("Your own will", ()),
-    "write_will": ("Write your will anew; all read it when you die", ("text",)),
-    "write_death_note": ("Write the note that you leave with those you kill", ("text",)),
+    "write_will": ("All read it when you die", ("text",)),
+    "write_death_note": ("Left with those you kill", ("text",)),
     "view_notebook": ("Your notebook", ()),
-    "notebook": ("Add a line to your notebook, which only you see", ("text",)),
-    "summarise_day": ("Sum up the day before in your own words, which you are shown from then on", ("text",)),
+    "notebook": ("Add a line", ("text",)),
+    "summarise_day": ("Sum up the day before", ("text",)),
 }
 """Tool -> what it gives, and its parameters. Asking takes no turn."""
 
@@ -91,6 +91,10 @@ _PAPERS = {
     "write_death_note": "death_notes",
 }
 """Tool -> the switch without which it does nothing."""
+_TOLD = (
+    "get_role", "lookup_role", "roles", "alignments", "attributes", "victory_conditions", "get_executable_actions"
+)  # fmt: skip
+"""Tools that say what `role_details`, the description of the game, or each turn says."""
 _OF_ROLES = {
     Verb.REVEAL: ("Mayor", "has_floor"),
     Verb.JAIL: ("Jailor", "name"),
@@ -108,16 +112,16 @@ def action_space(
     is unlisted.
     """
     kinds = {
-        "role": _one_of("role", "a role", roles),
-        "day": ParamDef("day", "a day, or a day/page such as 2/3", schema=DAY),
+        "role": _one_of("role", roles),
+        "day": ParamDef("day", "a day, or a day/page such as 2/3", schema=DAY, description="2, or 2/3 for a page"),
         "text": _spoken("the words", rules.longest_will),
-        "player": _one_of("player", "a player", names),
+        "player": _one_of("player", names),
     }
     actions = []
     for verb, (summary, targets, words) in _NEEDS.items():
         if not _played(verb, rules):
             continue
-        parameters = [_one_of(name, "a player", names) for name in targets]
+        parameters = [_one_of(name, names) for name in targets]
         if words:
             parameters.append(_spoken(words, rules.longest_will if verb is Verb.FORGE else rules.longest_text))
         category = "day" if verb in DAY_VERBS else "night"
@@ -125,9 +129,16 @@ def action_space(
         actions.append(ActionDef(verb.value, summary, parameters, (), category, unlisted))
     for name, (summary, needs) in TOOLS.items():
         own = {"text": _spoken("the words", min(500, rules.longest_will))} if name == "summarise_day" else {}
-        unlisted = role is not None and (name == "get_role" or not getattr(rules, _PAPERS.get(name, ""), True))
+        unlisted = role is not None and not _useful(name, rules, role)
         actions.append(ActionDef(name, summary, [(kinds | own)[need] for need in needs], (), TOOL, unlisted))
     return ActionSpace(actions)
+
+
+def _useful(tool: str, rules: RuleSet, role: Role) -> bool:
+    """Return whether a player with this role learns or writes anything by a tool that its prompt does not say."""
+    if tool == "write_death_note" and role.attack is Attack.NONE:
+        return False
+    return tool not in _TOLD and bool(getattr(rules, _PAPERS.get(tool, ""), True))
 
 
 def _played(verb: Verb, rules: RuleSet) -> bool:
@@ -149,14 +160,15 @@ def does(verb: Verb, rules: RuleSet, role: Role) -> bool:
     return verb in (Verb.VOTE, Verb.WAIT) or (verb is Verb.SAY and rules.night_talk_rounds > 0)
 
 
-def _one_of(name: str, what: str, words: Sequence[str]) -> ParamDef:
-    """Return a parameter for one of some words, which a listing of sixty actions does not say again with each."""
-    return ParamDef(name, what, schema={"type": "string", "enum": list(words)})
+def _one_of(name: str, words: Sequence[str]) -> ParamDef:
+    """Return a parameter for one of some words, of which a listing of sixty actions says no more than its name."""
+    return ParamDef(name, name, schema={"type": "string", "enum": list(words)})
 
 
 def _spoken(what: str, longest: int) -> ParamDef:
-    """Return a parameter for words, of which there can be so many characters."""
-    return ParamDef("text", f"{what}, at most {longest} characters", schema={"type": "string", "maxLength": longest})
+    """Return a parameter for words, of which there can be so many characters; a listing says no more than its name."""
+    schema = {"type": "string", "maxLength": longest}
+    return ParamDef("text", f"{what}, at most {longest} characters", schema=schema, description="text")
 
 
 def deeds_of(role: Role) -> str:

@@ -109,8 +109,8 @@ def test_the_system_prompt_has_the_seeds_parts(style: Style) -> None:
         "You are Player 7, the Investigator.",  # identity
         "Each night you may investigate another player",  # and role
         "Goal: ",
-        "- check_will(player: a player): ",  # tools
-        "- speak(text: ",  # how a turn ends
+        "- check_will(player): ",  # tools
+        "- speak(text): ",  # how a turn ends
         "- wait",
     ):
         assert part in system
