@@ -46,9 +46,14 @@ def options_of(legal: Sequence[ActionDef], phrases: Mapping[str, str]) -> dict[s
 
 
 def offer(legal: Sequence[ActionDef], phrases: Mapping[str, str], words: Words, *, chosen: bool) -> str:
-    """Return the list of what is legal now: as options to choose from, or by name where the reply is to be written."""
+    """Return the list of what is legal now: as options to choose from, or by name where the reply is to be written.
+
+    What looks something up is in the system message.
+    """
     options: Sequence[str] = tuple(options_of(legal, phrases)) if chosen else ()
-    return f"{words.say('POSSIBLE NOW')}:\n{bullets(options or [_named(action, phrases) for action in legal])}"
+    return (
+        f"{words.say('POSSIBLE NOW')}:\n{bullets(options or [_named(action, phrases) for action in split(legal)[0]])}"
+    )
 
 
 def _named(action: ActionDef, phrases: Mapping[str, str]) -> str:

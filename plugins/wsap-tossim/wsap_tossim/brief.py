@@ -28,11 +28,11 @@ _NEEDLESS = re.compile(
 
 PHRASES: Mapping[Verb, str] = {
     Verb.WAIT: "say and do nothing",
-    Verb.VOTE: "vote to put on trial",
+    Verb.VOTE: "vote against",
     Verb.UNVOTE: "take your vote back",
     Verb.REVEAL: "show all that you are the Mayor",
-    Verb.GUILTY: "condemn the accused",
-    Verb.INNOCENT: "acquit the accused",
+    Verb.GUILTY: "judge the accused guilty",
+    Verb.INNOCENT: "judge the accused innocent",
     Verb.ABSTAIN: "judge neither way",
     Verb.BID_1: "ask for the floor",
     Verb.BID_2: "ask for the floor: you have something to say",
@@ -87,7 +87,8 @@ def _told(sections: Mapping[str, Sequence[str]]) -> Iterator[str]:
 
 def _roster(lines: Sequence[str], names: Sequence[str]) -> Iterator[str]:
     """Yield who lives and who is dead, with the roles that are known."""
-    living, dead = [], []
+    living: list[str] = []
+    dead: list[str] = []
     for name, line in zip(names, lines, strict=False):
         mark, _, role = line.removeprefix(name).partition(" - Role: ")
         who = "you" if "(you)" in mark else f"{name} ({role})" if role else name

@@ -13,13 +13,13 @@ __all__ = ["DAY_VERBS", "action_space", "availability", "choice_of", "deeds_of",
 
 _NEEDS: Mapping[Verb, tuple[str, tuple[str, ...], str]] = {
     Verb.SPEAK: ("Say something to all", (), "what to say"),
-    Verb.WHISPER: ("All see that you whisper", ("player",), "what to say"),
+    Verb.WHISPER: ("Say something to one; all see that you whisper", ("player",), "what to say"),
     Verb.WAIT: ("Say and do nothing", (), ""),
-    Verb.VOTE: ("Vote for a trial", ("player",), ""),
+    Verb.VOTE: ("Vote against a player", ("player",), ""),
     Verb.UNVOTE: ("Take your vote back", (), ""),
     Verb.REVEAL: ("Show all that you are the Mayor; your votes then count three", (), ""),
-    Verb.GUILTY: ("Condemn the accused", (), ""),
-    Verb.INNOCENT: ("Acquit the accused", (), ""),
+    Verb.GUILTY: ("Judge the accused so", (), ""),
+    Verb.INNOCENT: ("Judge the accused so", (), ""),
     Verb.ABSTAIN: ("Judge neither way", (), ""),
     Verb.BID_1: ("Bid for the floor", (), ""),
     Verb.BID_2: ("You have something to say", (), ""),
@@ -80,7 +80,7 @@ TOOLS: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "write_will": ("All read it when you die", ("text",)),
     "write_death_note": ("Left with those you kill", ("text",)),
     "view_notebook": ("Your notebook", ()),
-    "notebook": ("Add a line", ("text",)),
+    "notebook": ("Add a line to it", ("text",)),
     "summarise_day": ("Sum up the day before", ("text",)),
 }
 """Tool -> what it gives, and its parameters. Asking takes no turn."""
