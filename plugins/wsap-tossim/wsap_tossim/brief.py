@@ -22,7 +22,8 @@ _SECTIONS: Mapping[str, tuple[str, int]] = {
 """Section of a turn -> its brief title, and most characters of its lines."""
 _LONGEST_LINE = 250
 _NEEDLESS = re.compile(
-    r"(says? nothing|: Nothing came of it|votes? (is|are) needed|^You are the [A-Za-z ]+)\.$|^You are .* With you: "
+    r"^[^:\"]* (says? nothing|left no will|whispers to .*|votes? (is|are) needed)\.$"
+    r"|^Day [0-9]+: Nothing came of it\.$|^You are the [A-Za-z ]+\.($| With you: )"
 )
 """Lines without news, or that the state, the roster and the standing votes say; what somebody said ends in a quote."""
 
