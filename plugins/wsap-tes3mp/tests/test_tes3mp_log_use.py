@@ -195,7 +195,7 @@ def test_a_redacted_pattern_is_nowhere_in_an_export(secret: str, rest: str) -> N
 
 
 def test_the_journal_has_the_notes_with_their_tags(log: CommandLog) -> None:
-    assert [(note.content, note.tags) for note in notes(log, Filter())] == [("Odo has the key.", ("quest", "odo"))]
+    assert [note.params for note in notes(log, Filter())] == [{"content": "Odo has the key.", "tags": ["quest", "odo"]}]
     assert notes(log, Filter(), ["quest"])
     assert not notes(log, Filter(), ["war"])
 

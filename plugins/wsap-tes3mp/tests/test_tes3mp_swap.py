@@ -101,7 +101,7 @@ def test_journal_and_log_go_on_with_another_engine(tmp_path: Path) -> None:
                                                  ("confirmed", None)}  # fmt: skip
         written = notes(log, Filter(), ["beat"])
         assert len(written) == len([n for n in range(1, 2 * BEATS + 2) if n % 4 == 0])
-        cells = {note.content.split(" in ")[1] for note in written}
+        cells = {str(note.params["content"]).split(" in ")[1] for note in written}
         assert cells & {"yard.", "cellar."}
         assert cells - {"yard.", "cellar."}
 

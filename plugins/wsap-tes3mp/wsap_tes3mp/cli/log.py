@@ -192,14 +192,16 @@ def stats(*, chosen: Filter, as_json: bool, path: Path | None) -> None:
 @json_option
 def journal(*, chosen: Filter, tags: tuple[str, ...], limit: int, as_json: bool, path: Path | None) -> None:
     """Show what agents wrote into their journals, oldest first."""
-    from wsap_tes3mp.log.query import notes
+    from wsap_tes3mp.log.query import notes, tags_of
 
     with _opened(path) as opened:
         found = notes(opened, chosen, tags, limit)
     if as_json:
-        print_json([asdict(note) for note in found])
+        shown = {"agent_id", "episode_id", "received"}
+        data = ({"command_id": note.id, **note.model_dump(include=shown), "tags": [], **note.params} for note in found)
+        print_json(list(data))
         return
-    rows = [[_time(n.received), n.agent_id, ", ".join(n.tags), n.content] for n in found]
+    rows = [[_time(n.received), n.agent_id, ", ".join(tags_of(n)), str(n.params.get("content", ""))] for n in found]
     print_table(["TIME (UTC)", "AGENT", "TAGS", "NOTE"], rows)
 
 

@@ -10,7 +10,7 @@ from typing import IO, Any, Literal
 from pydantic import BaseModel, ConfigDict, JsonValue, ValidationError
 
 from wsap_tes3mp.log.query import Logged
-from wsap_tes3mp.log.records import dump
+from wsap_tes3mp.log.records import CommandRecord, dump
 from wsap_tes3mp.log.redact import Redaction, Redactor
 from wsap_tes3mp.protocol.commands import PARAMS, CommandState
 
@@ -136,7 +136,7 @@ def write(
             if state is None:
                 written.without_perception += 1
                 continue
-            line: BaseModel = _chat(one, state, redactor)
+            line: BaseModel = _chat(one.record, state, redactor)
             file.write(dump(line.model_dump(mode="json", include={"messages"} if bare else None)) + "\n")
         else:
             step = _step(one, state, redactor)
@@ -174,64 +174,46 @@ def _visible(perception: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
     return {key: value for key, value in perception.items() if key not in OPAQUE}
 
 
-def _params(one: Logged) -> dict[str, JsonValue]:
-    """Return the parameters as the protocol types them, so that rows of one command have columns of one type."""
-    model = PARAMS.get(one.record.command)
+def _head(record: CommandRecord, redactor: Redactor) -> dict[str, Any]:
+    episode = None if record.episode_id is None else redactor.word(record.episode_id)
+    return {"agent": redactor.word(record.agent_id), "episode": episode, "command_id": record.id}
+
+
+def _action(record: CommandRecord, redactor: Redactor) -> dict[str, Any]:
+    """Return what was commanded, as the protocol types it, so that rows of one command have columns of one type."""
     try:
-        found = {} if model is None else model.model_validate(one.record.params).model_dump(mode="json")
-    except ValidationError:
-        return {}
-    return {key: value for key, value in found.items() if value is not None}
+        params = PARAMS[record.command].model_validate(record.params).model_dump(mode="json", exclude_none=True)
+    except (KeyError, ValidationError):
+        params = {}
+    return redactor.line({"command": record.command, "params": params, "reasoning": record.reasoning})
 
 
-def _action(one: Logged, redactor: Redactor) -> dict[str, Any]:
-    record = one.record
-    return redactor.line({"command": record.command, "params": _params(one), "reasoning": record.reasoning})
-
-
-def _chat(one: Logged, state: dict[str, JsonValue], redactor: Redactor) -> ChatLine:
-    action = _action(one, redactor)
+def _chat(record: CommandRecord, state: dict[str, JsonValue], redactor: Redactor) -> ChatLine:
+    action = _action(record, redactor)
     answer = {"reasoning": action["reasoning"]} if action["reasoning"] else {}
     answer |= {"command": action["command"], "params": action["params"]}
     messages = (_SYSTEM, Message(role="user", content=_text(state)), Message(role="assistant", content=_text(answer)))
-    record = one.record
-    return ChatLine(
-        agent=redactor.word(record.agent_id),
-        episode=None if record.episode_id is None else redactor.word(record.episode_id),
-        command_id=record.id,
-        state=record.state,
-        messages=messages,
-    )
+    return ChatLine(**_head(record, redactor), state=record.state, messages=messages)
 
 
 def _step(one: Logged, state: dict[str, JsonValue] | None, redactor: Redactor) -> StepLine:
-    record = one.record
-    moment = record.perception_moment
-    cycle = record.context.get("heartbeat_cycle")
-    outcome = redactor.line({"message": record.message})
+    record, moment = one.record, one.record.perception_moment
     if state is not None:
         state = {key: value for key, value in state.items() if key not in ("timestamp", "sequence")}
-    time, sequence = moment.get("timestamp"), moment.get("sequence")
-    return StepLine(
-        agent=redactor.word(record.agent_id),
-        episode=None if record.episode_id is None else redactor.word(record.episode_id),
-        command_id=record.id,
-        engine=record.engine,
-        time=record.received,
-        state_id=_short(record.perception_hash),
-        state=state,
-        state_time=time if isinstance(time, str) else None,
-        state_sequence=sequence if isinstance(sequence, int) else None,
-        action=ActionCell(**_action(one, redactor), heartbeat_cycle=cycle if isinstance(cycle, int) else None),
-        outcome=OutcomeCell(
-            state=record.state,
-            code=record.code,
-            message=str(outcome["message"]),
-            sequence=record.sequence,
-            latency_seconds=record.latency,
-        ),
-        next_state_id=_short(one.next_hash),
-    )
+    outcome = {**redactor.line({"message": record.message}), "latency_seconds": record.latency}
+    found = {
+        **_head(record, redactor),
+        "engine": record.engine,
+        "time": record.received,
+        "state_id": _short(record.perception_hash),
+        "state": state,
+        "state_time": moment.get("timestamp"),
+        "state_sequence": moment.get("sequence"),
+        "action": {**_action(record, redactor), "heartbeat_cycle": record.context.get("heartbeat_cycle")},
+        "outcome": {**outcome, **record.model_dump(include={"state", "code", "sequence"})},
+        "next_state_id": _short(one.next_hash),
+    }
+    return StepLine.model_validate(found)
 
 
 def _short(perception_hash: str | None) -> str | None:

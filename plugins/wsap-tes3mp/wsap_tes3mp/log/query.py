@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import statistics
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any
 
 from pydantic import JsonValue
@@ -68,40 +69,18 @@ def all_agents(log: CommandLog) -> list[str]:
     return [row[0] for row in log.read(select(COMMAND.c.agent_id).distinct()) if row[0]]
 
 
-@dataclass(frozen=True)
-class Note:
-    """A note of an agent's journal."""
-
-    command_id: str
-    agent_id: str
-    episode_id: str | None
-    received: float
-    """Seconds since 1970."""
-    content: str
-    tags: tuple[str, ...]
+def tags_of(note: CommandRecord) -> list[str]:
+    """Return the tags of a note."""
+    tags = note.params.get("tags")
+    return [str(tag) for tag in tags] if isinstance(tags, list) else []
 
 
-def notes(log: CommandLog, chosen: Filter, tags: Sequence[str] = (), limit: int | None = None) -> list[Note]:
+def notes(log: CommandLog, chosen: Filter, tags: Collection[str] = (), limit: int | None = None) -> list[CommandRecord]:
     """Return the newest notes of journals that have one of the tags (any where none is given), oldest first."""
     statement = select(COMMAND).where(COMMAND.c.command == "journal_note", COMMAND.c.state == "confirmed")
-    found: list[Note] = []
-    for row in log.stream(statement.where(*chosen.where()).order_by(COMMAND.c.number.desc())):
-        record = record_of(row)
-        its = record.params.get("tags")
-        note = Note(
-            record.id,
-            record.agent_id,
-            record.episode_id,
-            record.received,
-            str(record.params.get("content", "")),
-            tuple(map(str, its)) if isinstance(its, list) else (),
-        )
-        if tags and not set(tags) & set(note.tags):
-            continue
-        found.append(note)
-        if limit is not None and len(found) == limit:
-            break
-    return found[::-1]
+    rows = log.stream(statement.where(*chosen.where()).order_by(COMMAND.c.number.desc()))
+    found = (one for one in map(record_of, rows) if not tags or not set(tags).isdisjoint(tags_of(one)))
+    return list(islice(found, limit))[::-1]
 
 
 @dataclass(frozen=True)

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Iterator, Sequence
+from importlib import resources
 
-from wsap_core.protocol import Action, ActionAvailability, ActionDef, ActionSpace, ParamDef
-from wsap_core.protocol.actions import TOOL
+from pydantic import TypeAdapter
+
+from wsap_core.protocol import Action, ActionAvailability, ActionSpace
 from wsap_core.protocol.availability import Possible, choices_of
 from wsap_core.protocol.values import JsonValue
 from wsap_tes3mp.protocol.perception import PerceptionOutput
 
-_NUMBER = {"type": "number", "minimum": -1_000_000, "maximum": 1_000_000}
-_ID = "id of something in sight"
 _LIVING = ("npc", "creature", "player")
 """Entity types that can be fought."""
 _KINDS = {"item_id": "you carry", "topic": "to talk about", "choice_idx": "to answer"}
@@ -19,80 +20,8 @@ _KINDS = {"item_id": "you carry", "topic": "to talk about", "choice_idx": "to an
 NEVER = "unavailable"
 """The fidelity of what an engine does not have."""
 
-ACTION_SPACE = ActionSpace(
-    (
-        ActionDef(
-            "move_to",
-            "Go to something in sight; doors lead elsewhere once you interact with them",
-            (ParamDef("target_entity_id", _ID),),
-            category="movement",
-        ),
-        ActionDef(
-            "walk_to",
-            "Go to coordinates",
-            (
-                ParamDef("target_x", "number", schema=_NUMBER),
-                ParamDef("target_y", "number", schema=_NUMBER),
-                ParamDef("target_z", "number", optional=True, schema=_NUMBER),
-                ParamDef("target_cell", "name of a place, where it is another one", optional=True),
-            ),
-            category="movement",
-        ),
-        ActionDef(
-            "interact",
-            "Do something with what is in sight; without a type, what is usual: talk to people, take items, go through"
-            " doors, open containers; or drop an item that you carry",
-            (
-                ParamDef("entity_id", _ID + ", or of an item to drop"),
-                ParamDef("interaction_type", "activate|talk|take|open|loot|read|enter|drop", optional=True),
-            ),
-            category="interaction",
-        ),
-        ActionDef(
-            "use_item",
-            "Use, equip, drink or read an item that you carry, on something in sight where that is named",
-            (ParamDef("item_id", "id of an item you carry"), ParamDef("target_entity_id", _ID, optional=True)),
-            category="interaction",
-        ),
-        ActionDef(
-            "combat_action",
-            "Fight somebody in sight",
-            (ParamDef("action_type", "attack|block|flee"), ParamDef("target_entity_id", _ID)),
-            category="combat",
-        ),
-        ActionDef(
-            "dialogue",
-            "Talk about a topic in the dialogue that is open",
-            (ParamDef("entity_id", "id of the one you talk to"), ParamDef("topic", "a topic")),
-            category="interaction",
-        ),
-        ActionDef(
-            "answer",
-            "Choose one of the answers that are listed in the dialogue, by its number from 0",
-            (ParamDef("entity_id", "id of the one you talk to"), ParamDef("choice_idx", "0-99")),
-            category="interaction",
-        ),
-        ActionDef("wait", "Do nothing for a while", (ParamDef("duration_seconds", "1-3600"),), category="survival"),
-        ActionDef(
-            "journal_note",
-            "Write an observation into your journal; takes no time",
-            (
-                ParamDef("content", "text", schema={"type": "string", "minLength": 1, "maxLength": 2000}),
-                ParamDef(
-                    "tags",
-                    "words",
-                    optional=True,
-                    schema={
-                        "type": "array",
-                        "items": {"type": "string", "minLength": 1, "maxLength": 40},
-                        "maxItems": 8,
-                    },
-                ),
-            ),
-            category=TOOL,
-        ),
-        ActionDef("noop", "Let this beat pass", category="meta"),
-    )
+ACTION_SPACE = TypeAdapter(ActionSpace).validate_python(
+    tomllib.loads(resources.files(__package__).joinpath("actions.toml").read_text("utf-8"))
 )
 """All actions: the seed's commands with the seed's parameters, one action for each way to give them."""
 _COMMANDS = {"walk_to": "move_to", "answer": "dialogue"}
