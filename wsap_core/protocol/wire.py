@@ -175,7 +175,7 @@ class Codec:
     """Decodes JSON into protocol types, the given subclasses (which may stand behind `$type` tags) included.
 
     Raises:
-        WireError: two different classes claim one tag.
+        WireError: two classes claim one tag, and the later one is no subclass of the other.
     """
 
     def __init__(self, subclasses: Iterable[type] = ()) -> None:
@@ -184,8 +184,9 @@ class Codec:
             tag = wire_type(cls)
             if tag is None:
                 continue
-            known = self._by_tag.setdefault(tag, cls)
-            if known is not cls:
+            known = self._by_tag.get(tag, cls)
+            self._by_tag[tag] = cls  # a class that says more under the name of its base takes its place
+            if not issubclass(cls, known):
                 raise WireError(
                     f"Both {known.__module__}.{known.__qualname__} and {cls.__module__}.{cls.__qualname__} "
                     f"travel as {tag!r}; set `wire_type` on one of them."

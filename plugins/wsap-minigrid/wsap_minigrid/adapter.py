@@ -9,7 +9,7 @@ from typing import Any
 
 from typing_extensions import override
 
-from wsap_core.authoring.grid import GridObservation, chart, compass, offset
+from wsap_core.authoring.grid import chart, compass, offset
 from wsap_core.authoring.one_body import OneBodyGame, Refused
 from wsap_core.errors import ConfigError
 from wsap_core.protocol import (
@@ -39,6 +39,7 @@ from wsap_minigrid.catalogue import (
     thing_of,
 )
 from wsap_minigrid.plugin import LEVELS, TRANSFER_RULES
+from wsap_minigrid.seen import GridObservation
 
 os.environ.setdefault("PYGAME_HIDE_SUPPORT_PROMPT", "1")  # MiniGrid imports pygame, which greets on standard output
 
