@@ -91,14 +91,9 @@ class _Subject:
 
     async def outcome(self, command_id: str) -> Outcome:
         """Return what became of a command, once it is final."""
-        until = self.clock.now() + PATIENCE
-        while True:
-            found = await self.port.outcome(command_id, wait=1.0)
-            if found.state in FINAL:
-                return found
-            if self.clock.now() >= until:
-                raise _FailedError(f"nothing came of the command within {PATIENCE:g} s; it is {found.state!r}")
-            await self.clock.sleep(_POLL)
+        found = await self.port.outcome(command_id, wait=PATIENCE)
+        _need(found.state in FINAL, f"nothing came of the command within {PATIENCE:g} s; it is {found.state!r}")
+        return found
 
     async def done(self, command: str, **params: Any) -> Outcome:
         """Carry a command out and return what became of it."""

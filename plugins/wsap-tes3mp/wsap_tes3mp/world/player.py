@@ -34,8 +34,6 @@ from wsap_tes3mp.world.options import WorldOptions
 STALE_SECONDS = 10.0
 """From how old on a perception is told to be old."""
 POLL_SECONDS = 0.1
-ONE_WAIT = 20.0
-"""Seconds of one request for the outcome of a command."""
 _DECLARED = index_actions(ACTION_SPACE)
 _ASLEEP = "Nobody is in the body; jack in first."
 
@@ -245,7 +243,7 @@ class Player:
         )
 
     async def _send(self, command: CommandInput, key: ChoiceKey | None) -> Done:
-        port, clock = self.around.port, self.around.clock
+        port = self.around.port
         try:
             if key is not None and key.again and (await port.status()).abilities is None:
                 return Done("unknown", "The run was cut off here; nobody knows whether the command was taken.")
@@ -259,41 +257,31 @@ class Player:
         except errors.BridgeError as error:
             return Done("failed", str(error))
         patience = self.around.options.patience
-        end = clock.now() + patience
         try:
-            while True:
-                outcome = await port.outcome(command_id, wait=min(ONE_WAIT, patience))
-                if outcome.state in FINAL:
-                    break
-                if clock.now() >= end:
-                    return Done("unknown", "What came of it is not known yet.")
+            outcome = await port.outcome(command_id, wait=patience)
         except errors.NotOfferedError:
-            await self._changed(end)
+            before = self.seen  # all that such a bridge tells is another timestamp
+            await self._until(patience, lambda seen: before is None or seen.timestamp != before.timestamp)
             return Done("confirmed", "The command was accepted.")
         except errors.BridgeError as error:
             return Done("unknown", f"What came of it is not known: {error}")
-        state = outcome.state if outcome.state in ("confirmed", "unknown") else "failed"
-        return Done(state, outcome.message, sequence=outcome.sequence)
+        state = outcome.state if outcome.state in ("confirmed", "failed") else "unknown"
+        message = outcome.message if outcome.state in FINAL else "What came of it is not known yet."
+        return Done(state, message, sequence=outcome.sequence)
 
     async def _newer(self, sequence: int | None) -> PerceptionOutput:
         """Return the perception that shows what came of a command."""
-        seen = await self.look()
-        end = self.around.clock.now() + 2.0
-        while self.around.options.live and None not in (sequence, seen.sequence) and self.around.clock.now() < end:
-            if (seen.sequence or 0) >= (sequence or 0):
-                break
-            await self.around.clock.sleep(POLL_SECONDS)
-            seen = await self.look()
-        return seen
+        if not self.around.options.live or sequence is None:
+            return await self.look()
+        wanted = sequence
+        return await self._until(2.0, lambda seen: seen.sequence is None or seen.sequence >= wanted)
 
-    async def _changed(self, end: float) -> None:
-        """Wait for a perception with another timestamp, of a bridge that tells nothing else."""
-        before = self.seen
-        while self.around.clock.now() < end:
-            seen = await self.look()
-            if before is None or seen.timestamp != before.timestamp:
-                return
+    async def _until(self, seconds: float, wanted: Callable[[PerceptionOutput], bool]) -> PerceptionOutput:
+        """Return the first perception that is wanted, or the last one within so many seconds."""
+        end = self.around.clock.now() + seconds
+        while not wanted(seen := await self.look()) and self.around.clock.now() < end:
             await self.around.clock.sleep(POLL_SECONDS)
+        return seen
 
     def _gesture(self, action: Action) -> ActionResult:
         if action.name == "emote":

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Coroutine
-from pathlib import Path
+from contextlib import AsyncExitStack
 from typing import Any, Protocol, TypeVar, cast
 
 from wsap_core.seams.clock import Clock
@@ -53,7 +53,7 @@ class Embedded:
 
     def __init__(self, seed: int, options: WorldOptions, clock: Clock, make: MakeEngine) -> None:
         self._clock, self._make = clock, make
-        self._log = CommandLog(Path(options.log) if options.log else None)
+        self._log = CommandLog(options.log or None)
         self.begin(seed)
 
     def begin(self, seed: int) -> None:
@@ -77,7 +77,7 @@ class Live:
 
     def __init__(self, options: WorldOptions, clock: Clock, port: BridgePort | None = None) -> None:
         self._options, self._clock, self._port = options, clock, port
-        self._closers: list[Callable[[], Any]] = []
+        self._opened = AsyncExitStack()
 
     async def open(self) -> BridgePort:
         """Return the bridge."""
@@ -89,7 +89,7 @@ class Live:
         from wsap_tes3mp.client import BridgeClient  # deferred for weight: an embedded world needs no HTTP
 
         client = BridgeClient(self._options.bridge, self._options.token or _own_token(), clock=self._clock)
-        self._closers.append(client.aclose)
+        self._opened.push_async_callback(client.aclose)
         return client
 
     async def _own(self) -> BridgePort:
@@ -99,9 +99,9 @@ class Live:
         given = self._options
         address = given.address or ADDRESS
         engine = open_engine(script_token_file(), address=address, token=given.token, clock=self._clock)
-        log = CommandLog(Path(given.log) if given.log else log_file())
+        log = self._opened.enter_context(CommandLog(given.log or log_file()))
         bridge = Bridge(engine, log, clock=self._clock)
-        self._closers += [log.close, bridge.stop]
+        self._opened.push_async_callback(bridge.stop)
         await bridge.start()
         until = self._clock.now() + CONNECTING
         while engine.boot_id is None and self._clock.now() < until:
@@ -110,10 +110,7 @@ class Live:
 
     async def close(self) -> None:
         """Let go of the bridge."""
-        while self._closers:
-            closed = self._closers.pop()()
-            if closed is not None:
-                await closed
+        await self._opened.aclose()
 
 
 def _own_token() -> str | None:
