@@ -53,6 +53,14 @@ class Mailbox:
         self._outgoing: list[tuple[int, AgentMessage]] = []
         self._inbox: dict[str, list[AgentMessage]] = {seat: [] for seat in self._seats}
 
+    def actions_of(self, seat: str) -> ActionSpace:
+        """Return `MESSAGE_ACTIONS`, those unlisted that say no more than `say` to a seat with one other, or to one
+        without a team."""
+        needless = {"tell"} if len(self._seats) == 2 else set()
+        if self._team_of(seat) is None:
+            needless.add("tell_team")
+        return ActionSpace([replace(a, unlisted=True) if a.name in needless else a for a in MESSAGE_ACTIONS.actions])
+
     def send(self, message: AgentMessage) -> str:
         """Take a message for delivery; return why it can't be sent, or an empty text."""
         if message.sender not in self._inbox:

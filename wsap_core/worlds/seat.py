@@ -27,7 +27,7 @@ from wsap_core.seams.game import ChoiceKey, GameAdapter, HasClosingResult, HasDe
 from wsap_core.specs import AdapterSpec
 from wsap_core.untrusted import single_line
 from wsap_core.worlds.legality import check_action, index_actions
-from wsap_core.worlds.mailbox import MESSAGE_ACTIONS, Mailbox, message_of
+from wsap_core.worlds.mailbox import Mailbox, message_of
 
 T = TypeVar("T")
 
@@ -104,7 +104,7 @@ class Seat:
         """The names that the game itself declares."""
         offered = own.merged(_BODILY.worded(self._words)) if world.has_avatars else own
         if world.mailbox is not None:
-            offered = offered.merged(MESSAGE_ACTIONS.worded(self._words))
+            offered = offered.merged(world.mailbox.actions_of(agent_id).worded(self._words))
         self.action_space = offered
         """All actions that are offered: the game's own, messages, and with avatars those that look."""
         self._declared = index_actions(self.action_space.merged(AVATAR_ACTIONS))

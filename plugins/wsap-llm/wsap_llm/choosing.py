@@ -27,10 +27,10 @@ def options_of(legal: Sequence[ActionDef], phrases: Mapping[str, str]) -> dict[s
     """Return every legal action by the text that stands for it: its phrase or its name in words, with the values of
     its parameters; empty where one takes free text or more than `MOST_OPTIONS` are legal.
 
-    What looks something up is no option: it ends no turn.
+    What looks something up or tells others something is no option: it ends no turn.
     """
     found: dict[str, Action] = {}
-    for action in split(legal)[0]:
+    for action in _turns(legal):
         needed = [p for p in action.parameters if not p.optional]
         values = [_values(parameter) for parameter in needed]
         if not all(values):
@@ -43,6 +43,10 @@ def options_of(legal: Sequence[ActionDef], phrases: Mapping[str, str]) -> dict[s
         if len(found) > MOST_OPTIONS:
             return {}
     return found
+
+
+def _turns(legal: Sequence[ActionDef]) -> Sequence[ActionDef]:
+    return [action for action in split(legal)[0] if action.category != "message"]
 
 
 def offer(legal: Sequence[ActionDef], phrases: Mapping[str, str], words: Words, *, chosen: bool) -> str:
@@ -80,7 +84,7 @@ class ChooseStyle(Style):
 
     @override
     def how_to_answer(self, prompts: Prompts, space: Sequence[ActionDef], tools: Sequence[AgentTool]) -> str:
-        free = any(not options_of([action], {}) for action in split(space)[0])
+        free = any(not options_of([action], {}) for action in _turns(space))
         return self._written.how_to_answer(prompts, space, tools) if free else ""
 
     @override

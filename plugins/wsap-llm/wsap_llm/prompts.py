@@ -57,7 +57,7 @@ To look things up before you act:
 Tools you may use before you act:
 {{ tools }}
 {% endif %}
-{{ objective }} {{ how_to_answer }}"""
+{{ objective }}{{ " " if how_to_answer }}{{ how_to_answer }}"""
 
 USER = """\
 {{ observation }}

@@ -42,7 +42,7 @@ BRIEF_SYSTEM = """\
 Инструменты, которыми можно воспользоваться, прежде чем действовать:
 {{ tools }}
 {% endif %}
-{{ objective }} {{ how_to_answer }}"""
+{{ objective }}{{ " " if how_to_answer }}{{ how_to_answer }}"""
 
 USER = """\
 {{ observation }}

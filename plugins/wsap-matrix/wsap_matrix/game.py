@@ -99,7 +99,7 @@ class MatrixGame(RoundGame):
             "free": "Both choose whenever they like; each choice meets the other's last one.",
         }[self.timing]
         table = "\n".join(f"row {a}, column {b}: row gets {x}, column {y}" for (a, b), (x, y) in self._payoffs.items())
-        return f"{self._title}, {self._rounds} rounds. {order}\n{table}\nCollect as much as you can."
+        return f"{self._title}, {self._rounds} rounds. {order}\n{table}"
 
     @override
     def begin(self) -> None:

@@ -23,6 +23,7 @@ def _matrix(name: str, timing: Timing, summary: str) -> AdapterSpec:
         timing=timing,
         deadline=30.0,
         default_agent="random",
+        objective="Your goal is to collect as much as you can.",
         score_metrics=(
             ScoreMetric(
                 "mean_payoff",

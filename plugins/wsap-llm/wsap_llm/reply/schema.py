@@ -35,14 +35,14 @@ LARGEST = 10**9
 def legal_actions(space: ActionSpace, observation: Observation) -> tuple[ActionDef, ...]:
     """Return the declared actions that an observation says are legal, in the order of declaration.
 
-    An action that the observation does not speak of is legal, and all are if it speaks of none
+    An action that the observation does not speak of is legal if it is listed, and all such are if it speaks of none
     (`available_actions` is None). Parameters for which it names what is possible now take nothing else.
     """
     told = {a.name: a for a in observation.available_actions or ()}
     return tuple(
         narrowed(action, choices_of(told[action.name])) if action.name in told else action
         for action in space.actions
-        if action.name not in told or told[action.name].available
+        if (told[action.name].available if action.name in told else not action.unlisted)
     )
 
 
