@@ -33,7 +33,7 @@ from wsap_tes3mp.protocol.errors import (
 )
 from wsap_tes3mp.protocol.perception import Payload
 
-FAULTS = int(os.environ.get("WSAP_TES3MP_FAULTS", "20"))
+FAULTS = int(os.environ.get("WSAP_TES3MP_FAULTS", "10"))
 TOKEN = "token-of-the-tests-0123"
 
 

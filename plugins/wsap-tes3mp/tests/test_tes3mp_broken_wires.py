@@ -19,7 +19,7 @@ from wsap_tes3mp.engines.tes3mp.engine import Tes3mpEngine
 from wsap_tes3mp.protocol.commands import PARAMS
 from wsap_tes3mp.protocol.errors import BridgeUnavailableError
 
-COUNT = int(os.environ.get("WSAP_TES3MP_FAULTS", "15"))
+COUNT = int(os.environ.get("WSAP_TES3MP_FAULTS", "6"))
 SEED = int(os.environ.get("WSAP_TES3MP_SEED", "1"))
 WITNESS = """
 fake.moves = {}
@@ -110,7 +110,7 @@ def test_no_command_is_carried_out_twice_however_the_wire_breaks(tmp_path: Path)
             wire.break_after = None
             states[x] = done.state
         before = lua.fake.now
-        await until(lambda: lua.fake.now > before + 60_000 or time.done())
+        await until(lambda: lua.fake.now > before + 45_000 or time.done())
         for x, state in states.items():
             times = lua.fake.moves[x] or 0
             assert times in {"confirmed": (1,), "failed": (0,), "unknown": (0, 1)}[state], (x, state)

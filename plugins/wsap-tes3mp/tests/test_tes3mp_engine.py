@@ -169,7 +169,7 @@ def test_a_command_ends_as_what_is_known_of_it(fault: str, state: str, times: in
 
 
 def test_a_command_is_never_carried_out_twice_and_never_called_undone_when_it_was_done() -> None:
-    count, seed = int(os.environ.get("WSAP_TES3MP_FAULTS", "15")), int(os.environ.get("WSAP_TES3MP_SEED", "1"))
+    count, seed = int(os.environ.get("WSAP_TES3MP_FAULTS", "8")), int(os.environ.get("WSAP_TES3MP_SEED", "1"))
     chance = random.Random(seed)
 
     async def scenario() -> None:

@@ -23,7 +23,7 @@ from wsap_tes3mp.log.records import COMMAND
 from wsap_tes3mp.protocol.commands import CommandInput
 from wsap_tes3mp.protocol.errors import BridgeError, PerceptionTimeoutError
 
-COUNT = int(os.environ.get("WSAP_TES3MP_FAULTS", "15"))
+COUNT = int(os.environ.get("WSAP_TES3MP_FAULTS", "8"))
 SEED = int(os.environ.get("WSAP_TES3MP_SEED", "1"))
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from lua_server import LUAS, TOKEN, Link, LuaServer, accompanied
 
-MESSAGES = int(os.environ.get("WSAP_TES3MP_MESSAGES", "2000"))
+MESSAGES = int(os.environ.get("WSAP_TES3MP_MESSAGES", "800"))
 """How many messages the script is fed; 100,000 in the nox session `tes3mp`."""
 
 
