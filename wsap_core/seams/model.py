@@ -180,6 +180,8 @@ class Abilities:
     """Makes calls of functions that a request declares (tool calling)."""
     parameters: int | None = None
     """How many parameters the model has; None where it is not known."""
+    dtype: str | None = None
+    """What numbers it computes with, such as `bfloat16`, of which replies depend in close cases; None where unknown."""
     prefill: bool = False
     """Goes on with a trailing assistant message."""
     resume: bool = False

@@ -125,3 +125,4 @@ def test_what_the_model_is_stands_in_its_abilities_once_it_is_ready(backend: Any
     asyncio.run(backend.prepare())
     assert backend.abilities.parameters == model.num_parameters()
     assert backend.abilities.context == 16_384
+    assert backend.abilities.dtype == "float32"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import threading
 from collections.abc import AsyncGenerator, Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -30,17 +31,24 @@ class OutlinesBackend:
         second = replace(first, prefill=continue_text(so_far, observation), constraint=...)
 
     Args:
-        name: a folder, or a name on the Hugging Face hub.
+        name: a folder, a GGUF file, `smollm2`, or a name on the Hugging Face hub.
         options: how it is loaded and run.
         loader: gives the model, in the backend's own thread; for a model that is in memory already.
+        tell: told what takes long, and how the model runs.
     """
 
     def __init__(
-        self, name: str, options: Options | None = None, *, loader: Callable[[str, Options], Loaded] = load
+        self,
+        name: str,
+        options: Options | None = None,
+        *,
+        loader: Callable[[str, Options], Loaded] | None = None,
+        tell: Callable[[str], None] | None = None,
     ) -> None:
+        self._tell = tell or (lambda words: None)
         self._name = name
         self._options = options or Options()
-        self._loader = loader
+        self._loader = loader or functools.partial(load, tell=self._tell)
         self._generator: Generator | None = None
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="wsap-outlines")
         self._closed = False
@@ -130,7 +138,9 @@ class OutlinesBackend:
             except Exception as error:  # torch raises RuntimeError for nearly everything, out of memory too
                 raise self._failure(error) from error
             parameters = sum(weights.numel() for weights in loaded.model.parameters())
-            self._abilities = replace(self._abilities, context=loaded.context, parameters=parameters)
+            dtype = str(loaded.model.dtype).removeprefix("torch.")
+            self._abilities = replace(self._abilities, context=loaded.context, parameters=parameters, dtype=dtype)
+            self._tell(f"{self.model}: {parameters / 1e6:.0f}M parameters in {dtype} on {loaded.model.device}.")
             self._generator = Generator(loaded, self._options)
         return self._generator
 

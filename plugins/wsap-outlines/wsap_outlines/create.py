@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 def create(context: Context) -> Backend:
     """Return the backend for `outlines/<model>`; the model is loaded when it is first asked.
 
-    Options of the context: `model`, a name on the Hugging Face hub or a folder, with `vllm:`
+    Options of the context: `model`, a name on the Hugging Face hub, a folder, a GGUF file or `smollm2`, with `vllm:`
     before it to have vLLM run it, and those of `Options`.
 
     Raises:
@@ -28,4 +28,4 @@ def create(context: Context) -> Backend:
         return VllmBackend(model.removeprefix(VLLM), options)
     from wsap_outlines.backend import OutlinesBackend
 
-    return OutlinesBackend(model, options)
+    return OutlinesBackend(model, options, tell=context.services.progress)

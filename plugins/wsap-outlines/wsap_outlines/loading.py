@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import functools
+import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from wsap_core.seams.model_errors import BackendError, ModelNotFoundError
+from wsap_outlines.gguf_files import converted, is_gguf
 from wsap_outlines.guides import Guides, Vocabulary
 from wsap_outlines.options import Options, context_of
 
@@ -30,12 +34,13 @@ class Loaded:
                       options.engine)  # fmt: skip
 
 
-def load(name: str, options: Options) -> Loaded:
-    """Load a model and its tokenizer; weights in safetensors only, and no code that comes with a model.
+def load(name: str, options: Options, tell: Callable[[str], None] = lambda words: None) -> Loaded:
+    """Load a model and its tokenizer; weights in safetensors or GGUF only, and no code that comes with a model.
 
     Args:
-        name: a folder, or a name on the Hugging Face hub.
+        name: a folder, a GGUF file, `smollm2`, or a name on the Hugging Face hub.
         options: of the backend.
+        tell: told what takes long.
 
     Raises:
         BackendError: torch or transformers is not installed, or the device is not there.
@@ -44,12 +49,15 @@ def load(name: str, options: Options) -> Loaded:
     try:
         import torch  # deferred for weight: seconds and hundreds of megabytes
         from transformers import AutoModelForCausalLM, AutoTokenizer
+        from transformers.utils import logging
     except ImportError as error:
         raise BackendError(
             f"Models in process need {error.name}: install torch in the build for your machine, "
-            "then `pip install 'wsap-outlines[torch]'`."
+            f"then `pip install 'wsap-outlines[{'gguf' if is_gguf(name) else 'torch'}]'`."
         ) from error
-    folder = Path(name).expanduser()
+    logging.disable_progress_bar()  # the terminal is the game's
+    logging.set_verbosity_error()
+    folder = converted(name, tell) if is_gguf(name) else Path(name).expanduser()
     local = folder.is_dir()
     if not local and (name.startswith((".", "/", "~")) or name.count("/") > 1):
         raise ModelNotFoundError(f"There is no folder {name!r} with a model.")
@@ -59,7 +67,7 @@ def load(name: str, options: Options) -> Loaded:
     source = str(folder) if local else name
     dtype: Any = options.dtype
     if dtype == "auto" and device == "cpu":
-        dtype = torch.float32  # 16 bits are slower than 32 on most CPUs
+        dtype = torch.bfloat16 if _bfloat16_pays() else torch.float32
     try:
         tokenizer = AutoTokenizer.from_pretrained(source, local_files_only=local, use_fast=True)
         model = AutoModelForCausalLM.from_pretrained(source, local_files_only=local, use_safetensors=True, dtype=dtype)
@@ -67,6 +75,22 @@ def load(name: str, options: Options) -> Loaded:
         lines = str(error).strip().splitlines() or [type(error).__name__]
         raise ModelNotFoundError(f"The model {name!r} can't be loaded: {lines[0][:300]}") from error
     return adopt(model.to(device).eval(), tokenizer, options)
+
+
+@functools.cache
+def _bfloat16_pays() -> bool:
+    """Whether this CPU multiplies in bfloat16 well faster than in float32: both are timed, for half a second in all."""
+    import torch
+
+    def fastest(dtype: Any) -> float:
+        one, other = torch.ones(64, 1024, dtype=dtype), torch.ones(1024, 4096, dtype=dtype)
+        end, best = time.perf_counter() + 0.25, float("inf")
+        while (begun := time.perf_counter()) < end:
+            one @ other
+            best = min(best, time.perf_counter() - begun)
+        return best
+
+    return fastest(torch.bfloat16) * 1.2 < fastest(torch.float32)
 
 
 def adopt(model: Any, tokenizer: Any, options: Options) -> Loaded:

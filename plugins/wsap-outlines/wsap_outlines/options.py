@@ -24,7 +24,8 @@ class Options:
     device: str = "auto"
     """`cpu`, `cuda`, `cuda:1`, `mps`; the first of cuda, mps and cpu that there is when `auto`."""
     dtype: Dtype = "auto"
-    """Of the weights; as they are stored when `auto`, but never 16 bits wide on a CPU."""
+    """Of the numbers it computes with. When `auto`, as the weights are stored; on a CPU `bfloat16` where that is the
+    faster, else `float32`. Recorded with the run: each rounds in its own way, so that close choices may differ."""
     engine: EngineName = "llguidance"
     """What masks the tokens: see `wsap_outlines.guides`."""
     context: int | None = None

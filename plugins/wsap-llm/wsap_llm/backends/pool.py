@@ -7,7 +7,7 @@ import logging
 import os
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from wsap_core.errors import PluginError, UnknownNameError, UsageError, WsapError
@@ -108,8 +108,9 @@ class ModelPool:
         self._budgets = tuple(budgets)
         self._prices = prices or {}
         self._clock = clock or SystemClock()
-        self._services = services or Services()
-        self._tell = self._services.progress or logging.getLogger("wsap.llm").warning
+        services = services or Services()
+        self._tell = services.progress or logging.getLogger("wsap.llm").warning
+        self._services = replace(services, progress=self._tell)
         self._seed = seed
         self._decision = decision or BudgetLimits()
         self._models: dict[str, Model] = {}
