@@ -22,7 +22,6 @@ from wsap_core.protocol import (
     RespawnOption,
     TransitPackage,
 )
-from wsap_core.protocol.avatars import LEAVING
 
 
 class GameWithBody(AuthoredGame):
@@ -119,16 +118,11 @@ class GameWithBody(AuthoredGame):
     @override
     def jack_out(self, agent_id: str, mode: str = "dormant", *, force: bool = False) -> JackOutResult:
         """Release the agent's body: `dormant` (asleep here), `suspend` or `despawn`; `force`: even in danger."""
-        body = self.body
-        if mode not in LEAVING:
-            return JackOutResult(False, body.state, f"There is no mode {mode!r}; it is {', '.join(LEAVING)}.")
-        if body.driver != agent_id:
-            return JackOutResult(False, body.state, f"{agent_id!r} is in no avatar in this world.")
-        if not force and (danger := self.danger()):
-            return JackOutResult(False, body.state, f"You can't leave now: {danger}.")
-        self._become(replace(body, state=LEAVING[mode], despawned=mode == "despawn"))
-        message = f"{body.avatar_id} is {self.body.state.value} now."
-        return JackOutResult(True, self.body.state, message, self.session.stats(self.steps))
+        stats = self.session.stats(self.steps)
+        body, result = self.body.left(agent_id, mode, stats, "" if force else self.danger())
+        if result.success:
+            self._become(body)
+        return result
 
     @override
     def handle_death(self, avatar_id: str) -> DeathEvent:
@@ -137,15 +131,9 @@ class GameWithBody(AuthoredGame):
         Raises:
             UsageError: there is no such body, or it is not destroyed.
         """
-        body = self.body
-        if avatar_id != body.avatar_id:
+        if avatar_id != self.body.avatar_id:
             raise UsageError(f"There is no avatar {avatar_id!r} in this world.")
-        if body.state is not AvatarState.DESTROYED:
-            raise UsageError(f"{avatar_id} is not dead: it is {body.state.value}.")
-        cause, killer = ("despawned", None) if body.despawned else self.death
-        options = () if body.despawned else (self.way_back,)
-        at = tuple(self.observe().location.coordinates)
-        return DeathEvent(avatar_id, cause, killer, at, f"step {self.steps}", respawn_options=options)
+        return self.body.death(*self.death, self.observe().location.coordinates, self.steps, self.way_back)
 
     @override
     def respawn(self, avatar_id: str, option: RespawnOption | str) -> JackInResult:

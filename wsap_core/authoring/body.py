@@ -6,10 +6,20 @@ The game keeps the body's place, health and inventory; this module keeps the res
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 
-from wsap_core.protocol import ActionResult, Avatar, AvatarSpec, AvatarState
+from wsap_core.errors import UsageError
+from wsap_core.protocol import (
+    ActionResult,
+    Avatar,
+    AvatarSpec,
+    AvatarState,
+    DeathEvent,
+    JackOutResult,
+    RespawnOption,
+)
+from wsap_core.protocol.avatars import LEAVING
 from wsap_core.protocol.values import JsonValue
 
 _BIGGEST = 2**63
@@ -60,6 +70,32 @@ class Body:
         if state is AvatarState.DESTROYED:
             state = AvatarState.BOUND if self.owner else AvatarState.UNBOUND
         return replace(self, state=state, played=self.played + steps)
+
+    def left(
+        self, agent_id: str, mode: str, stats: Mapping[str, JsonValue], danger: str = ""
+    ) -> tuple[Body, JackOutResult]:
+        """Return the body once an agent has asked to leave it, and the answer; `danger` is why it can't now."""
+        problem = ""
+        if mode not in LEAVING:
+            problem = f"There is no mode {mode!r}; it is {', '.join(LEAVING)}."
+        elif self.driver != agent_id:
+            problem = f"{agent_id!r} is in no avatar in this world."
+        elif danger:
+            problem = f"You can't leave now: {danger}."
+        if problem:
+            return self, JackOutResult(False, self.state, problem)
+        body = replace(self, state=LEAVING[mode], despawned=mode == "despawn")
+        return body, JackOutResult(True, body.state, f"{self.avatar_id} is {body.state.value} now.", stats)
+
+    def death(
+        self, cause: str, killer: str | None, at: Sequence[float], step: int, way_back: RespawnOption
+    ) -> DeathEvent:
+        """Return what destroyed the body, and how it can live again; `UsageError` if it is not destroyed."""
+        if self.state is not AvatarState.DESTROYED:
+            raise UsageError(f"{self.avatar_id} is not dead: it is {self.state.value}.")
+        if self.despawned:
+            return DeathEvent(self.avatar_id, "despawned", None, tuple(at), f"step {step}")
+        return DeathEvent(self.avatar_id, cause, killer, tuple(at), f"step {step}", respawn_options=(way_back,))
 
     def avatar(
         self,

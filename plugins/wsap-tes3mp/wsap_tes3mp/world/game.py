@@ -18,7 +18,6 @@ from wsap_core.authoring.body import Body, Session
 from wsap_core.authoring.packing import WRONG_DATA, pack, unpack
 from wsap_core.errors import SnapshotError, UsageError
 from wsap_core.protocol import Action, ActionResult, AvatarState, JackInResult, JackOutResult, Observation
-from wsap_core.protocol.avatars import LEAVING
 from wsap_core.seams.context import Context, derive_seed
 from wsap_core.seams.game import AvatarGameAdapter, ChoiceKey
 from wsap_tes3mp.bridge.port import BridgePort
@@ -188,32 +187,23 @@ class MorrowindWorld(AvatarGameAdapter):
     @override
     def jack_out(self, agent_id: str, mode: str = "dormant") -> JackOutResult:
         player = self._players.get(agent_id)
-        if player is None or player.body.driver != agent_id:
-            state = AvatarState.UNBOUND if player is None else player.body.state
-            return JackOutResult(False, state, f"{agent_id!r} is in no avatar in this world.")
-        body = player.body
-        if mode not in LEAVING:
-            return JackOutResult(False, body.state, f"There is no mode {mode!r}; it is {', '.join(LEAVING)}.")
-        if player.seen is not None and player.seen.environment.is_combat:
-            return JackOutResult(False, body.state, "You can't leave now: you are in a fight.")
-        player.body = replace(body, state=LEAVING[mode], despawned=mode == "despawn")
+        if player is None:
+            return JackOutResult(False, AvatarState.UNBOUND, f"{agent_id!r} is in no avatar in this world.")
+        fighting = player.seen is not None and player.seen.environment.is_combat
+        stats, danger = player.session.stats(player.steps), "you are in a fight" if fighting else ""
+        player.body, result = player.body.left(agent_id, mode, stats, danger)
+        if not result.success:
+            return result
         # A body that is to be gone waits out of the world until its items were fetched.
         self._doors.do(partial(self._doors.leave, player, "suspend" if mode == "despawn" else mode))
-        message = f"{body.avatar_id} is {player.body.state.value} now."
-        return JackOutResult(True, player.body.state, message, player.session.stats(player.steps))
+        return result
 
     @override
     def handle_death(self, avatar_id: str) -> wsap.DeathEvent:
         player = self._owner(avatar_id)
         if player is None:
             raise UsageError(f"There is no avatar {avatar_id!r} in this world.")
-        body = player.body
-        if body.state is not AvatarState.DESTROYED:
-            raise UsageError(f"{avatar_id} is not dead: it is {body.state.value}.")
-        cause, killer = ("despawned", None) if body.despawned else player.death
-        options = () if body.despawned else (AWAKE,)
-        at = tuple(player.avatar().position)
-        return wsap.DeathEvent(avatar_id, cause, killer, at, f"step {player.steps}", respawn_options=options)
+        return player.body.death(*player.death, player.avatar().position, player.steps, AWAKE)
 
     @override
     def respawn(self, avatar_id: str, option: wsap.RespawnOption | str) -> JackInResult:
