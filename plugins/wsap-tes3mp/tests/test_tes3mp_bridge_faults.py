@@ -25,11 +25,7 @@ from wsap_tes3mp.log.log import CommandLog
 from wsap_tes3mp.log.records import COMMAND
 from wsap_tes3mp.protocol.commands import FINAL
 from wsap_tes3mp.protocol.errors import (
-    BridgeError,
-    BridgeInternalError,
     BridgeUnavailableError,
-    PerceptionTimeoutError,
-    SchemaMismatchError,
 )
 from wsap_tes3mp.protocol.perception import Payload
 
@@ -237,38 +233,3 @@ def _whole(log: CommandLog, states: dict[str, str], engine: _Engine) -> None:
     assert {command_id: kept[command_id] for command_id in states} == states
     assert set(kept) >= set(engine.done)
     assert set(kept.values()) <= FINAL
-
-
-def test_each_fault_of_an_engine_has_its_code() -> None:
-    async def scenario() -> None:
-        engine = _Engine()
-        with CommandLog() as log:
-            bridge = Bridge(engine, log, clock=engine.clock)
-
-            async def code(what: Any) -> str:
-                task = asyncio.ensure_future(what)
-                while not task.done():
-                    await engine.clock.advance(0.5)
-                    await asyncio.sleep(0)
-                error = task.exception()
-                assert isinstance(error, BridgeError)
-                return error.code
-
-            engine.silent = True
-            assert await code(bridge.perception("mira")) == PerceptionTimeoutError.code
-            engine.silent, engine.body = False, {**engine.body, "health": {"current": float("nan"), "max": 9}}
-            assert await code(bridge.perception("mira")) == SchemaMismatchError.code
-            engine.boot_id = None
-            assert await code(bridge.perception("mira")) == BridgeUnavailableError.code
-            assert await code(bridge.command(commanded())) == BridgeUnavailableError.code
-            engine.boot_id = "boot-2"
-
-            def full(*arguments: Any, **more: Any) -> str:
-                raise StorageFullError("There is no room left.")
-
-            log.begin = full  # type: ignore[method-assign]
-            assert await code(bridge.command(commanded())) == BridgeInternalError.code
-            assert not engine.done
-            await bridge.stop()
-
-    asyncio.run(scenario())

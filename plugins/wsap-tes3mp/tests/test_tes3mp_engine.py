@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
-import random
 import sys
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
@@ -166,32 +164,6 @@ def test_a_command_ends_as_what_is_known_of_it(fault: str, state: str, times: in
 
     run(scenario)
     assert set(FAULTS) >= {fault}
-
-
-def test_a_command_is_never_carried_out_twice_and_never_called_undone_when_it_was_done() -> None:
-    count, seed = int(os.environ.get("WSAP_TES3MP_FAULTS", "8")), int(os.environ.get("WSAP_TES3MP_SEED", "1"))
-    chance = random.Random(seed)
-
-    async def scenario() -> None:
-        async with connected(command_seconds=1e6) as (engine, server, clock):
-            for number in range(count):
-                await until(lambda: engine.boot_id, clock)
-                server.faults = [fault := chance.choice(FAULTS)]
-                if chance.random() < 0.2:
-                    server.noise = [chance.choice(NOISE) for _ in range(3)]
-                command_id = f"cmd_{number}"
-                try:
-                    done = await finished(engine, clock, command_id, server)
-                except BridgeUnavailableError:
-                    assert server.executed[command_id] == 0, fault
-                    continue
-                times = server.executed[command_id]
-                assert times <= 1, fault
-                assert done.state != "confirmed" or times == 1, fault
-                assert done.state != "failed" or times == 0, fault
-                assert done.state != "unknown" or fault.startswith(("restart", "bad_reply")), fault
-
-    run(scenario)
 
 
 def test_a_server_that_dies_for_good_leaves_the_command_unknown_after_its_deadline() -> None:
