@@ -153,19 +153,22 @@ def render_observation(observation: Observation, *, extra_sections: Sequence[tup
     return "\n\n".join(parts)
 
 
-def render_brief(observation: Observation) -> str:
-    """Return an observation in few lines: status, inventory, place, what is nearby, what happened, the first goal."""
+def render_brief(observation: Observation, *, extra_lines: Sequence[str] = ()) -> str:
+    """Return an observation in few lines: status, inventory, place, what is nearby, what happened, the first goal;
+    `extra_lines` come before the goal."""
     o, words = observation, words_of(observation.language)
-    goal = o.current_goals[0] if o.current_goals else None
+    goals = (single_line(_goal(g.description or g.id, g.progress, g.hints)) for g in o.current_goals[:1])
+    carried = pairs(o.inventory, words).replace("\n", ", ")
     lines = [
         single_line(o.time_of_day) if o.time_of_day else "",
         pairs(o.status, words),
-        pairs(o.inventory, words),
+        f"{words.say('You have')}: {carried}" if carried else "",
         single_line(o.location.description or o.location.region or _coordinates(o)),
         *_nearby(o, words),
         *(single_line(e.description) for e in o.recent_events),
         *(single_line(f"{m.sender}: {m.content}") for m in o.messages),
-        single_line(_goal(goal.description or goal.id, goal.progress, goal.hints)) if goal else "",
+        *extra_lines,
+        *(f"{words.say('Goal')}: {goal}" for goal in goals),
     ]
     return "\n".join(filter(None, lines))
 

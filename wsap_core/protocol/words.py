@@ -81,6 +81,8 @@ RUSSIAN = Words(
         "RECENT EVENTS": "ЧТО ПРОИЗОШЛО",
         "MESSAGES": "СООБЩЕНИЯ",
         "CURRENT GOALS": "ТЕКУЩИЕ ЦЕЛИ",
+        "Goal": "Цель",
+        "You have": "У тебя есть",
         "NOT POSSIBLE NOW": "СЕЙЧАС НЕВОЗМОЖНО",
         "POSSIBLE NOW": "СЕЙЧАС ВОЗМОЖНО",
         "yes": "да",

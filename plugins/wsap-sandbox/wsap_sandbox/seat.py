@@ -13,7 +13,8 @@ from wsap_core import protocol as wsap
 from wsap_core.errors import UsageError
 from wsap_core.protocol import Action, ActionResult, ActionSpace, Observation, View
 from wsap_core.protocol.lines import bullets
-from wsap_core.protocol.observation import render_observation
+from wsap_core.protocol.observation import render_brief, render_observation
+from wsap_core.untrusted import single_line
 from wsap_core.worlds.legality import check_action, index_actions
 from wsap_sandbox.languages import words_of
 from wsap_sandbox.tick.facts import IntentFacts
@@ -41,6 +42,13 @@ class CharacterObservation(Observation):
         words = words_of(self.language).seat
         more = [(words["title_memory"], bullets(self.memory)), (words["title_whispers"], bullets(self.whispers))]
         return render_observation(self, extra_sections=more)
+
+    @override
+    def to_brief(self) -> str:
+        words = words_of(self.language).seat
+        newest = [f"{words['title_memory'].capitalize()}: {text}" for text in self.memory[:2]]
+        heard = [f"{words['title_whispers'].capitalize()}: {text}" for text in self.whispers]
+        return render_brief(self, extra_lines=[single_line(line) for line in (*newest, *heard)])
 
 
 def space_of(language: str) -> ActionSpace:

@@ -10,7 +10,7 @@ from typing_extensions import override
 from wsap_core.protocol import Avatar, EmbodiedObservation, Entity, Event, Goal, Location
 from wsap_core.protocol.base import freeze_mappings
 from wsap_core.protocol.lines import number
-from wsap_core.protocol.observation import render_observation
+from wsap_core.protocol.observation import render_brief, render_observation
 from wsap_core.protocol.values import JsonValue
 from wsap_core.protocol.views import Block, PlaceGraphBlock, TableBlock, TextBlock, View
 from wsap_core.untrusted import sanitize
@@ -50,13 +50,18 @@ class MorrowindObservation(EmbodiedObservation):
 
     @override
     def to_text(self) -> str:
-        seen = self.seen
-        sections = [("EQUIPPED", ", ".join(self.avatar.equipment.values())), _speech(seen)]
-        if self.stale_seconds:
-            told = f"This is {number(round(self.stale_seconds))} seconds old; the bridge shows nothing newer."
-            sections.insert(0, ("STALE", told))
+        sections = [("STALE", self._age()), ("EQUIPPED", ", ".join(self.avatar.equipment.values())), _speech(self.seen)]
         # The ids in the choices are among what is nearby and carried: of many only those that are shown.
         return render_observation(self, extra_sections=sections)
+
+    @override
+    def to_brief(self) -> str:
+        title, said = _speech(self.seen)
+        return render_brief(self, extra_lines=[self._age(), f"{title}:\n{said}" if said else ""])
+
+    def _age(self) -> str:
+        old = number(round(self.stale_seconds))
+        return f"This is {old} seconds old; the bridge shows nothing newer." if self.stale_seconds else ""
 
     @override
     def to_view(self) -> View:
