@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import IO, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, JsonValue, ValidationError
+from pydantic import BaseModel, JsonValue, ValidationError
 
 from wsap_tes3mp.log.query import Logged
 from wsap_tes3mp.log.records import CommandRecord, dump
@@ -19,19 +19,15 @@ OPAQUE = frozenset({"raw_engine_data", "boot_id", "protocol_version"})
 """Fields of a perception that no decision may depend on; exports leave them out."""
 
 
-class Message(BaseModel):
+class Message(BaseModel, frozen=True):
     """One message of a conversation."""
-
-    model_config = ConfigDict(frozen=True)
 
     role: Literal["system", "user", "assistant"]
     content: str
 
 
-class ChatLine(BaseModel):
+class ChatLine(BaseModel, frozen=True):
     """One command as a conversation: what can be done, what was perceived, what was commanded."""
-
-    model_config = ConfigDict(frozen=True)
 
     format: Literal["wsap-tes3mp-chat"] = "wsap-tes3mp-chat"
     version: Literal[1] = 1
@@ -42,10 +38,8 @@ class ChatLine(BaseModel):
     messages: tuple[Message, ...]
 
 
-class ActionCell(BaseModel):
+class ActionCell(BaseModel, frozen=True):
     """What was commanded."""
-
-    model_config = ConfigDict(frozen=True)
 
     command: str
     params: dict[str, JsonValue]
@@ -54,10 +48,8 @@ class ActionCell(BaseModel):
     heartbeat_cycle: int | None
 
 
-class OutcomeCell(BaseModel):
+class OutcomeCell(BaseModel, frozen=True):
     """What became of it."""
-
-    model_config = ConfigDict(frozen=True)
 
     state: CommandState
     code: str | None
@@ -66,10 +58,8 @@ class OutcomeCell(BaseModel):
     latency_seconds: float | None
 
 
-class StepLine(BaseModel):
+class StepLine(BaseModel, frozen=True):
     """One command as a row of state, action and outcome."""
-
-    model_config = ConfigDict(frozen=True)
 
     format: Literal["wsap-tes3mp-step"] = "wsap-tes3mp-step"
     version: Literal[1] = 1

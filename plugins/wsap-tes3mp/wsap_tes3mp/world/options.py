@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, Field, ValidationError
 
 from wsap_core.errors import ConfigError
 from wsap_core.specs import AdapterSpec
@@ -14,10 +14,8 @@ from wsap_core.untrusted import single_line
 from wsap_tes3mp.world.catalogue import MOST_SEATS
 
 
-class WorldOptions(BaseModel):
+class WorldOptions(BaseModel, frozen=True, coerce_numbers_to_str=True, str_strip_whitespace=True):
     """The options, checked; see `OPTIONS` of the catalogue."""
-
-    model_config = ConfigDict(frozen=True, coerce_numbers_to_str=True, str_strip_whitespace=True)
 
     engine: Literal["simulated", "tes3mp"] = "simulated"
     bridge: Annotated[str, Field(pattern=r"^(https?://[^/].*)?$")] = ""

@@ -16,8 +16,8 @@ _HEALING = 0.25
 """Health that a second of rest gives outside; inside twice that."""
 
 
-def advance(world: World, seconds: float, resting: Body | None = None) -> float:
-    """Let time pass and return how much did: less only if a resting body was hurt or died."""
+def advance(world: World, seconds: float, resting: Body | None = None) -> None:
+    """Let time pass: less only if a resting body is hurt or dies."""
     left = seconds
     while left > 1e-6:
         step = min(left, BEAT if danger(world) else _until_next_hour(world))
@@ -28,7 +28,6 @@ def advance(world: World, seconds: float, resting: Body | None = None) -> float:
             if resting.health < health:
                 break
             rest(world, resting, step)
-    return seconds - max(0.0, left)
 
 
 def _until_next_hour(world: World) -> float:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import random
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Literal
@@ -197,16 +196,6 @@ class World:
     def load(self, body: Body) -> float:
         """Return the weight that a body carries."""
         return sum(self.item(item).weight * count for item, count in body.items.items())
-
-    def all_items(self) -> Counter[str]:
-        """Count all items there are, wherever they are, with those spent and without those brought: this never
-        changes.
-        """
-        total: Counter[str] = Counter(self.spent)
-        for items in [thing.items for thing in self.things.values()] + [body.items for body in self.bodies.values()]:
-            total.update(items)
-        total.subtract(self.brought)
-        return total
 
 
 _FOREIGN_POWER = {"weapon": 9, "armour": 3, "food": 15, "potion": 40}

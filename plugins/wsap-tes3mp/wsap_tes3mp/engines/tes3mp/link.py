@@ -34,8 +34,6 @@ class LineReader:
         self._longest = longest
         self._rest = bytearray()
         self._skipping = False
-        self.dropped = 0
-        """Lines that were too long."""
 
     def feed(self, data: bytes) -> list[bytes]:
         """Return the lines that are whole now, without their ends."""
@@ -53,7 +51,6 @@ class LineReader:
     def _take(self, piece: bytes) -> None:
         if not self._skipping and len(self._rest) + len(piece) > self._longest:
             self._skipping = True
-            self.dropped += 1
             self._rest.clear()
         if not self._skipping:
             self._rest += piece
