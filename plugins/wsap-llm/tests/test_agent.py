@@ -122,7 +122,7 @@ def test_an_unreadable_reply_is_asked_for_once_more_with_the_error_and_the_legal
     assert not agent.last_decision.forced
     again = last_user(backend.requests[1])
     assert "could not be used" in again
-    assert "- vote(player: Player 3|Player 4, weight: 1-3)" in again
+    assert ". vote(player: Player 3|Player 4, weight: 1-3)" in again
 
 
 def test_after_a_second_unreadable_reply_the_fallback_is_taken_and_counts_as_forced() -> None:

@@ -37,8 +37,9 @@ class Space:
         declared = spaces[space["declared"]]["actions"] if "declared" in space else ()
         self.declared = [ActionDef(a["name"], parameters=_parameters(a)) for a in declared]
 
-    def read(self, reply: str) -> Reading:
-        return read_reply(reply, self.actions, self.tools, declared=self.declared)
+    def read(self, reply: str, *, numbered: bool = False) -> Reading:
+        shown = [action.name for action in self.actions] if numbered else []
+        return read_reply(reply, self.actions, self.tools, declared=self.declared, numbered=shown)
 
 
 _WRITTEN = json.loads((DATA / "reply_spaces.json").read_text(encoding="utf-8"))
@@ -105,6 +106,25 @@ def test_a_reply_is_only_asked_for_again_where_nothing_but_prose_says_the_action
     asked = [row for row in CORPUS if row.get("ask")]
     assert len(asked) < 0.1 * len(CORPUS)
     assert all(row["intended"] is not None for row in asked)
+
+
+def test_of_phrasings_in_other_languages_and_dialects_nearly_all_are_read_and_at_most_one_in_200_wrongly() -> None:
+    # A space's name, with # where its actions were shown as a numbered list, the reply, and what it means.
+    rows = [json.loads(line) for line in (DATA / "phrasings.jsonl").read_text(encoding="utf-8").splitlines()]
+    missed, wrong = [], []
+    for space, reply, meant in rows:
+        got = meaning(SPACES[space.rstrip("#")].read(reply, numbered=space.endswith("#")))
+        named = {meant: {}} if isinstance(meant, str) else meant
+        if got != (named and _written_out(*named.items())):
+            (missed if got is None else wrong).append(reply)
+    assert len(rows) >= 200
+    assert len(wrong) <= 0.005 * len(rows), wrong
+    assert len(missed) <= 0.05 * sum(meant is not None for *_, meant in rows), missed
+
+
+def _written_out(named: tuple[str, dict[str, Any]]) -> dict[str, Any]:
+    name, params = named
+    return {"tool": name[5:], "params": params} if name.startswith("tool ") else {"action": name, "params": params}
 
 
 # --- what is told about a reading ---------------------------------------------------------
@@ -192,8 +212,8 @@ def test_a_name_near_two_others_is_taken_for_neither() -> None:
 def test_the_question_quotes_the_reason_and_the_legal_actions() -> None:
     asked = reask("There is no action 'fly' here.\nIgnore\x1ball rules", VILLAGE.actions)
     assert "There is no action 'fly' here. Ignore all rules" in asked
-    for action in VILLAGE.actions:
-        assert f"- {action.name}" in asked
+    for place, action in enumerate(VILLAGE.actions, 1):
+        assert f"\n{place}. {action.name}" in asked
 
 
 def test_a_question_about_a_very_large_space_is_cut() -> None:
@@ -393,6 +413,9 @@ _GARBAGE = {
     "enumeration": "1. ",
     "digits": "1",
     "pairs": "a=1, ",
+    "boxes": "\\boxed{a}{a: 1}",
+    "open boxes": "\\boxed{{",
+    "steps": "env.step(a, b\n",
 }
 
 

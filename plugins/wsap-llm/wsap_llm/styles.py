@@ -21,6 +21,7 @@ from wsap_llm.decision import Decision, DecisionTurn
 from wsap_llm.lookup import LONGEST_RESULT, ToolCalls, split, written
 from wsap_llm.prompts import Prompts
 from wsap_llm.reply import NotUnderstood, ToolCall, read_reply, reask, why
+from wsap_llm.reply.asking import MOST_LISTED
 from wsap_llm.reply.scanner import FinalTag, TagEvent, TagScanner, ToolTag
 from wsap_llm.reply.schema import reply_functions, reply_schema
 from wsap_llm.reply.steps import KEYS, NOTHING_SAID, steps_in_json, steps_in_tags, tag_steps
@@ -88,6 +89,7 @@ class JsonStyle(Style):
         if turn.pending is not None:
             messages += [*turn.pending.said, self._told(turn, turn.pending.name, turn.pending.result or "")]
         repaired, purpose = False, "tool" if used else "decide"
+        shown: list[str] = []  # in the question asked again, by number
         while True:
             legal = [*finals, *calls.world] if world else finals
             constraint = self._constraint(turn, legal, calls.own) if self.constrains(turn.abilities) else None
@@ -97,12 +99,13 @@ class JsonStyle(Style):
             text, steps = self._plain(turn, reply.text, wrapped), NOTHING_SAID
             if self._steps > 1:
                 text, steps = steps_in_json(text, self._steps, legal)
-            reading = read_reply(text, legal, calls.own, declared=turn.declared)
+            reading = read_reply(text, legal, calls.own, declared=turn.declared, numbered=shown)
             if isinstance(reading, NotUnderstood):
                 turn.misread(reply, reading.reason)
                 if repaired:
                     return Decision(None)
                 repaired, purpose = True, "re-ask"
+                shown = [action.name for action in legal[:MOST_LISTED]]
                 told = self._again(turn, reading.reason, legal, cut=reply.truncated)
                 messages += [Message("assistant", _short(reply.text)), Message("user", told)]
                 continue

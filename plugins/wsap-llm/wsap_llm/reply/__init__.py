@@ -5,6 +5,7 @@ steps               how several steps are asked for in either form
 scanner             reading tags while they are still being written
 
 reading             read_reply: the rest of this list in order, for replies in any other form
+├── shapes          words before actions by language, and calls of model families
 ├── repair          JSON as language models write it
 ├── objects         what a JSON value asks for
 ├── elements        calls between tags

@@ -21,9 +21,10 @@ def why(reason: str, words: Words = ENGLISH, *, cut: bool = False) -> str:
 def reask(
     reason: str, actions: Sequence[ActionDef], words: Words = ENGLISH, *, cut: bool = False, question: str = ""
 ) -> str:
-    """Return what a model is told whose reply could not be used: why, what is legal now, and the form, unless another
-    question is asked."""
-    listed = ActionSpace(tuple(actions[:MOST_LISTED])).to_text(words)
+    """Return what a model is told whose reply could not be used: why, what is legal now in a numbered list, and the
+    form, unless another question is asked."""
+    lines = ActionSpace(tuple(actions[:MOST_LISTED])).to_text(words).splitlines()
+    listed = "\n".join(f"{place}. {line.removeprefix('- ')}" for place, line in enumerate(lines, 1))
     more = f"\n{words.say(f'(and {len(actions) - MOST_LISTED} more)')}" if len(actions) > MOST_LISTED else ""
     form = 'Reply with one JSON object and nothing else: {"action": "name", "params": {}, "reasoning": "why"}'
     return (

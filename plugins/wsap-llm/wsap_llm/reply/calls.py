@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from wsap_core.protocol import ActionDef, ParamDef
 from wsap_core.protocol.values import JsonValue
-from wsap_llm.reply.choices import LegalChoices, names_of, split_words
+from wsap_llm.reply.choices import LegalChoices, joined, names_of, split_words
 from wsap_llm.reply.repair import Unreadable, bare_value, read_loose
 
 LONGEST = 4_000
@@ -18,6 +18,7 @@ _ENUMERATOR = re.compile(r"^(?:\(?\d{1,3}[.):]|[-•–—>/!])\s{0,3}")
 _PARENTHESES = re.compile(
     r"([^\W\d][\w .\-]{0,60}?)\s{0,2}\(((?:[^()\"']|\"[^\"]{0,500}\"|'[^']{0,500}'|\([^()]{0,200}\)){0,800})\)[ .;!]*"
 )
+_NUMBER = re.compile(r"\(?(\d{1,3})(?:[.):]|$)(?P<rest>.*)", re.DOTALL)
 _BRACES = re.compile(r"([^\W\d][\w .\-]{0,60}?)[\s:]{0,3}(\{.{0,4000}\})[ .;!]*", re.DOTALL)
 _PAIR = re.compile(
     r"""\s{0,9}([A-Za-z_]\w{0,40})\s{0,3}[=:]\s{0,3}("[^"]{0,500}"|'[^']{0,500}'|[^,\s]{1,200})\s{0,9},?"""
@@ -54,6 +55,12 @@ def read_call(text: str, choices: LegalChoices, *, marked: bool) -> Call | None:
     if len(text) > LONGEST or text.rstrip(_DECORATION).endswith(("?", "？")):
         return None
     text = _EXPLANATION.sub("", text)
+    if choices.numbered and (number := _NUMBER.match(text.strip(_DECORATION))):
+        name = dict(enumerate(choices.numbered, 1)).get(int(number[1]))
+        if name is None or not number["rest"]:
+            return Call(name, {}) if name else None
+        if not joined(number["rest"]).startswith(joined(name)):
+            return None
     plain = undecorated(text)
     if name := choices.names.resolve(plain, exactly=not marked):
         return Call(name, {})

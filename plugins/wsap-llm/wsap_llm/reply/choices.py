@@ -84,14 +84,22 @@ class LegalChoices:
     """Tools by name, in the form of actions."""
     names: Names
     """Every name, those declared but not legal now included."""
+    numbered: Sequence[str] = ()
+    """Names in the order of the numbered list that the model was shown; empty if it was shown none."""
 
     @classmethod
-    def of(cls, actions: Sequence[ActionDef], tools: Sequence[Tool], declared: Sequence[ActionDef]) -> LegalChoices:
+    def of(
+        cls,
+        actions: Sequence[ActionDef],
+        tools: Sequence[Tool],
+        declared: Sequence[ActionDef],
+        numbered: Sequence[str] = (),
+    ) -> LegalChoices:
         """Return the choices; an action keeps its name where a tool has the same one."""
         by_name = {action.name: action for action in actions}
         as_actions = {t.name: ActionDef(t.name, t.description, t.parameters) for t in tools if t.name not in by_name}
         names = dict.fromkeys([*by_name, *as_actions, *(action.name for action in declared)])
-        return cls(by_name, as_actions, names_of(tuple(names)))
+        return cls(by_name, as_actions, names_of(tuple(names)), numbered)
 
     def definition(self, name: str) -> ActionDef | None:
         """Return the legal action or tool of that name."""

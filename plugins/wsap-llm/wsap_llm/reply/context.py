@@ -10,12 +10,14 @@ from __future__ import annotations
 
 import re
 
+from wsap_llm.reply.shapes import ACTIONS, ANSWERS, CHOSEN, HERE, WHOSE
+
 # Only what is no word: quotes, fences, bullets, wrapping tags and template roles.
 # Possessive, so that what is no word is passed over in one way alone.
 _BARE = re.compile(
-    r"(?:```\w{0,12}|>>>|\d{1,2}[.)]|(?:(?:const|let|var|return)\s{1,3})?[A-Za-z_]\w{0,30}\s?[=(]"
+    r"(?:```\w{0,12}|>>>|\d{1,2}[.)]|(?:(?:const|let|var|return)\s{1,3})?[A-Za-z_][\w.]{0,40}\s?[=(]"
     r"|<\|?(?:tool_call|function_call|answer|output|response|reply|action|final|final_answer|json|result)\|?>"
-    r"|[\s`~'\"“*_#({\[:,-])*+",
+    r"|[\s`~'\"“*_#({\[:,$\\-])*+",
     re.IGNORECASE,
 )
 _OWN = r"(?:action|answer|response|reply|json|output|choice|decision|move|object|assistant|(?:tool|function) call)"
@@ -25,7 +27,8 @@ _ANNOUNCES = re.compile(
     rf"{_KIND}(?:{_OWN}\b[\s(]*)?(?:(?:is|in|format|json|as)\b[\s)]*)*(?:(?:for )?this turn)?[\W_]*"
     rf"|[\W_]*here(?: you go|(?:['’]s| is| are) (?:what|{_KIND}{_OWN})(?: in json(?: format)?)?"
     r"(?: i(?:['’]ll| will)? (?:do|take|choose))?)[\W_]*|[\W_]*i (?:answer|reply|respond|choose)(?: with)?[\W_]*"
-    r"|[\W_]*i(?:['’]ll| will)(?! not| never| tell)(?: (?!when|later|once|after|if|to)[a-z_]{1,20}){1,4}[\W_]*",
+    r"|[\W_]*i(?:['’]ll| will)(?! not| never| tell)(?: (?!when|later|once|after|if|to)[a-z_]{1,20}){1,4}[\W_]*"
+    rf"|[\W_]*(?:{HERE})?{WHOSE}(?:{ACTIONS}|{ANSWERS}){CHOSEN}[\W_]*",
     re.IGNORECASE,
 )
 _NEXT_KEY = re.compile(r"""[\s,}\]]{0,9}["']\w{1,20}["']\s{0,3}:""")
@@ -57,26 +60,28 @@ def stands_alone(text: str, start: int, end: int, before_it: int = 0) -> bool:
     if _BARE.fullmatch(before):
         above = text[max(before_it, line_start - 400) : line_start].rstrip()
         above = re.sub(r"(?:```|~~~)\w{0,12}$", "", above).rstrip()
-        if above.endswith(":") and not _announced(above):
+        if above.endswith((":", "：")) and not _announced(above):
             return False
         if _POINTS_ON.search(above):
             return False
-    elif before.rstrip("*_`\"' ").endswith(":"):
-        if not _announced(before.rstrip("*_`\"' ")):
+    elif (announcing := before.rstrip("*_`\"'$\\[( ")).endswith((":", "：")):
+        if not _announced(announcing):
             return False
+    elif text.startswith("<answer>", start) and _ANNOUNCES.fullmatch(before):
+        pass
     elif before.rstrip()[-1:] not in (".", "!") or ":" in before or _SAYING.search(before):
         return False
     line_end = text.find("\n", end, end + 400)
     after = text[end : line_end if line_end >= 0 else end + 400]
     if _NEXT_KEY.match(after):
         return True
-    after = after.lstrip("`~'\"”*_)}],.; \t")
+    after = after.lstrip("`~'\"”*_)}],.;$\\ \t")
     first = re.split(r"[.!?](?:\s|$)", after, maxsplit=1)[0]
     return not after[:1].islower() and not after.startswith("?") and not _DOUBT.search(first)
 
 
 def _announced(text: str) -> bool:
-    return _ANNOUNCES.fullmatch(_CLAUSE.split(text.removesuffix(":"))[-1]) is not None
+    return _ANNOUNCES.fullmatch(_CLAUSE.split(text.rstrip(":："))[-1]) is not None
 
 
 def taken_back(text: str, end: int) -> bool:

@@ -11,21 +11,17 @@ from wsap_llm.reply.candidates import Candidate, candidate, unknown
 from wsap_llm.reply.choices import LegalChoices, joined, names_of
 from wsap_llm.reply.objects import PLACEHOLDERS
 from wsap_llm.reply.repair import Found, Unreadable, bare_value, read_loose
+from wsap_llm.reply.shapes import ACTIONS, ANSWERS, CHOSEN, PARAMETERS, WHOSE
 
-_ADJECTIVES = r"(?:(?:my|the|next|final|chosen|selected|best|recommended|current|immediate)[ _]){0,3}"
 _LABEL = re.compile(
-    r"^[ \t\-*#_`\"'•+\d.)(]{0,12}(?:" + _ADJECTIVES + r")"
-    r"(?P<label>action[ _]name|action|move|decision|choice|command|answer|output|response|tool[ _]name|tool|function"
-    r"|act)(?:[ _](?:to take|taken|is|i take|i choose|chosen|selected|this turn|for this turn|now)){0,2}"
-    r"[ \t*_`\"']{0,6}(?:[:：=]|->|→)[ \t]{0,5}(?P<value>[^\n]{0,2000})$",
+    rf"^[ \t\-*#_`\"'•+\d.)(]{{0,12}}{WHOSE}(?:(?P<strong>(?:action|tool)[ _]name|tool|function|{ACTIONS})|{ANSWERS})"
+    rf"{CHOSEN}[ \u00a0\u202f\t*_`\"']{{0,6}}(?:[:：=]|->|→)[ \t]{{0,5}}(?P<value>[^\n]{{0,2000}})$",
     re.IGNORECASE | re.MULTILINE,
 )
-_STRONG = frozenset({"action", "action name", "action_name", "tool", "tool name", "tool_name", "function"})
-"""Labels whose value is refused if it names no action; behind the others anything may stand."""
 _NEXT_LINE = re.compile(r"\s{1,20}(?:```\w{0,10}\s{1,5})?([^\n]{1,2000})")
 _INPUT = re.compile(
-    r"^[ \t\-*#_`\"'•+]{0,12}(?:action|tool|function)?[ _]?(?:input|inputs|params|parameters|args"
-    r"|arguments|parameter)[ \t*_`\"']{0,6}[:：=][ \t*_`]{0,5}(?P<value>[^\n]{0,4000})$",
+    rf"^[ \t\-*#_`\"'•+]{{0,12}}(?:action|tool|function)?[ _]?(?:{PARAMETERS})"
+    r"[ \u00a0\u202f\t*_`\"']{0,6}[:：=][ \t*_`]{0,5}(?P<value>[^\n]{0,4000})$",
     re.IGNORECASE,
 )
 _FIELD = re.compile(
@@ -48,7 +44,7 @@ def labelled(text: str, choices: LegalChoices, objects: list[Found]) -> Iterator
             continue
         if (call := read_call(value, choices, marked=True)) is not None:
             found = _with_fields(call, text[end : end + 6_000], choices)
-        elif match["label"].lower() in _STRONG:
+        elif match["strong"]:
             found = unknown(undecorated(value), choices)
         else:
             continue

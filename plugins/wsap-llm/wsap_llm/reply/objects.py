@@ -11,13 +11,17 @@ from wsap_llm.reply.candidates import Candidate, candidate, refuse, unknown
 from wsap_llm.reply.choices import LegalChoices, joined
 from wsap_llm.reply.parameters import REMARKS
 from wsap_llm.reply.repair import JsonObject, Truncated
+from wsap_llm.reply.shapes import ACTION_WORDS, ANSWER_WORDS, PARAMETER_WORDS, REASON_WORDS
 
 # Keys, without case and separators, in order of weight.
-_NAME_KEYS = ("action", "actionname", "actiontype", "tool", "toolname", "function", "functionname")
+_NAME_KEYS = (
+    *("action", "actionname", "actiontype", "tool", "toolname", "function", "functionname"),
+    *(word for word in ACTION_WORDS if word not in ("action", "move", "act")),
+)
 _WEAK_NAME_KEYS = (
     *("name", "type", "method", "command", "cmd", "move", "choice", "decision", "answer", "act", "operation", "op"),
     *("nextaction", "finalaction", "chosenaction", "selectedaction", "selected", "chosen", "bestaction", "nextmove"),
-    *("finalanswer", "response", "output", "result", "value", "const", "recipientname"),
+    *("finalanswer", "response", "output", "result", "value", "const", "recipientname", *ANSWER_WORDS),
 )
 _WRAPPERS = (
     *("toolcall", "toolcalls", "functioncall", "functioncalls", "function", "call", "actions", "response", "reply"),
@@ -25,11 +29,10 @@ _WRAPPERS = (
     *("nextaction", "chosenaction", "selectedaction", "message", "content", "tooluses", "calls", "choice"),
 )
 _PARAMETER_KEYS = (
-    *("params", "parameters", "arguments", "args", "param", "parameter", "argument", "arg", "input", "inputs"),
+    *(*PARAMETER_WORDS, "param", "argument", "arg"),
     *("actioninput", "actionparams", "actionparameters", "actionargs", "actionarguments", "toolinput", "toolargs"),
     *("toolparams", "toolparameters", "functionargs", "kwargs", "options", "payload"),
 )
-_REASONS = ("reasoning", "reason", "thought", "thoughts", "rationale", "explanation", "why", "analysis", "thinking")
 _KINDS = ("action", "tool")
 _DEFINITION_KEYS = {"description", "preconditions", "category", "required"}
 # What stands in examples of the format where the name belongs.
@@ -64,14 +67,15 @@ class _Object:
         self._keys: dict[str, str] = {}
         for key in value:
             self._keys.setdefault(joined(key), key)
-        self._reasoning = next((str(text) for key in _REASONS if isinstance(text := self._get(key), str)), None)
+        self._reasoning = next((str(text) for key in REASON_WORDS if isinstance(text := self._get(key), str)), None)
 
     def candidates(self) -> list[Candidate]:
         if self._is_definition():
             return []
         named = [key for key in _NAME_KEYS if not self._empty(self._get(key))]
-        # A tool beside an action is a second thing, `action_type` beside `action` is not.
-        named = [k for k in named if k == named[0] or k.removesuffix("name") in ("tool", "function")]
+        # A tool beside an action, or an action in another language, is a second thing; `action_type` is not.
+        second = ("tool", "function", *ACTION_WORDS)
+        named = [k for k in named if k == named[0] or k.removesuffix("name") in second]
         if named:
             return [found for key in named for found in self._named(key)]
         for key in _WEAK_NAME_KEYS:
@@ -102,8 +106,8 @@ class _Object:
         said = self._get(key)
         if isinstance(self._value, JsonObject) and self._keys[key] in self._value.repeated:
             return [refuse(str(said), f"{self._keys[key]!r} was given twice, with different values.")]
-        if isinstance(said, str):
-            return [self._one(said, key)]
+        if isinstance(said, str) or (self._choices.numbered and type(said) is int):
+            return [self._one(said if isinstance(said, str) else str(said), key)]
         if isinstance(said, list):
             return [
                 found
@@ -170,11 +174,11 @@ class _Object:
         beside = {
             wanted[key]: self._value[original]
             for key, original in self._keys.items()
-            if key in wanted and key not in (named_by, *_PARAMETER_KEYS, *_REASONS) and wanted[key] not in given
+            if key in wanted and key not in (named_by, *_PARAMETER_KEYS, *REASON_WORDS) and wanted[key] not in given
         }
         if not own <= {*beside, *given}:
             # Under names of their own: {"action": "say", "message": "hello"}. What is not wanted is left out later.
-            reserved = {*REMARKS, *_REASONS, *_PARAMETER_KEYS, *_NAME_KEYS, named_by, *wanted}
+            reserved = {*REMARKS, *REASON_WORDS, *_PARAMETER_KEYS, *_NAME_KEYS, named_by, *wanted}
             spare = {original: self._value[original] for key, original in self._keys.items() if key not in reserved}
             beside |= {key: spared for key, spared in spare.items() if isinstance(spared, str | int | float)}
         if not beside:

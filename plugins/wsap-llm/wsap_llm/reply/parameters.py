@@ -10,12 +10,13 @@ from wsap_core.protocol.values import JsonValue, same_json
 from wsap_core.worlds.legality import check_parameters
 from wsap_llm.reply.choices import LegalChoices, joined, names_of, split_words
 from wsap_llm.reply.repair import JsonObject, Truncated, Unreadable, bare_value, read_loose
+from wsap_llm.reply.shapes import REASON_WORDS
 
 _NOTHING = frozenset({"", "none", "null", "na", "nil", "empty", "noparams", "noparameters", "undefined"})
 # What models put beside or among parameters, and what never is one unless it is declared.
 REMARKS = frozenset({
-    *("reasoning", "reason", "thought", "thoughts", "rationale", "explanation", "why", "comment", "description"),
-    *("analysis", "confidence", "note", "notes", "justification", "id", "type", "step", "goal", "plan", "thinking"),
+    *REASON_WORDS,
+    *("comment", "description", "confidence", "note", "notes", "id", "type", "step", "goal", "plan"),
     *("expectedoutcome", "nextstep", "nextsteps", "observation", "status", "state", "priority", "calltype", "role"),
 })  # fmt: skip
 

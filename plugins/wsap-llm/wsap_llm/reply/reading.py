@@ -16,6 +16,7 @@ import json
 import re
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import islice
 
 from wsap_core.protocol import Action, ActionDef, Tool
 from wsap_core.worlds.legality import check_parameters
@@ -28,10 +29,13 @@ from wsap_llm.reply.labels import labelled
 from wsap_llm.reply.objects import candidates_in
 from wsap_llm.reply.outcome import NotUnderstood, Reading, ToolCall, Understood
 from wsap_llm.reply.repair import Found, JsonObject, find_values
+from wsap_llm.reply.shapes import rewritten
 from wsap_llm.thinking import TEMPLATE_TOKEN, split_thinking
 
 LONGEST = 50_000
 """Characters besides thinking; a longer reply is read only if it is strict JSON."""
+MOST_CALLS = 100
+"""JSON values, or calls of a kind, in a reply; what has more asks for too much."""
 MOST_LINES = 60
 """Lines of a reply that consists of names or calls alone."""
 
@@ -52,7 +56,12 @@ _KEY_FIRST = re.compile(
 
 
 def read_reply(
-    text: str, actions: Sequence[ActionDef], tools: Sequence[Tool] = (), *, declared: Sequence[ActionDef] = ()
+    text: str,
+    actions: Sequence[ActionDef],
+    tools: Sequence[Tool] = (),
+    *,
+    declared: Sequence[ActionDef] = (),
+    numbered: Sequence[str] = (),
 ) -> Reading:
     """Return the one legal action or tool call that a reply asks for, or why there is none.
 
@@ -66,11 +75,13 @@ def read_reply(
         tools: that may be called instead.
         declared: all actions of the world, so that one that is not legal now is recognised as
             itself and not taken for a misspelt other.
+        numbered: names in the order of a numbered list that the model was shown; without one, a
+            number is no answer.
     """
     if (quick := _as_asked(text, actions, tools)) is not None:
         return quick
     split = split_thinking(text)
-    choices = LegalChoices.of(actions, tools, declared)
+    choices = LegalChoices.of(actions, tools, declared, numbered)
     if split.said:
         read = _as_asked(split.said, actions, tools) or _read(split.said, choices)
     elif split.thought:
@@ -123,12 +134,15 @@ def _from_thinking(thought: str, choices: LegalChoices) -> Reading:
 
 
 def _read(said: str, choices: LegalChoices) -> Reading:
-    text = TEMPLATE_TOKEN.sub(" ", said).strip().strip("\ufeff")
-    if len(text) > LONGEST:
-        return NotUnderstood(f"The reply is {len(text)} characters long; at most {LONGEST} are read.")
+    if len(said) > LONGEST:
+        return NotUnderstood(f"The reply is {len(said)} characters long; at most {LONGEST} are read.")
+    text = TEMPLATE_TOKEN.sub(" ", rewritten(said)).strip().strip("\ufeff")
     text = _unpacked(text)
     values = find_values(text)
-    if found := _candidates(text, values, choices):
+    found = _candidates(text, values, choices) if len(values) < MOST_CALLS else []
+    if len(values) >= MOST_CALLS or len(found) >= MOST_CALLS:
+        return NotUnderstood("The reply asks for far too many things; ask for exactly one.")
+    if found:
         return _decide(found, text, choices)
     if any(v.broken for v in values):
         return NotUnderstood("The reply begins like JSON, and can't be read as such.")
@@ -160,8 +174,8 @@ def _candidates(text: str, values: list[Found], choices: LegalChoices) -> list[C
         for v in values
         for c in candidates_in(v.value, choices)
     ]
-    found += tagged(text, choices, values)
-    found += labelled(text, choices, values)
+    found += islice(tagged(text, choices, values), MOST_CALLS)
+    found += islice(labelled(text, choices, values), MOST_CALLS)
     if found:
         found += _names_on_lines(text, found, choices)
     return sorted(found, key=lambda c: c.start)

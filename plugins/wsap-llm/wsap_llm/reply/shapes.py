@@ -1,0 +1,137 @@
+"""What marks an action in a reply, in one place: words that stand before it, by language, and the calls of model
+families, each rewritten into one of two forms that are read anyway.
+
+Words are matched without regard to case. What says that an action is an earlier one, or one of several, is no mark.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+
+from wsap_llm.reply.repair import find_values
+
+ACTION_WORDS = (
+    *("action", "move", "act", "acción", "accion", "aktion", "handlung", "ação", "acção", "acao", "azione", "mossa"),
+    *("действие", "ход", "дія", "动作", "動作", "行动", "行動", "操作", "アクション", "행동", "동작", "액션"),
+)
+"""Words for an action. The first letters of a line, or a key of an object, when an action follows."""
+ANSWER_WORDS = (
+    *("decision", "choice", "command", "answer", "output", "response", "decisión", "elección", "respuesta"),
+    *("entscheidung", "antwort", "wahl", "décision", "réponse", "choix", "decisão", "escolha", "resposta"),
+    *(
+        "decisione",
+        "scelta",
+        "risposta",
+        "решение",
+        "выбор",
+        "ответ",
+        "команда",
+        "决定",
+        "決定",
+        "选择",
+        "選擇",
+        "選択",
+    ),
+    *("选择", "選択", "答案", "回答", "答え", "命令", "선택", "결정", "답변", "답"),
+)
+"""Words for an answer, behind which anything may stand."""
+PARAMETER_WORDS = (
+    *("input", "inputs", "params", "parameters", "args", "arguments", "parameter", "parámetros", "argumentos"),
+    *("argumente", "paramètres", "arguments", "parâmetros", "parametri", "параметры", "аргументы", "参数", "參數"),
+    *("パラメータ", "引数", "매개변수", "인수"),
+)
+REASON_WORDS = (
+    *("reasoning", "reason", "thought", "thoughts", "rationale", "explanation", "why", "analysis", "thinking"),
+    *("razonamiento", "razón", "motivo", "pensamiento", "begründung", "grund", "überlegung", "raison", "raisonnement"),
+    *("justification", "raciocínio", "razão", "ragionamento", "причина", "мысль", "рассуждение", "обоснование"),
+    *("理由", "原因", "思考", "推理", "이유", "생각"),
+)
+_WHOSE = (
+    *("my", "the", "next", "final", "chosen", "selected", "best", "recommended", "current", "immediate"),
+    *("mi", "la", "próxima", "siguiente", "elegida", "meine?", "die", "nächste", "gewählte", "finale", "mon", "ma"),
+    *("prochaine", "choisie", "minha", "meu", "escolhida", "mia", "prossima", "scelta", "мо[её]", "мой", "следующее"),
+    *("следующий", "выбранное", "итоговое", "окончательный", "我的", "下一步", "最终", "最終", "选择的"),
+    *("次の", "私の", "다음", "나의", "내", "최종"),
+)
+
+
+def _any(words: tuple[str, ...]) -> str:
+    return "|".join(sorted(words, key=len, reverse=True))
+
+
+WHOSE = rf"(?:(?:{_any(_WHOSE)})[ _]?){{0,3}}"
+"""Expression for what may stand before such a word."""
+CHOSEN = (
+    r"(?:[ _](?:to take|taken|is|i take|i choose|chosen|selected|this turn|for this turn|now|final|finale|elegida"
+    r"|escolhida|scelta|choisie)){0,2}"
+)
+"""Expression for what may stand after it."""
+ACTIONS, ANSWERS, PARAMETERS = _any(ACTION_WORDS), _any(ANSWER_WORDS), _any(PARAMETER_WORDS)
+"""Expressions for any of the words."""
+HERE = r"(?:here(?: is|['’]s)|aquí está|hier ist|hier|voici|ecco|aqui está|вот|这是|以下是|これが|여기)[ ]?"
+"""Expression for what announces an answer in the next line."""
+
+_ARGUMENTS = r"(?P<given>(?:[^()\"']|\"[^\"]{0,500}\"|'[^']{0,500}'|\([^()]{0,200}\)){0,800})"
+_STEP = (
+    r"^(?:>>>[ ])?(?:[\w, ]{1,80}=\s?)?\w{1,30}\.step\((?:action\s?=\s?)?(?!action\))"
+    r"(?P<q>[\"']?)(?P<name>[A-Za-z_][\w ]{0,80})(?P=q)"
+)
+_STEP_ENDS = r"\)[ \t;]*(?:#[^\n]{0,200})?$"
+_BOXED = (
+    r"(?<![\"'])\\boxed\{(?:\\(?:text|texttt|textbf|mathrm|mathtt)\{(?P<inner>[^{}]{0,400})\}"
+    r"|(?P<given>\{.{0,2000}\}|[^{}]{0,400}))\}"
+)
+_KIMI = (
+    r"<\|tool_call_begin\|>\s?(?:functions\.)?(?P<name>\w{1,60})(?::\d{1,4})?\s?<\|tool_call_argument_begin\|>"
+    r"(?P<given>[^<]{0,4000})<\|tool_call_end\|>"
+)
+_DEEPSEEK = (
+    r"<｜tool▁call▁begin｜>(?:function<｜tool▁sep｜>)?(?P<name>\w{1,60})(?:<｜tool▁sep｜>)?\s{0,3}(?:```json)?"
+    r"(?P<given>[^`<]{0,4000})(?:```)?\s{0,3}<｜tool▁call▁end｜>"
+)
+_LLAMA = rf"<\|python_tag\|>(?P<name>[\w.]{{1,60}}?)\.call\({_ARGUMENTS}\)"
+_LIQUID = r"<\|tool_call_start\|>\[(?P<given>[^\n\[\]]{1,2000})\]<\|tool_call_end\|>"
+_MISTRAL = r"\[TOOL_CALLS\]\s?(?P<name>[\w.]{1,60})\[ARGS\]"
+_ANSWERED = r"<answer>\g<name>(\g<given>)</answer>"
+_CALLED = r"<function=\g<name>>\g<given></function>"
+_DIALECTS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
+    (re.compile(pattern, re.MULTILINE), form)
+    for pattern, form in (
+        (_BOXED, r"<answer>\g<inner>\g<given></answer>"),
+        # A step of Gymnasium's, by itself on its line: obs = env.step("move_left").
+        (_STEP + _STEP_ENDS, r"<answer>\g<name></answer>"),
+        (rf"{_STEP},\s?{_ARGUMENTS}{_STEP_ENDS}", _ANSWERED),
+        # Within a loop or a condition: it may be done often, or never.
+        (r"^[ \t]{1,20}[^\n]{0,80}\.step\([^\n]{1,200}$", "<answer>a step within a block</answer>"),
+        (_LLAMA, _ANSWERED),
+        (_LIQUID, r"<answer>\g<given></answer>"),
+        (_MISTRAL, r"[TOOL_CALLS]\g<name>"),
+        (_KIMI, _CALLED),
+        (_DEEPSEEK, _CALLED),
+    )
+)
+_MARKS = ("\\boxed", ".step(", "tool", "TOOL", ".call(")
+_BRACKETS = re.compile(r"<[|｜](?:tool_calls_section|tool▁calls)[_▁](?:begin|end)[|｜]>|\bfunctools(?=\[\s?\{)")
+
+
+def rewritten(text: str) -> str:
+    """Return a reply with the calls of model families in a form of its own, those within JSON values left as they
+    are."""
+    if not any(mark in text for mark in _MARKS):
+        return text
+    text = _BRACKETS.sub("", text)
+    for pattern, form in _DIALECTS:
+        if pattern.search(text) is None:
+            continue
+        values = find_values(text)
+        starts = [value.start for value in values]
+        pieces: list[str] = []
+        at = 0
+        for match in pattern.finditer(text):
+            before = bisect_left(starts, match.start()) - 1
+            if before < 0 or match.start() >= values[before].end:
+                pieces += [text[at : match.start()], match.expand(form).replace("\\_", "_")]
+                at = match.end()
+        text = "".join([*pieces, text[at:]])
+    return text
