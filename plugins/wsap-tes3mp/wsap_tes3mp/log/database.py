@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from sqlalchemy import Connection, Engine, create_engine, event
+from sqlalchemy import Engine, create_engine, event
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 from sqlalchemy.pool import StaticPool
 
@@ -36,25 +36,20 @@ def open_database(path: Path | None, *, read_only: bool = False) -> Engine:
     `read_only` neither makes nor changes it. `CommandLog` says what is raised.
     """
     where = "in memory" if path is None else str(path)
+    if path is not None and read_only and not path.is_file():
+        raise StorageError(f"There is no command log {path}; name another one with --log.")
     with said_clearly(where):
-        if path is None:
-            connection = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
-        elif read_only:
-            if not path.is_file():
-                raise StorageError(f"There is no command log {path}; name another one with --log.")
-            connection = sqlite3.connect(
-                f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=BUSY_SECONDS, isolation_level=None
-            )
-        else:
+        if path is not None and not read_only:
             os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
-            connection = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
+        uri = "file::memory:" if path is None else f"{path.absolute().as_uri()}?mode={'ro' if read_only else 'rw'}"
+        connection = sqlite3.connect(uri, uri=True, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
         try:
             _prepare(connection, where, fresh_allowed=not read_only)
         except BaseException:
             connection.close()
             raise
     engine = create_engine("sqlite://", creator=lambda: connection, poolclass=StaticPool)
-    event.listen(engine, "begin", _begin)
+    event.listen(engine, "begin", lambda begun: begun.exec_driver_sql("BEGIN"))
     if not read_only:
         with said_clearly(where), engine.begin() as setup:
             Base.metadata.create_all(setup)
@@ -81,10 +76,6 @@ def _prepare(connection: sqlite3.Connection, where: str, *, fresh_allowed: bool)
         # A commit survives the end of the process; a power cut may cost the last ones, but never consistency.
         run("PRAGMA synchronous = NORMAL")
         run("PRAGMA journal_size_limit = 67108864")
-
-
-def _begin(connection: Connection) -> None:
-    connection.exec_driver_sql(str(connection.get_execution_options().get("wsap_begin", "BEGIN")))
 
 
 _KINDS: tuple[tuple[int, type[StorageError], str], ...] = (
