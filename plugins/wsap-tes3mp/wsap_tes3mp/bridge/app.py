@@ -142,24 +142,14 @@ async def events(request: Request, who: Reader) -> Response:
 def create_app(
     bridge: Bridge,
     token: str,
-    *,
+    address: Address | None = None,
     limits: HttpLimits | None = None,
-    hosts: frozenset[str] | None = frozenset(),
-    guarded: bool = False,
+    *,
     trusting: bool = False,
-    clock: Callable[[], float] = time.monotonic,
 ) -> FastAPI:
-    """Return the application of a bridge, which the caller starts and stops.
-
-    Args:
-        bridge: what is served.
-        token: what changing something needs.
-        limits: limits on requests.
-        hosts: names that the Host header may have besides loopback names; None for any.
-        guarded: whether reading needs the token, too.
-        trusting: whether changing something needs none.
-        clock: seconds, for the rate limits.
-    """
+    """Return the application of a bridge, which the caller starts and stops; `serve` says what the arguments are."""
+    near = address is None or address.is_loopback
+    hosts = frozenset[str]() if address is None else frozenset({address.host}) if near else None
     title = "Perception/Command bridge"
     app = FastAPI(title=title, version=PROTOCOL_VERSION, docs_url=None, redoc_url=None, redirect_slashes=False)
     limits = limits or HttpLimits()
@@ -172,7 +162,13 @@ def create_app(
     schemas["CommandInput"] = CommandInput.model_json_schema(ref_template="#/components/schemas/{model}")
     schemas.update(schemas["CommandInput"].pop("$defs", {}))
     app.add_middleware(
-        Guard, tokens=OneToken(token), limits=limits, hosts=hosts, guarded=guarded, clock=clock, data_paths=("/",)
+        Guard,
+        tokens=OneToken(token),
+        limits=limits,
+        hosts=hosts,
+        guarded=not near,
+        clock=time.monotonic,
+        data_paths=("/",),
     )
     return app
 
@@ -204,11 +200,9 @@ async def serve(
     """
     address.check()
     limits = limits or HttpLimits()
-    near = address.is_loopback
-    if trusting and not near:
+    if trusting and not address.is_loopback:
         raise UsageError("Only a bridge that this machine alone can reach may take commands without the token.")
-    hosts = frozenset({address.host}) if near else None
-    app = create_app(bridge, token, limits=limits, hosts=hosts, guarded=not near, trusting=trusting)
+    app = create_app(bridge, token, address, limits, trusting=trusting)
     listening = listen(address)
     stopping = BridgeUnavailableError("The bridge is stopping; ask again later, with the same key if there was one.")
     server = HttpServer(
