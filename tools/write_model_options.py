@@ -30,8 +30,9 @@ BACKENDS = {
     "outlines": ("wsap_outlines.options", "Options"),
 }
 AFTER = {
-    "openai": """A server that refuses a field which it can do without (`temperature`, `top_p`, `seed`, `tool_choice`, how
-thinking is switched, a message of the system ...) with status 400 or 422 is sent none from then on, which is said once.
+    "openai": """
+A server that refuses a field which it can do without (`temperature`, `top_p`, `seed`, `tool_choice`, how thinking is
+switched, a message of the system ...) with status 400 or 422 is sent none from then on, which is said once.
 `--agent-option temperature=none` (`top_p`, `max_tokens`) never sends it.
 """,
     "ollama": "Those of Ollama's runtime are taken by name, too:\n{runtime}.\n",
@@ -90,7 +91,7 @@ def page() -> str:
     for name, (module, cls) in BACKENDS.items():
         parts += [f"## {name}\n", *table(getattr(importlib.import_module(module), cls)), ""]
         if name in AFTER:
-            parts.append(AFTER[name].format(runtime=runtime))
+            parts.append(AFTER[name].lstrip().format(runtime=runtime))
     return "\n".join([*parts, TAIL])
 
 

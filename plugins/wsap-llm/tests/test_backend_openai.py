@@ -38,7 +38,6 @@ from wsap_core.seams.model_errors import (
     RateLimitError,
     ServerFailedError,
 )
-from wsap_llm.backends.dialects import DIALECTS
 from wsap_llm.backends.openai import OpenAIBackend
 from wsap_llm.backends.openai_options import OpenAIOptions, options_of
 
@@ -149,8 +148,9 @@ def test_one_schema_is_sent_to_several_servers_as_each_wants_it(server: ModelSer
     request = replace(REQUEST, constraint=JsonConstraint(SCHEMA, "action"))
     for kind in ("llama.cpp", "openai", "llama.cpp", "openai"):
         ask(options(server, server=kind, schema_subset=False), request)
-        expected = {"name": "action", "schema": SCHEMA, "strict": DIALECTS[kind].strict_schema}
-        assert server.last["response_format"] == {"type": "json_schema", "json_schema": expected}
+        bound = {"type": "json_schema", "json_schema": {"name": "action", "schema": SCHEMA, "strict": True}}
+        known = {"openai": bound, "llama.cpp": {"type": "json_object", "schema": SCHEMA}}
+        assert server.last["response_format"] == known[kind]
     ask(options(server, extra={"response_format": {"type": "text"}}), request)
     assert server.last["response_format"] == {"type": "text"}
 
@@ -482,8 +482,10 @@ def test_base_url_and_key_come_from_the_environment_unless_given() -> None:
     environment = {"OPENAI_BASE_URL": "http://127.0.0.1:9/v1", "OPENAI_API_KEY": "k1", "OTHER_KEY": "k2"}
     found = options_of({"model": "m"}, environment)
     assert (found.base_url, found.api_key) == ("http://127.0.0.1:9/v1", "k1")
-    given = options_of({"base_url": "http://127.0.0.1:8/v1", "key_variable": "OTHER_KEY", "timeout": 5}, environment)
-    assert (given.base_url, given.api_key, given.timeout) == ("http://127.0.0.1:8/v1", "k2", 5.0)
+    given = options_of(
+        {"base_url": "http://127.0.0.1:8/v1", "key_variable": "OTHER_KEY", "timeout": 5, "calls": "no"}, environment
+    )
+    assert (given.base_url, given.api_key, given.timeout, given.calls) == ("http://127.0.0.1:8/v1", "k2", 5.0, False)
     assert options_of({}, {}).base_url == "https://api.openai.com/v1"
     assert options_of({}, {}).dialect.max_tokens == "max_completion_tokens"
 
@@ -495,8 +497,9 @@ def test_base_url_and_key_come_from_the_environment_unless_given() -> None:
         ({"base_url": "http://me:pass@127.0.0.1/v1"}, "must not contain a password"),
         ({"sever": "vllm"}, "Did you mean 'server'"),
         ({"server": "vlm"}, "Did you mean 'vllm'"),
-        ({"timeout": "long"}, "timeout .* is a float"),
-        ({"stream": 1}, "stream .* is a bool"),
+        ({"timeout": "long"}, "timeout .* is a number"),
+        ({"stream": 1}, "stream .* is yes or no"),
+        ({"stream": "perhaps"}, "stream .* is yes or no"),
         ({"api_key": "a\nb"}, "not allowed in a key"),
     ],
 )

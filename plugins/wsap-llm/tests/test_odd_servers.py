@@ -164,6 +164,34 @@ def test_a_field_is_left_out_once(server: ModelServer) -> None:
     assert len(server.requests) == 2
 
 
+def test_a_field_that_several_requests_at_once_were_refused_for_is_left_out_of_all_of_them(server: ModelServer) -> None:
+    def answer(body: Any) -> Say:
+        return Say(status=400, error="temperature is not supported") if "temperature" in body else Say("Hi.")
+
+    server.default = answer
+
+    async def several(backend: OpenAIBackend, told: list[str]) -> list[str]:
+        replies = await asyncio.gather(*(collect(backend, REQUEST) for _ in range(5)))
+        assert {reply.text for reply in replies} == {"Hi."}
+        return told
+
+    assert len(using(server, several)) == 1
+
+
+def test_a_server_that_takes_a_schema_as_json_object_alone_is_sent_it_so(server: ModelServer) -> None:
+    def answer(body: Any) -> Say:
+        known = body["response_format"]["type"] == "json_object"
+        words = "response_format: Input should be 'text' or 'json_object'"
+        return Say(WAIT) if known else Say(status=422, error=words)
+
+    server.default = answer
+    agent, told = decide(server)
+    assert server.last["response_format"]["schema"]["required"] == ["action", "params", "reasoning"]
+    assert agent.last_decision is not None
+    assert not agent.last_decision.unconstrained
+    assert not told
+
+
 # --- shapes -----------------------------------------------------------------------------------
 
 

@@ -34,6 +34,10 @@ NUMBERS: Mapping[str, Range] = {
 """The options that are numbers."""
 
 
+FLAGS = {"yes": True, "true": True, "on": True, "1": True, "no": False, "false": False, "off": False, "0": False}
+"""How yes and no are written."""
+
+
 def _number(name: str, summary: str) -> OptionDef:
     allowed = NUMBERS[name]
     none = "|none" if allowed.none else ""

@@ -11,7 +11,7 @@ from wsap_core.errors import ConfigError
 from wsap_core.seams.context import Context
 from wsap_core.seams.model import DEFAULT_SAMPLING, Abilities, Sampling
 from wsap_core.textfile import read_text
-from wsap_llm.option_table import NUMBERS
+from wsap_llm.option_table import FLAGS, NUMBERS
 from wsap_llm.prompts import words_of
 
 Profile = Literal["full", "brief"]
@@ -81,7 +81,6 @@ class LLMOptions:
 WINDOW = int(NUMBERS["window"].default)
 """Steps of the conversation that are sent along, where nothing speaks against it."""
 PROFILES = get_args(Profile)
-FLAGS = {"yes": True, "true": True, "on": True, "1": True, "no": False, "false": False, "off": False, "0": False}
 
 
 def llm_options(context: Context) -> LLMOptions:

@@ -32,6 +32,8 @@ class Dialect:
     """What the protocol leaves open, for one kind of server; None for fields that it does not take."""
 
     max_tokens: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
+    schema: Literal["json_schema", "json_object"] = "json_schema"
+    """The kind of `response_format` that a JSON Schema goes with."""
     strict_schema: bool = True
     """Whether the server is told to enforce a JSON Schema."""
     subset: bool = False
@@ -56,7 +58,10 @@ DIALECTS: Mapping[str, Dialect] = {
         thinking="enable_thinking",
         repeat_penalty="repetition_penalty",
     ),
-    "llama.cpp": Dialect(prefill="trailing", thinking="enable_thinking", repeat_penalty="repeat_penalty"),
+    # Its own server takes both forms, the one of its Python package this one alone.
+    "llama.cpp": Dialect(
+        schema="json_object", prefill="trailing", thinking="enable_thinking", repeat_penalty="repeat_penalty"
+    ),
 }
 """By the name that the option `server` takes."""
 
@@ -146,7 +151,7 @@ def without_system(messages: Sequence[Message]) -> Sequence[Message]:
 
 def _form_text(constraint: JsonConstraint, form: Mapping[str, Any]) -> str:
     # Kept with the constraint, which is the same object as long as the same is legal.
-    key = f"_form_{form['json_schema']['strict']}"
+    key = f"_form_{form.get('json_schema', {}).get('strict')}"
     known: str | None = constraint.__dict__.get(key)
     if known is None:
         known = _json(form)
@@ -188,7 +193,7 @@ def _messages(request: Request, images: bool) -> list[dict[str, Any]]:
         if call is not None:
             function = {"name": call.name, "arguments": _json(call.arguments)}
             calls = [{"id": identity, "type": "function", "function": function}]
-            made.append({"role": "assistant", "content": call.content or None, "tool_calls": calls})
+            made.append({"role": "assistant", "content": call.content, "tool_calls": calls})
             continue
         plain = _message(message, images=images)
         if identity:  # only texts can answer a call
@@ -206,6 +211,9 @@ def _constrain(body: dict[str, Any], request: Request, dialect: Dialect) -> None
     if isinstance(constraint, JsonConstraint):
         if dialect.subset and (reason := strict_violation(constraint.schema)) is not None:
             raise ConstraintError(f"OpenAI's strict mode can't bind a reply to this schema. {reason}")
+        if dialect.schema == "json_object":
+            body["response_format"] = {"type": "json_object", "schema": dict(constraint.schema)}
+            return
         name = re.sub(r"[^A-Za-z0-9_-]", "_", constraint.name)[:64] or "reply"
         schema = {"name": name, "schema": dict(constraint.schema), "strict": dialect.strict_schema}
         body["response_format"] = {"type": "json_schema", "json_schema": schema}

@@ -24,6 +24,7 @@ from wsap_core.seams.model_errors import (
     AuthenticationError,
     BackendTimeoutError,
     BadRequestError,
+    ConstraintError,
     NoServerError,
     ServerFailedError,
 )
@@ -88,6 +89,7 @@ class OpenAIBackend:
         """
         begun = False
         while True:
+            left_out, dialect = frozenset(self._left_out), self._dialect
             try:
                 async with aclosing(self._reply(request)) as chunks:
                     async for chunk in chunks:
@@ -95,8 +97,14 @@ class OpenAIBackend:
                         yield chunk
                 return
             except FieldRefusedError as error:
-                if begun or not self._leave_out(error.field):
+                field = "chat_template_kwargs" if error.field == "enable_thinking" else error.field
+                if begun or field in left_out:
                     raise
+                self._leave_out(field)
+            except ConstraintError as error:
+                if begun or dialect.schema == "json_object" or "json_object" not in str(error):
+                    raise
+                self._dialect = replace(self._dialect, schema="json_object")
 
     async def _reply(self, request: Request) -> AsyncGenerator[Chunk, None]:
         given = dict(request.options.get("openai", {}))
@@ -132,18 +140,16 @@ class OpenAIBackend:
         """Raise AuthenticationError if it is known beforehand that a key is missing."""
         self._open()
 
-    def _leave_out(self, field: str) -> bool:
-        """Do without a field from now on, and tell; return whether that is another way than before."""
-        field = "chat_template_kwargs" if field == "enable_thinking" else field
-        other = {"max_tokens": "max_completion_tokens", "max_completion_tokens": "max_tokens"}.get(field)
+    def _leave_out(self, field: str) -> None:
+        """Do without a field from now on, and tell."""
         if field in self._left_out:
-            return False
+            return  # another request that was sent at the same time has found out
+        other = {"max_tokens": "max_completion_tokens", "max_completion_tokens": "max_tokens"}.get(field)
         self._left_out.add(field)
         if other is not None and other not in self._left_out:
             self._dialect = replace(self._dialect, max_tokens=other)  # type: ignore[arg-type]  # one of two words
         instead = {"system": "; its text begins the first message"}.get(field, f"; {other} is sent" if other else "")
         self._tell(f"{self.model}: the server refuses {field}, which is left out from now on{instead}.")
-        return True
 
     async def aclose(self) -> None:
         """Close the connections; nothing can be asked afterwards."""

@@ -7,6 +7,7 @@ from types import NoneType
 from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 
 from wsap_core.errors import ConfigError, UnknownNameError
+from wsap_llm.option_table import FLAGS
 
 T = TypeVar("T")
 
@@ -27,14 +28,14 @@ def read_options(cls: type[T], config: Mapping[str, Any], backend: str, *, also:
         wanted = kinds[name]
         if wanted is float and type(value) is int:
             value = float(value)
+        if wanted is bool and isinstance(value, str):
+            value = FLAGS.get(value.strip().lower(), value)
         if value is None:
             continue
         number = value if isinstance(value, int | float) else 0
         if type(value) is not wanted or not 0 <= number < 1e12:
-            article = "an" if wanted is int else "a"
-            raise ConfigError(
-                f"The option {name} of the backend {backend} is {article} {wanted.__name__}, not {value!r:.40}."
-            )
+            kind = {bool: "yes or no", int: "a whole number", float: "a number", str: "text"}.get(wanted, "an object")
+            raise ConfigError(f"The option {name} of the backend {backend} is {kind}, not {value!r:.40}.")
         values[name] = value
     return cls(**values)
 
