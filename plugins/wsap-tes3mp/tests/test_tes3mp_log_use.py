@@ -102,6 +102,11 @@ def test_statistics_and_lists_are_of_what_is_chosen(log: CommandLog) -> None:
     assert stats(log, Filter(until=1e12)).commands == 5
 
 
+def test_statistics_of_an_empty_log_say_so(tmp_path: Path) -> None:
+    CommandLog(tmp_path / "empty.sqlite").close()
+    assert run("stats", "--log", str(tmp_path / "empty.sqlite")).output == "There are no such commands.\n"
+
+
 def test_a_chat_export_is_a_dataset_of_conversations(log: CommandLog) -> None:
     lines = exported(log, "chat", Filter(states=("confirmed",)))
     assert len(lines) == 3
