@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from wsap_core.protocol import Action, ActionAvailability, ActionDef, ActionSpace, Observation, ParamDef
+from wsap_core.protocol import Action, ActionAvailability, ActionDef, ActionSpace, Goal, Observation, ParamDef
 from wsap_core.seams.model import Abilities, ChooseConstraint, JsonConstraint
 from wsap_llm.agent import LLMAgent
 from wsap_llm.choosing import MOST_OPTIONS, ChooseStyle, options_of
@@ -94,3 +94,40 @@ def test_where_free_text_is_legal_the_reply_is_written() -> None:
 def test_small_models_are_told_little_and_tiny_ones_choose(abilities: Abilities, profile: str, style: str) -> None:
     assert profile_for(abilities) == profile
     assert style_that_suits(abilities, profile_for(abilities)) == style
+
+
+def test_goals_are_told_again_only_when_they_change() -> None:
+    backend = ScriptedBackend(lambda request: '{"action": "move_west", "params": {}}')
+    agent = LLMAgent(backend, LLMOptions("Meadow", profile="full", plan=False))
+
+    async def session() -> None:
+        await agent.initialize("A meadow.", ActionSpace([WALK]))
+        for goal in ("find the gate", "find the gate", "go home"):
+            await agent.decide(Observation(current_goals=[Goal("goal", goal)]))
+
+    asyncio.run(session())
+    newest = [request.messages[-1].text() for request in backend.requests]
+    assert ["find the gate" in newest[0], "find the gate" in newest[1], "go home" in newest[2]] == [True, False, True]
+    assert "find the gate" in backend.requests[1].messages[1].text()
+
+
+def test_small_models_give_their_reason_first() -> None:
+    style = JsonStyle(reasoning_first=True)
+    backend = ScriptedBackend(
+        lambda request: '{"reasoning": "why", "action": "move_west", "params": {}}',
+        abilities=Abilities(json_schema=True),
+    )
+    agent = LLMAgent(backend, LLMOptions("Meadow", profile="brief"), style=style)
+
+    async def session() -> Action:
+        await agent.initialize("A meadow.", ActionSpace([WALK]))
+        return await agent.decide(Observation())
+
+    assert asyncio.run(session()) == Action("move_west", {}, "why")
+    constraint = backend.requests[0].constraint
+    assert isinstance(constraint, JsonConstraint)
+    assert list(constraint.schema["properties"]) == ["reasoning", "action", "params"]
+    assert (
+        '{"reasoning": "why, in a few words", "action": "name", "params": {}}'
+        in backend.requests[0].messages[-1].text()
+    )

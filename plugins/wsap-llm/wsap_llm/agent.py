@@ -28,7 +28,7 @@ from wsap_llm.decision import Decision, DecisionTurn
 from wsap_llm.fallback import Fallback, IdleActions
 from wsap_llm.lookup import split
 from wsap_llm.middleware import UsageCounter
-from wsap_llm.options import WINDOW, LLMOptions, Profile, profile_for
+from wsap_llm.options import LLMOptions, Profile, profile_for
 from wsap_llm.prompts import Prompts
 from wsap_llm.reflection import Reflector, read_lines
 from wsap_llm.reply.schema import legal_actions
@@ -146,7 +146,7 @@ class LLMAgent:
             tools="\n".join(f"- {t.definition.name}: {single_line(t.definition.description)}" for t in tools),
             how_to_answer=self._style.how_to_answer(self._prompts, listed, tools),
         )
-        self._conversation.begin(system, steps=self._window)
+        self._conversation.begin(system, steps=self.options.window_for(self._profile))
         self._cadence.clear()
         self._seen = self._paused = None
         self._untold = Untold()
@@ -158,7 +158,7 @@ class LLMAgent:
         self._plan = []
         if self._paused is not None:  # an episode begins, or the turn was thought through for other goals
             self._paused = replace(self._paused, dropped=True)
-        if not goals or not self._plans:
+        if not goals or not self.options.plans_for(self._profile):
             return []
         text = self._prompts.render(
             "plan",
@@ -369,20 +369,6 @@ class LLMAgent:
 
     # --- asking ------------------------------------------------------------------------------
 
-    @property
-    def _window(self) -> int:
-        """How many steps of the conversation are sent along."""
-        own = self.options
-        if own.window is not None:
-            return own.window
-        return 0 if own.complete_turns or self._profile == "brief" else WINDOW
-
-    @property
-    def _plans(self) -> bool:
-        """Whether it asks for plans."""
-        own = self.options
-        return own.plan if own.plan is not None else not own.complete_turns and self._profile == "full"
-
     def _show(self, observation: Observation, legal: Sequence[ActionDef]) -> str:
         words = self._prompts.words
         seen, explanation = self._quoted(observation)
@@ -394,7 +380,7 @@ class LLMAgent:
             question = f"{offered}\n\n{question}"
         steps = self._cadence.report(self._prompts, self._untold.left_out)
         events = bullets(event.description for event in seen.recent_events)
-        now = replace(seen, recent_events=())
+        now = self._conversation.untold_goals(replace(seen, recent_events=()), brief=brief)
         opening = (steps, self._report, f"{words.say('RECENT EVENTS')}:\n{events}" if events else "")
         return self._prompts.render(
             "user",

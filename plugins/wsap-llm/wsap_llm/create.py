@@ -102,9 +102,11 @@ def _style(context: Context, options: LLMOptions) -> StyleFor:
 
     def style_for(abilities: Abilities, profile: Profile) -> Style:
         name = style_that_suits(abilities, profile) if wanted == "auto" else wanted
+        # A small model that does not think by itself explains before it acts rather than after.
+        first = profile == "brief" and not options.thinking
         if name == "tags":
             return TagStyle(TagLimits(calls=options.tool_calls), steps=steps)
-        written = CallStyle(steps=steps) if name == "calls" else JsonStyle(steps=steps)
+        written = CallStyle(steps=steps) if name == "calls" else JsonStyle(steps=steps, reasoning_first=first)
         return ChooseStyle(written) if name == "choose" else written
 
     return style_for

@@ -77,9 +77,17 @@ class LLMOptions:
     pictures: int = 0
     """How many of the newest pictures that the world draws the model is shown; 0 for none."""
 
+    def window_for(self, profile: Profile) -> int:
+        """Return how many steps of the conversation are sent along."""
+        if self.window is not None:
+            return self.window
+        return 0 if self.complete_turns or profile == "brief" else int(NUMBERS["window"].default)
 
-WINDOW = int(NUMBERS["window"].default)
-"""Steps of the conversation that are sent along, where nothing speaks against it."""
+    def plans_for(self, profile: Profile) -> bool:
+        """Return whether plans are asked for."""
+        return self.plan if self.plan is not None else not self.complete_turns and profile == "full"
+
+
 PROFILES = get_args(Profile)
 
 

@@ -126,8 +126,9 @@ when something happens. With "until": "hurt" it ends early only when you are hur
 "until": "blocked" only when it can't go on.{% endif %}"""
 
 JSON_QUESTION = """\
-What action do you take? Respond with JSON: {"action": "name", "params": {}, \
-{% if steps > 1 %}"times": 1, {% endif %}"reasoning": "why"}"""
+What action do you take? Respond with JSON: {{ "{" }}\
+{% if first %}"reasoning": "why, in a few words", {% endif %}"action": "name", "params": {}\
+{% if steps > 1 %}, "times": 1{% endif %}{% if not first %}, "reasoning": "why"{% endif %}}"""
 
 CALL_ANSWER = """\
 Act by calling exactly one function; you may say why in a sentence before it. A tool or a lookup is a function too: \

@@ -112,8 +112,9 @@ JSON_ANSWER = """\
 "until": "blocked" — только если дальше не получается.{% endif %}"""
 
 JSON_QUESTION = """\
-Что ты делаешь? Ответь в JSON: {"action": "name", "params": {}, \
-{% if steps > 1 %}"times": 1, {% endif %}"reasoning": "почему"}"""
+Что ты делаешь? Ответь в JSON: {{ "{" }}\
+{% if first %}"reasoning": "почему, в двух словах", {% endif %}"action": "name", "params": {}\
+{% if steps > 1 %}, "times": 1{% endif %}{% if not first %}, "reasoning": "почему"{% endif %}}"""
 
 CALL_ANSWER = """\
 Действуй, вызывая ровно одну функцию; перед вызовом можно одним предложением сказать, почему. Инструмент или справка — \

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 from typing_extensions import override
 
@@ -30,6 +30,10 @@ from wsap_llm.strict_schema import unwrapped
 
 MOST_CONSTRAINTS = 256
 """Most constraints that a style caches, one for each set of legal actions."""
+
+
+REASONING_FIRST: Mapping[str, Any] = {"reasoning": "first", "reasoning_limit": 120}
+"""How `reply_schema` is asked for reasoning that comes before the action. Any: its arguments."""
 
 
 class Style(Protocol):
@@ -58,8 +62,9 @@ class JsonStyle(Style):
     `decide` asks, answers tool calls, and asks again once if a reply can't be read.
     """
 
-    def __init__(self, *, reasoning_limit: int = 300, steps: int = 1) -> None:
-        self._reasoning_limit = reasoning_limit
+    def __init__(self, *, reasoning_first: bool = False, steps: int = 1) -> None:
+        self._first = reasoning_first
+        self._reasoning = REASONING_FIRST if reasoning_first else {}
         self._steps = steps
         self._constraints: dict[tuple[int, ...], tuple[Constraint, object]] = {}
 
@@ -74,7 +79,7 @@ class JsonStyle(Style):
 
     @override
     def question(self, prompts: Prompts) -> str:
-        return prompts.render("json_question", steps=self._steps)
+        return prompts.render("json_question", steps=self._steps, first=self._first)
 
     @override
     def constrains(self, abilities: Abilities) -> bool:
@@ -165,9 +170,7 @@ class JsonStyle(Style):
         return found[0]
 
     def _made(self, legal: Sequence[ActionDef], offered: Sequence[Tool], subset: bool) -> Constraint:
-        schema = reply_schema(
-            legal, offered, reasoning_limit=self._reasoning_limit, steps=self._steps, strict_openai=subset
-        )
+        schema = reply_schema(legal, offered, **self._reasoning, steps=self._steps, strict_openai=subset)
         return JsonConstraint(schema, "action")
 
 

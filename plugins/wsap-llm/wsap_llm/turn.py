@@ -265,6 +265,15 @@ class Conversation:
         self._turns.clear()
         self._size = 0
 
+    def untold_goals(self, observation: Observation, *, brief: bool) -> Observation:
+        """Return an observation without its goals where a turn that is kept tells the same ones."""
+        if brief or not observation.current_goals:
+            return observation
+        without = replace(observation, current_goals=())
+        lines, rest = observation.to_text().splitlines(), set(without.to_text().splitlines())
+        told = "\n".join(line for line in lines if line not in rest)
+        return without if any(told in turn.user for turn in self._turns) else observation
+
     def restore(self, turns: Sequence[HistoryTurn]) -> None:
         """Become a conversation with these turns."""
         self._turns = list(turns)
