@@ -6,6 +6,7 @@ import asyncio
 import io
 import json
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,7 @@ from rich.text import Text
 
 from wsap_core import Action, ActionSpace, Observation
 from wsap_core.host import PluginHost
+from wsap_core.seams.agent import DecisionInfo
 from wsap_core.seams.services import Services
 from wsap_nexus.runs.controls import Controls
 from wsap_nexus.runs.loop import StepTaken
@@ -75,6 +77,30 @@ def watched(
 
 
 # --- live ---------------------------------------------------------------------------------
+
+
+def test_a_wait_a_forced_decision_s_cause_and_the_step_of_the_plan_are_shown_while_a_run_is_played() -> None:
+    session, view = watched(steps=3)
+    taken: list[StepTaken] = []
+    session.run.observe(taken.append)
+    asyncio.run(session.play())
+
+    def shown() -> str:
+        console = a_terminal(120, 40)
+        console.print(view.screen(120, 40), height=40)
+        assert isinstance(console.file, io.StringIO)
+        return console.file.getvalue()
+
+    view.tell("Busy. Waiting 6 s before attempt 2 of 5.")
+    assert "Waiting 6 s" in shown()
+    forced = DecisionInfo(forced=True, cause="the model refused")
+    view.observe(replace(taken[-1], step=4, info=forced, plan=("find water",), planned=2))
+    view._take(len(view._pending))
+    assert "Waiting 6 s" in shown(), "five seconds at least"
+    assert "(forced)" in shown()
+    assert "the model refused" in shown()
+    assert "Plan, made before step 2" in shown()
+    assert "find water" in shown()
 
 
 def test_a_world_that_can_t_draw_itself_is_told_and_the_run_goes_on() -> None:

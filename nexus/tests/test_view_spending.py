@@ -119,6 +119,12 @@ def test_no_figures_are_shown_where_no_model_was_asked() -> None:
     assert brief(Spent(decisions=100)) == []
 
 
+def test_long_waits_are_counted_on_the_screen_and_out_of_a_summary() -> None:
+    assert "tried again after a wait 2 times" in parts(replace(UNKNOWN, retries=2))
+    assert spending_of({"usage": {"calls": 3, "retries": 1}}).retries == 1
+    assert not any("wait" in figure for figure in parts(UNKNOWN))
+
+
 def test_a_rate_is_shown_after_ten_decisions_and_not_before() -> None:
     usage = Usage(20, 9_000, 1_000, 0.5)
     assert rate(Spent(usage, 9, progress=0.1)) == []

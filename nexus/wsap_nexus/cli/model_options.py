@@ -147,7 +147,13 @@ class ModelRequest:
         return AGENT if agent is None and self.model is not None else agent
 
     def models(
-        self, host: PluginHost, store: Store | None, asked: Iterable[str] = (), *, gone_on_with: str | None = None
+        self,
+        host: PluginHost,
+        store: Store | None,
+        asked: Iterable[str] = (),
+        *,
+        gone_on_with: str | None = None,
+        tell: Callable[[str], None] | None = None,
     ) -> ModelPool:
         """Return models under the limits and at the prices that were given.
 
@@ -156,6 +162,7 @@ class ModelRequest:
             store: where runs are recorded; None if this one is not.
             asked: the addresses of the models that the run asks.
             gone_on_with: the id of the run, if it was begun before.
+            tell: as for `limited_models`.
 
         Raises:
             UsageError: a limit of a day is given, and the run is not recorded.
@@ -163,7 +170,9 @@ class ModelRequest:
         from wsap_nexus.models.spending import limited_models
 
         repository = None if store is None else store.repository
-        return limited_models(host, self.budgets(), repository, run_id=gone_on_with, prices=self.prices(asked))
+        return limited_models(
+            host, self.budgets(), repository, run_id=gone_on_with, prices=self.prices(asked), tell=tell
+        )
 
     def budgets(self) -> Budgets:
         """Return the limits that were given.

@@ -252,10 +252,11 @@ def _services(
 ) -> Services:
     from wsap_core.seams.services import Services
 
+    tell = Notices(None if view is None else view.tell)
     return Services(
         views=view,
-        models=request.models.models(host, store, addresses(plan), gone_on_with=gone_on_with),
-        progress=Notices(),
+        models=request.models.models(host, store, addresses(plan), gone_on_with=gone_on_with, tell=tell),
+        progress=tell,
     )
 
 

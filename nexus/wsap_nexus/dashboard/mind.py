@@ -78,6 +78,7 @@ async def now(nexus: Hub, agent_id: str) -> Response:
             "stay": session_json(stay, private=True),
             "observation": observation_json(step.result.observation),
             "plan": [shortened(line, 300) for line in step.plan[:40]],
+            "planned": step.planned,
         }
     )
 

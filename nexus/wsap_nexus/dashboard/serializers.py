@@ -105,6 +105,7 @@ def session_json(stay: LiveSession, *, private: bool) -> dict[str, Any]:
             "gained": step.result.reward,
             "achievements": [single_line(name)[:100] for name in list(step.result.achievements)[:10]],
             "forced": step.forced,
+            "cause": single_line(step.info.cause)[:200] if step.info is not None else "",
         }
     return found
 

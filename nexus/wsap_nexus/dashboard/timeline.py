@@ -173,6 +173,7 @@ def step_in_short(event: EventRecord) -> dict[str, Any]:
         "achievements": list(note.achievements[:20]),
         "done": note.done,
         "forced": note.forced,
+        "cause": note.info.cause[:200] if note.info else "",
         "repaired": bool(note.info and note.info.repaired),
         "chosen": bool(note.info and note.info.chosen),
         "tokens": None if usage is None or not usage.calls else usage.prompt_tokens + usage.completion_tokens,

@@ -10,6 +10,7 @@ from wsap_core.errors import UsageError
 from wsap_core.seams.agent import NO_USAGE, Usage
 from wsap_core.seams.model import Price
 from wsap_core.seams.model_errors import BudgetReachedError
+from wsap_core.seams.services import Services
 from wsap_llm.backends.pool import ModelPool
 from wsap_llm.middleware import Budget, BudgetLimits, Budgets
 
@@ -144,6 +145,7 @@ def limited_models(
     seed: int = 0,
     prices: Mapping[str, Price] | None = None,
     now: Callable[[], datetime] = utc_now,
+    tell: Callable[[str], None] | None = None,
 ) -> ModelPool:
     """Return models with budgets.
 
@@ -156,6 +158,7 @@ def limited_models(
         seed: for backends that draw.
         prices: address -> price, for models whose backend does not know it.
         now: the wall clock.
+        tell: told of long waits and of what servers do otherwise than asked; without it that is logged.
 
     Raises:
         UsageError: a day has a limit, and the run is not recorded.
@@ -168,7 +171,8 @@ def limited_models(
         if repository is None:
             raise UsageError("A day's limit counts what is recorded, and this run is not; record it, or limit the run.")
         budgets.append(DayBudget(limits.day, DaySpent(repository, now, in_nexus=in_nexus), now))
-    return ModelPool(host, budgets=budgets, prices=prices, seed=seed, decision=limits.decision)
+    services = Services(progress=tell)
+    return ModelPool(host, budgets=budgets, prices=prices, services=services, seed=seed, decision=limits.decision)
 
 
 def spent_on(repository: Repository, run_id: str) -> Usage:

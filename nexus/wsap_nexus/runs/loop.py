@@ -42,10 +42,17 @@ class StepTaken:
     """What the agent decided on."""
     action: Action
     result: ActionResult
-    forced: bool
-    """Whether the agent missed its deadline and the default action was taken."""
+    info: DecisionInfo | None
+    """How the decision came about, where that is known."""
     plan: tuple[str, ...]
     """What the agent said last that it would do."""
+    planned: int
+    """The decision before which it said so, from 1."""
+
+    @property
+    def forced(self) -> bool:
+        """Whether an action was taken in place of the agent's answer."""
+        return self.info is not None and self.info.forced
 
 
 Observer = Callable[[StepTaken], None]
@@ -106,6 +113,7 @@ class SeatLoop:
         self._live = "live" in seat.world.spec.abilities
         self._began: float | None = None  # when the last new decision began
         self._plan: tuple[str, ...] = ()
+        self._planned = 1
         self._goals = GoalWatch()
         self.lessons: dict[int, tuple[str, ...]] = dict(lessons or {})
         """The lessons that the agent drew in this run, by the number of the decision (from 0) after which it did."""
@@ -202,7 +210,12 @@ class SeatLoop:
 
     def state(self) -> dict[str, Any]:
         """Return the loop's own state between two decisions, besides world and agent; JSON-ready."""
-        return {"goals": self._goals.state(), "plan": list(self._plan), **({"let_go": True} if self.let_go else {})}
+        return {
+            "goals": self._goals.state(),
+            "plan": list(self._plan),
+            "planned": self._planned,
+            **({"let_go": True} if self.let_go else {}),
+        }
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Restore a state.
@@ -213,6 +226,7 @@ class SeatLoop:
         if "goals" in state:
             self._goals.set_state(state["goals"])
         self._plan = tuple(single_line(line) for line in state.get("plan") or ())
+        self._planned = int(state.get("planned") or 1)
         self.let_go = bool(state.get("let_go", False))
 
     async def _observe(self, order: ReplayOrder, episode: int) -> tuple[Observation, int]:
@@ -280,7 +294,6 @@ class SeatLoop:
         before: DecisionInfo | None,
     ) -> None:
         """Count and record a new step, and let the agent reflect on its result."""
-        forced = info is not None and info.forced
         result = outcome.result
         line = step_line(self.seat.agent_id, outcome.action, result)
         number = self.tally.steps
@@ -295,7 +308,15 @@ class SeatLoop:
         if self.after_step is not None:
             waiting = self.after_step(
                 StepTaken(
-                    self.seat.agent_id, episode, number + 1, observation, outcome.action, result, forced, self._plan
+                    self.seat.agent_id,
+                    episode,
+                    number + 1,
+                    observation,
+                    outcome.action,
+                    result,
+                    info,
+                    self._plan,
+                    self._planned,
                 )
             )
             if waiting is not None:
@@ -395,6 +416,7 @@ class SeatLoop:
     async def _make_plan(self, episode: int, observation: Observation) -> None:
         lines = await self._ask(lambda: self.agent.plan(list(observation.current_goals)))
         before, self._plan = self._plan, tuple(single_line(line) for line in lines or ())
+        self._planned = self.tally.steps + 1
         if (self._plan or before) and not self._history:
             self._recorder.plan(self.seat.agent_id, episode, list(self._plan))
 

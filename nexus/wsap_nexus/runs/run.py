@@ -153,13 +153,14 @@ class Run:
         """Return the summary so far."""
         plan, tallies = self.plan, self.tallies
         seconds, metrics = self._past.seconds + self.own_seconds(), score(self.spec, tallies)
-        speed = None if (meter := self.meter) is None else meter.tokens_per_second
+        meter = self.meter
+        speed, retries = (None, 0) if meter is None else (meter.tokens_per_second, meter.retries)
         left = any(loop.seat.left is not None and not loop.let_go for loop in self._loops)
         by: CutOffBy = "left" if left else "steps" if self._used_up() else "stopped"
         return RunSummary(
             self.run_id, self.spec.name, plan.agent_label, plan.seed, tallies, metrics, seconds, speed,
             None if plan.lives else cut_off(tallies, plan.asked_episodes, by), self.world_journal.usage,
-            self._tallies.get(WORLD),
+            self._tallies.get(WORLD), retries,
         )  # fmt: skip
 
     @property

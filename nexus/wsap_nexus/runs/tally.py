@@ -287,6 +287,8 @@ class RunSummary:
     """What the world itself asked of models."""
     world: SeatTally | None = None
     """What is counted of a world that lives: its ticks, as steps."""
+    retries: int = 0
+    """Waits of more than two seconds before a call to a model was tried again, in this part of the run."""
 
     @property
     def steps(self) -> int:
@@ -333,6 +335,7 @@ class RunSummary:
         speed = self.tokens_per_second
         data |= with_world(data, self.world_usage)
         data["usage"]["tokens_per_second"] = None if speed is None else round(speed, 2)
+        data["usage"] |= {"retries": self.retries} if self.retries else {}
         if len(self.seats) > 1:
             data["seats"] = [
                 {"seat": s.name, "agent": s.agent, **counts((s,)), "done": s.done, "trajectory_hash": s.digest}

@@ -46,6 +46,8 @@ FRAMES = 12
 
 SOON = 2.0
 """Seconds of waiting for others before the seconds are shown."""
+SHOWN = 5.0
+"""Seconds for which a sentence about the run is shown at least."""
 
 
 @dataclass(frozen=True)
@@ -55,6 +57,7 @@ class Taken:
     note: Note
     observation: Observation
     plan: tuple[str, ...]
+    planned: int
 
 
 class LiveView:
@@ -96,6 +99,7 @@ class LiveView:
         self._help = False
         self._scroll = Scroll()
         self._remark = ""
+        self._notice, self._told_at = "", 0.0
         self._question: Question | None = None
         self._held = False
         self._own: dict[str, View] = {}
@@ -130,8 +134,15 @@ class LiveView:
 
     def observe(self, step: StepTaken) -> None:
         """Add a step; called by the run for each."""
-        note = note_of(step.seat, step.episode, step.step, step.action, step.result, forced=step.forced)
-        self._pending.append(Taken(note, step.result.observation, step.plan))
+        note = note_of(step.seat, step.episode, step.step, step.action, step.result, forced=step.forced, info=step.info)
+        self._pending.append(Taken(note, step.result.observation, step.plan, step.planned))
+        if self._clock() - self._told_at > SHOWN:
+            self._notice = ""
+        self._dirty.set()
+
+    def tell(self, text: str) -> None:
+        """Show a sentence until a step is taken, and for `SHOWN` seconds at least."""
+        self._notice, self._told_at = text, self._clock()
         self._dirty.set()
 
     def show(self, seat: str, observation: Observation, view: View | None) -> None:
@@ -236,6 +247,7 @@ class LiveView:
         self._flush = None  # all is committed, or never will be
         self._take(len(self._pending))
         self._question, self._help, self._held, self._remark = None, False, False, "the end"
+        self._notice = ""
         width, height = self._console.size
         if not self._has_observation() or not fits(width, height):
             return
@@ -304,7 +316,7 @@ class LiveView:
             story = self._stories[taken.note.seat]
             # Decided on what was seen before; only the last observation is looked at.
             story.take(taken.note, taken.observation)
-            story.plan = taken.plan
+            story.plan, story.planned = taken.plan, taken.planned
             if taken.note.seat in self._interactive:
                 self._scroll.at = 0
 
@@ -352,6 +364,7 @@ class LiveView:
             LINE_ASKED if self._question is not None else LINE_WAITING if self._interactive else LINE_WATCHING,
             spending_so_far(run),
             run.plan.episodes,
+            self._notice,
         )
 
     def _look_at_world(self, run: Run) -> None:

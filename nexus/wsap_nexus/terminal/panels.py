@@ -156,7 +156,7 @@ def _entry(note: Note, count: int, width: int, *, newest: bool, room: int, whole
     if count > 1:
         head.append(f" ×{count}", "dim")
     if note.forced:
-        head.append(" (too late: default)", "yellow")
+        head.append(" (forced)", "yellow")
     if note.outcome != "done":
         head.append(f" ({note.not_done})", "yellow")
     if note.reward:
@@ -173,9 +173,10 @@ def _entry(note: Note, count: int, width: int, *, newest: bool, room: int, whole
         lines.append(Text(f"      {note.message}", "dim", no_wrap=True, overflow="ellipsis"))
     elif note.message:
         head.append(f"  {note.message}", "dim")
-    if note.reasoning and room > len(lines):
-        lines.append(Text(f"      “{note.reasoning}”", "italic cyan" if newest else "italic dim", no_wrap=True,
-                          overflow="ellipsis"))  # fmt: skip
+    cause = single_line(note.info.cause) if note.forced and note.info is not None else ""
+    if (why := cause or (note.reasoning and f"“{note.reasoning}”")) and room > len(lines):
+        style = "yellow" if cause else "italic cyan" if newest else "italic dim"
+        lines.append(Text(f"      {why}", style, no_wrap=True, overflow="ellipsis"))
     if note.done:
         lines.append(Text(f"      — the episode ended after step {note.number} —", "bold", no_wrap=True))
     return lines[: max(1, room)]

@@ -66,6 +66,7 @@ def _info(decision: dict[str, Any]) -> DecisionInfo:
         Usage(**known),
         continued=bool(decision.get("continued")),
         chosen=bool(decision.get("chosen")),
+        cause=str(decision.get("cause") or ""),
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
@@ -72,13 +73,15 @@ def compose(stage: Stage, width: int, height: int, look: Look) -> RenderableType
     if not fits(width, height):
         return Text(too_small(width, height) + " Make it larger, or press q to stop.", "bold yellow")
     taken = panels.spending(stage, width, 3 if height >= 30 else 2 if height >= 24 else 1)
-    body = _help(look.help) if look.help else _body(stage, width, height - 3 - len(taken), look)
+    told = textwrap.wrap(single_line(stage.notice), width - 2, max_lines=2)
+    body = _help(look.help) if look.help else _body(stage, width, height - 3 - len(taken) - len(told), look)
     news = _status_is_news(stage)
     root = Layout(name="root")
     root.split_column(
         Layout(panels.headline(stage, width), size=1),
         Layout(panels.figures(stage, status=_status_on_top(stage) and news, now=news), size=1),
         *(Layout(line, size=1) for line in taken),
+        *(Layout(Text(f" {line}", "yellow", no_wrap=True, overflow="ellipsis"), size=1) for line in told),
         Layout(body, name="body"),
         Layout(Text(f" {single_line(stage.keys)}", "dim", no_wrap=True, overflow="ellipsis"), size=1),
     )
@@ -248,7 +251,8 @@ def _right(stage: Stage, width: int, height: int, look: Look, *, with_inventory:
         # Made at the beginning of an episode, and not what happens now: it gets little room.
         intended = Text(" → ".join(single_line(line) for line in seat.plan), "dim", overflow="ellipsis")
         wrapped = min(_PLAN_ROWS, 1 + cell_len(intended.plain) // max(1, inner - 8))
-        parts.append(Layout(_panel(intended, "Plan"), size=wrapped + 2))
+        made = f"Plan, made before step {seat.planned}"
+        parts.append(Layout(_panel(intended, made), size=wrapped + 2))
         left -= wrapped + 2
     if with_inventory:
         carried = panels.inventory(seat.observation, inner)[: 3 if left > 18 else 2 if left > 15 else 1]

@@ -29,6 +29,8 @@ class Spent:
     forced: int = 0
     tokens_per_second: float | None = None
     """Tokens of reply for each second of a call; None where it was not measured."""
+    retries: int = 0
+    """Waits of more than two seconds before a call was tried again."""
     progress: float | None = None
     """The share of the run's steps that are taken, from 0 to 1; None where its length is not known."""
 
@@ -52,6 +54,7 @@ def spending_of(summary: Mapping[str, Any], *, planned: int | None = None) -> Sp
         int(decisions.get("repaired") or 0),
         int(decisions.get("forced") or 0),
         usage.get("tokens_per_second"),
+        int(usage.get("retries") or 0),
         int(summary.get("steps") or 0) / planned if planned else None,
     )
 
@@ -66,6 +69,7 @@ def spending_so_far(run: Run) -> Spent:
         seats,
         usage=seats.usage + run.world_journal.usage.usage,
         tokens_per_second=None if run.meter is None else run.meter.tokens_per_second,
+        retries=0 if run.meter is None else run.meter.retries,
         progress=have / planned if planned else None,
     )
 
@@ -100,6 +104,8 @@ def parts(spending: Spent) -> list[str]:
             f"{share(spending.repaired, spending.decisions)} repaired, "
             f"{share(spending.forced, spending.decisions)} forced"
         )
+    if spending.retries:
+        found.append(f"tried again after a wait {spending.retries} time{'' if spending.retries == 1 else 's'}")
     if spending.tokens_per_second is not None:
         found.append(f"{speed(spending.tokens_per_second)} tokens/s")
     return found

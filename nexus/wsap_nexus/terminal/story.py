@@ -120,6 +120,8 @@ class SeatScene:
     """The highest value of each number in the status so far."""
     done: bool = False
     plan: tuple[str, ...] = ()
+    planned: int = 1
+    """The decision before which it was made."""
     hidden: bool = False
     """Whether nothing but its name and agent may be shown: somebody plays who sits elsewhere."""
 
@@ -148,6 +150,8 @@ class Stage:
     """What language models took, over all seats."""
     episodes: int | None = None
     """How many episodes were asked for, where they were."""
+    notice: str = ""
+    """What is told of the run apart from its steps, such as a wait before a call is tried again."""
 
     @property
     def seat(self) -> SeatScene:
@@ -167,6 +171,7 @@ class SeatStory:
         self.agent = past.agent
         self.observation: Observation | None = None
         self.plan: tuple[str, ...] = ()
+        self.planned = 1
         self._notes: deque[Note] = deque(maxlen=KEPT)
         self._steps = past.steps
         self._episode = past.episode
@@ -213,6 +218,7 @@ class SeatStory:
             dict(self._maxima),
             self._done,
             self.plan,
+            self.planned,
         )
 
 

@@ -285,7 +285,9 @@ class Clock:
 def test_a_long_wait_is_told_and_a_short_one_is_not() -> None:
     told: list[str] = []
     replies = [RateLimitError("busy", retry_after=1), RateLimitError("too busy.", retry_after=40), "At last."]
-    retry = Retry(clock=Clock(), generator=random.Random(1), tell=told.append)
+    meter = Meter()
+    retry = Retry(clock=Clock(), generator=random.Random(1), tell=told.append, meter=meter)
     reply = asyncio.run(collect(Model(ScriptedBackend(replies), [retry]), REQUEST))
     assert reply.text == "At last."
+    assert meter.retries == 1
     assert told == ["too busy. Waiting 40 s before attempt 3 of 5."]

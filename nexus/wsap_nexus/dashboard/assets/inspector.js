@@ -57,7 +57,7 @@ export function inspector(context, runId) {
     const { step, decision } = found;
     const parameters = Object.entries(found.action.parameters || {});
     const notes = [];
-    if (decision?.forced || step.forced) notes.push(['warn', 'forced', 'No reply could be read, so the fallback was used.']);
+    if (decision?.forced || step.forced) notes.push(['warn', 'forced', `The fallback was used${decision?.cause ? `: ${plain(decision.cause)}` : ', because no reply could be read.'}`]);
     if (decision?.repaired) notes.push(['warn', 'repaired', 'The first reply could not be read.']);
     if (decision?.cut) notes.push(['warn', 'cut off', 'A reply reached its token limit.']);
     if (decision?.unconstrained) notes.push(['warn', 'unconstrained', 'Replies were not constrained to legal actions.']);
@@ -78,7 +78,7 @@ export function inspector(context, runId) {
         step.achievements.length ? [el('dt', {}, 'Achieved'), el('dd.good', {}, step.achievements.map(plain).join(', '))] : null,
         usage?.calls ? [el('dt', {}, 'Models'), el('dd', {}, `${usage.calls} calls, ${count(usage.prompt_tokens)} tokens in, ${count(usage.completion_tokens)} out, ${cost(usage.cost)}`)] : null,
         notes.map(([tone, name, why]) => [el('dt', {}, el('span.tag', { class: tone }, name)), el('dd', {}, why)])),
-      found.plan.length ? fold('plan', `Plan (${found.plan.length})`, el('ol.plan', {}, found.plan.map((l) => el('li', {}, l)))) : null,
+      found.plan.length ? fold('plan', `Plan (${found.plan.length}), the last before this step`, el('ol.plan', {}, found.plan.map((l) => el('li', {}, l)))) : null,
       fold('seen', 'Observation', seen),
       calls.length ? calls.map(call) : el('p.empty', {}, 'No model was used for this decision.'),
       rest);

@@ -115,7 +115,7 @@ export async function runPage(context) {
     draw: ({ step, position: place }) => [
       el('span.n', {}, several ? place + 1 : step.number),
       el('span.said', {}, run.seats.length > 1 ? el('b', {}, `${step.seat} `) : '', el('span.act', { class: step.success ? '' : 'bad' }, plain(step.action)),
-        step.forced ? el('span.tag.warn', {}, 'forced') : '', step.repaired ? el('span.tag.warn', {}, 'repaired') : '', step.chosen ? el('span.tag', {}, 'chosen') : '',
+        step.forced ? el('span.tag.warn', { title: step.cause }, 'forced') : '', step.repaired ? el('span.tag.warn', {}, 'repaired') : '', step.chosen ? el('span.tag', {}, 'chosen') : '',
         step.achievements.map((a) => el('span.tag.good', {}, `★ ${plain(a)}`)), step.done ? el('span.tag', {}, 'end') : '',
         el('small', {}, ` ${step.reasoning || step.message}`)),
       step.reward ? el('span.n', { class: step.reward > 0 ? 'good' : 'bad' }, `${step.reward > 0 ? '+' : ''}${figure(step.reward)}`) : '',

@@ -172,6 +172,7 @@ class ModelPool:
                 clock=self._clock,
                 generator=context.random,
                 tell=self._tell,
+                meter=self.meter,
             )
             found.append(retry)
         if policy.concurrency is not None or policy.per_minute is not None:

@@ -75,6 +75,8 @@ class Meter:
     """Seconds on a clock that never goes back."""
     models: dict[str, Throughput] = field(default_factory=dict)
     """By address, in the order of the first reply."""
+    retries: int = 0
+    """Pauses above `retry.LONG` seconds before a call was tried again."""
 
     def of(self, address: str) -> Throughput:
         """Return the throughput of one model, which goes on being measured."""

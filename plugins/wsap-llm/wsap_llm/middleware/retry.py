@@ -12,6 +12,7 @@ from wsap_core.seams.clock import Clock, SystemClock
 from wsap_core.seams.model import Chunk, Request
 from wsap_core.seams.model_errors import RateLimitError, TransientError
 from wsap_core.untrusted import single_line
+from wsap_llm.middleware.measure import Meter
 from wsap_llm.middleware.model import Ask
 
 LONG = 2.0
@@ -34,6 +35,7 @@ class Retry:
         clock: what waits.
         generator: where the jitter comes from.
         tell: told of each pause above `LONG` seconds.
+        meter: where these pauses are counted.
     """
 
     def __init__(
@@ -46,7 +48,9 @@ class Retry:
         clock: Clock | None = None,
         generator: random.Random | None = None,
         tell: Callable[[str], None] | None = None,
+        meter: Meter | None = None,
     ) -> None:
+        self._meter = meter
         self._tell = tell
         self._attempts = attempts
         self._first = first
@@ -73,6 +77,8 @@ class Retry:
                 pause = self._pause(attempt, error)
                 if passed or pause is None:
                     raise
+                if pause > LONG and self._meter is not None:
+                    self._meter.retries += 1
                 if pause > LONG and self._tell is not None:
                     why = single_line(error).rstrip(".")
                     self._tell(f"{why}. Waiting {pause:.0f} s before attempt {attempt + 1} of {self._attempts}.")
