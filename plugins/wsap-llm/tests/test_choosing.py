@@ -127,7 +127,5 @@ def test_small_models_give_their_reason_first() -> None:
     constraint = backend.requests[0].constraint
     assert isinstance(constraint, JsonConstraint)
     assert list(constraint.schema["properties"]) == ["reasoning", "action", "params"]
-    assert (
-        '{"reasoning": "why, in a few words", "action": "name", "params": {}}'
-        in backend.requests[0].messages[-1].text()
-    )
+    example = '{"reasoning": "why, in a few words", "action": "name", "params": {}}'
+    assert example in backend.requests[0].messages[-1].text()
