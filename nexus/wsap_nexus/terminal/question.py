@@ -69,7 +69,7 @@ class Question:
 
     def lines(self, width: int) -> list[Text]:
         """Return the question, to be drawn in that width: what is typed, what can be done, and looked up."""
-        signs = by_action(self._keys)
+        signs, phrases = by_action(self._keys), self.observation.phrases()
         deeds: list[Text] = []
         tools: list[Text] = []
         impossible: list[Text] = []
@@ -77,7 +77,8 @@ class Question:
             can = not why_not(Action(action.name), self.observation)
             cell = Text(no_wrap=True, overflow="ellipsis")
             cell.append(signs.get(action.name, ":"), "bold yellow" if can else "dim")
-            cell.append(f" {single_line(action.name)}", "" if can else "dim strike")
+            told = phrases.get(action.name) if can and action.name in signs else None  # what is typed has its name
+            cell.append(f" {single_line(told or action.name)}", "" if can else "dim strike")
             if not action.unlisted or (can and not action.is_tool):
                 (impossible if not can else tools if action.category in ASIDE else deeds).append(cell)
         if len(impossible) > MOST_IMPOSSIBLE:
