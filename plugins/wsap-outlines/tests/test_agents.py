@@ -56,7 +56,8 @@ def played(
     from wsap_nexus.runs.session import start
     from wsap_nexus.runs.store import open_store
 
-    given = {"model": "outlines/tiny", "plan": "no", "window": 2, "strict": True, **options}
+    given = {"model": "outlines/tiny", "plan": "no", "window": 2, "strict": True, "style": "json", "profile": "full"}
+    given |= options
     plan = RunPlan(game, tuple(SeatPlan(seat, "llm", given) for seat in seats), steps=steps, seed=seed)
     models = ModelPool(host)
     with open_store(str(folder / "runs.db")) as store:
