@@ -29,7 +29,9 @@ def model_options(command: F) -> F:
         (
             click.option("--model", metavar="ADDRESS", help="The language model that plays, such as ollama/qwen3:8b."),
             click.option(
-                "--style", type=click.Choice(["json", "tags"]), help="The format of model replies; json if not given."
+                "--style",
+                type=click.Choice(["auto", "json", "tags", "calls", "choose"]),
+                help="How the model answers; auto if not given.",
             ),
             click.option("--persona", metavar="TEXT", help="The character to play; @FILE reads it from a file."),
             click.option("--memory", metavar="KIND", help="The kind of memory, such as fulltext; none if not given."),
