@@ -4,7 +4,7 @@
 
 The replies are the corpus of `plugins/wsap-llm/tests/data/malformed_replies.jsonl`: what small models are reported to
 write, by hand, each with the action that it means in one of several worlds, or with none; `ask` marks those whose
-action only prose says, which are to be asked for again. Reading them strictly (`json.loads`, and the action's
+action only prose or another word (`go left`) says, which are to be asked for again. Reading them strictly (`json.loads`, and the action's
 parameters as declared) is the reference, in the same run.
 
 What is to be reached: at least 300 replies, 95 in 100 read as expected, and none read as something else. The exit
@@ -80,7 +80,7 @@ def _action(written: Mapping[str, Any]) -> ActionDef:
 def measure(rows: Sequence[Mapping[str, Any]], read: Callable[[Mapping[str, Any]], Meaning]) -> dict[str, Any]:
     """Return the shares of one way to read: as expected, asked again, and the count of wrong readings.
 
-    Where the corpus says `ask`, only prose says the action, and the model is expected to be asked again.
+    Where the corpus says `ask`, only prose or another word says it, and the model is expected to be asked again.
     """
     got = [(read(row), row["intended"], None if row.get("ask") else row["intended"]) for row in rows]
     meant = [(found, wanted) for found, wanted, _ in got if wanted is not None]

@@ -12,7 +12,7 @@ import contextlib
 import time
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from rich.console import Console, RenderableType
 from rich.live import Live
@@ -50,16 +50,6 @@ SHOWN = 5.0
 """Seconds for which a sentence about the run is shown at least."""
 
 
-@dataclass(frozen=True)
-class Taken:
-    """A step that was reported but not yet drawn."""
-
-    note: Note
-    observation: Observation
-    plan: tuple[str, ...]
-    planned: int
-
-
 class LiveView:
     """Shows one run in the terminal, with keys that pause it; asks people who play for their actions.
 
@@ -89,7 +79,8 @@ class LiveView:
         self._clock = clock
         self._last_pace = pace or DEFAULT_PACE
         self._stories: dict[str, SeatStory] = {}
-        self._pending: deque[Taken] = deque()
+        self._pending: deque[tuple[Note, StepTaken]] = deque()
+        """Steps that were reported but not yet drawn."""
         self._run: Run | None = None
         self._spec: AdapterSpec | None = None
         self._interactive: frozenset[str] = frozenset()
@@ -135,7 +126,7 @@ class LiveView:
     def observe(self, step: StepTaken) -> None:
         """Add a step; called by the run for each."""
         note = note_of(step.seat, step.episode, step.step, step.action, step.result, forced=step.forced, info=step.info)
-        self._pending.append(Taken(note, step.result.observation, step.plan, step.planned))
+        self._pending.append((note, step))
         if self._clock() - self._told_at > SHOWN:
             self._notice = ""
         self._dirty.set()
@@ -247,11 +238,10 @@ class LiveView:
         self._flush = None  # all is committed, or never will be
         self._take(len(self._pending))
         self._question, self._help, self._held, self._remark = None, False, False, "the end"
-        self._notice = ""
         width, height = self._console.size
         if not self._has_observation() or not fits(width, height):
             return
-        stage = replace(self.stage(), keys="")
+        stage = replace(self.stage(), keys="", notice="")
         rows = max(SMALLEST[1], min(height - 9, 36))
         if len(stage.seats) > 1 and (whole := last_picture(stage, width)) is not None:
             self._console.print(whole)  # how a game of several ended is read by all of them
@@ -312,12 +302,12 @@ class LiveView:
 
     def _take(self, count: int) -> None:
         for _ in range(count):
-            taken = self._pending.popleft()
-            story = self._stories[taken.note.seat]
+            note, step = self._pending.popleft()
+            story = self._stories[note.seat]
             # Decided on what was seen before; only the last observation is looked at.
-            story.take(taken.note, taken.observation)
-            story.plan, story.planned = taken.plan, taken.planned
-            if taken.note.seat in self._interactive:
+            story.take(note, step.result.observation)
+            story.plan, story.planned = step.plan, step.planned
+            if note.seat in self._interactive:
                 self._scroll.at = 0
 
     def screen(self, width: int, height: int) -> RenderableType:

@@ -102,7 +102,7 @@ def test_at_least_95_in_100_replies_of_the_corpus_are_read_as_expected() -> None
         assert right >= 0.95 * len(rows)
 
 
-def test_a_reply_is_only_asked_for_again_where_nothing_but_prose_says_the_action() -> None:
+def test_a_reply_is_only_asked_for_again_where_nothing_but_prose_or_another_word_says_the_action() -> None:
     asked = [row for row in CORPUS if row.get("ask")]
     assert len(asked) < 0.1 * len(CORPUS)
     assert all(row["intended"] is not None for row in asked)

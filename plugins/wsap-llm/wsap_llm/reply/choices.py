@@ -1,9 +1,9 @@
 """What a reply may name now, and which of these names a written one stands for.
 
-Models write `Move Left`, `moveLeft`, `moving_left`, `go left` and `mvoe_left` for `move_left`. Each way
-of meeting a name is tried over all names at once, the strictest first, and counts only if exactly
-one name is met. Names that are declared but not legal now take part, so that a wrong neighbour is
-not taken for them.
+Models write `Move Left`, `moveLeft` and `mvoe_left` for `move_left`. Each way of meeting a name is
+tried over all names at once, the strictest first, and counts only if exactly one name is met. Names
+that are declared but not legal now take part, so that a wrong neighbour is not taken for them.
+Other words for the same, such as `go left`, are asked for again.
 """
 
 from __future__ import annotations
@@ -22,11 +22,6 @@ _LONGEST = 120
 
 # Words that say nothing about which action it is.
 _FILLERS = frozenset({"a", "an", "the", "to", "action", "perform", "execute", "function", "functions", "my", "some"})
-_WALKING = frozenset({"move", "go", "walk", "step", "head", "travel"})
-_DIRECTIONS = frozenset({
-    *("north", "south", "east", "west", "northeast", "northwest", "southeast", "southwest"),
-    *("left", "right", "up", "down", "forward", "forwards", "back", "backward", "backwards"),
-})  # fmt: skip
 
 Words = tuple[str, ...]
 
@@ -118,28 +113,6 @@ def _without_fillers(said: Words, own: Words) -> bool:
     return bool(_kept(said)) and "".join(_kept(said)) == "".join(_kept(own))
 
 
-def _walking(said: Words, own: Words) -> bool:
-    """`go_left`, `walk left` and `left` for `move_left`, never for `turn_left`."""
-    said = _kept(said)
-    if len(own) == 1 and own[0] in _WALKING:
-        return len(said) == 1 and said[0] in _WALKING
-    if len(own) != 2 or own[0] not in _WALKING or own[1] not in _DIRECTIONS:
-        return False
-    return said == own[1:] or (len(said) == 2 and said[0] in _WALKING and said[1] == own[1])
-
-
-def _inflected(said: Words, own: Words) -> bool:
-    said = _kept(said)
-    return len(said) == len(own) and all(map(_form_of, said, own))
-
-
-def _form_of(word: str, base: str) -> bool:
-    if word == base:
-        return True
-    stems = {base, base + base[-1], base.removesuffix("e")}
-    return len(base) >= 3 and word in {stem + end for stem in stems for end in ("s", "es", "ing", "ed")}
-
-
 def _misspelt(said: Words, own: Words) -> bool:
     """One slip of the keyboard: a letter too many, too few, another, or two swapped.
 
@@ -168,4 +141,4 @@ def _one_slip(said: str, own: str) -> bool:
     )
 
 
-_WAYS: tuple[Callable[[Words, Words], bool], ...] = (_same, _without_fillers, _walking, _inflected, _misspelt)
+_WAYS: tuple[Callable[[Words, Words], bool], ...] = (_same, _without_fillers, _misspelt)
