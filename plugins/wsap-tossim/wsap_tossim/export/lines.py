@@ -48,7 +48,9 @@ class ChatLine(_Seat):
     day: Annotated[int, Field(ge=1)]
     phase: Annotated[str, Field(min_length=1)]
     won: Annotated[bool | None, Field(description="Null where the game has not ended.")]
-    forced: Annotated[bool, Field(description="Whether somebody else chose: the deadline, or a reply not understood.")]
+    forced: Annotated[
+        bool, Field(description="Whether nobody wrote it: the deadline, a reply not understood, or a drawn option.")
+    ]
     messages: Annotated[list[Message], Field(min_length=3, description="System, then user and assistant by turns.")]
     observations: Annotated[
         list[Span], Field(description="Parts of the last message that the game put there: leave them out of the loss.")

@@ -176,4 +176,5 @@ def _games(rows: Iterator[Mapping[str, Any]], name: str) -> Iterator[Source]:
 def _deed(row: Mapping[str, Any], player: int, sent: Sequence[tuple[str, str]]) -> Deed:
     body = row["body"]
     action = Action(str(body["action"]["name"]), body["action"]["parameters"], body.get("reasoning"))
-    return Deed(player, action, bool((body.get("decision") or {}).get("forced")), sent=sent)
+    how = body.get("decision") or {}
+    return Deed(player, action, bool(how.get("forced") or how.get("chosen")), sent=sent)
