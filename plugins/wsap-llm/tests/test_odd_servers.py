@@ -240,6 +240,41 @@ def test_why_a_decision_was_forced_is_named(server: ModelServer, say: Say, cause
     assert agent.last_decision.cause.startswith(cause)
 
 
+@pytest.mark.parametrize(
+    ("replies", "told"),
+    [("llama-3.2-1b.gguf", True), ("folder/qwen3:8b@main", False), ("Qwen3:8B-2026-01-01", False), ("", False)],
+)
+def test_another_model_than_was_asked_for_is_told_once(server: ModelServer, replies: str, told: bool) -> None:
+    choice = {"index": 0, "message": {"content": "Hello."}, "finish_reason": "stop"}
+    server.default = Say(raw=json.dumps({"model": replies, "choices": [choice]}).encode())
+
+    async def twice(backend: OpenAIBackend, said: list[str]) -> list[str]:
+        assert [(await collect(backend, REQUEST)).text for _ in range(2)] == ["Hello."] * 2
+        return said
+
+    expected = [f"openai/qwen3:8b: the server replies with another model, {replies}."] if told else []
+    assert using(server, twice) == expected
+
+
+def test_a_server_that_begins_to_refuse_its_constraint_in_mid_run_is_read_with_tolerance(server: ModelServer) -> None:
+    server.say(Say(WAIT), Say(status=400, error="response_format is not supported any more"), Say(WAIT))
+
+    async def turns(backend: OpenAIBackend, told: list[str]) -> tuple[list[bool], list[str]]:
+        agent = LLMAgent(backend, LLMOptions("Town", plan=False), tell=told.append)
+        await agent.initialize("A town.", SPACE)
+        found = []
+        for step in (1, 2):
+            await agent.decide(Observation(step=step))
+            await agent.reflect(ActionResult(True, observation=Observation(step=step)))
+            assert agent.last_decision is not None
+            found.append(agent.last_decision.unconstrained)
+        return found, told
+
+    found, (only,) = using(server, turns)
+    assert found == [False, True]
+    assert "response_format is not supported any more" in only
+
+
 # --- usage ------------------------------------------------------------------------------------
 
 

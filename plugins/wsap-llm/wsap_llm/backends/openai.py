@@ -28,6 +28,7 @@ from wsap_core.seams.model_errors import (
     NoServerError,
     ServerFailedError,
 )
+from wsap_core.untrusted import single_line
 from wsap_llm.backends.dialects import request_bytes, without_system
 from wsap_llm.backends.failures import Asked, FieldRefusedError, error_of
 from wsap_llm.backends.openai_options import BASE_URL, KEY_VARIABLE, URL_VARIABLE, OpenAIOptions, options_of
@@ -60,6 +61,7 @@ class OpenAIBackend:
         self.options = options or OpenAIOptions()
         self._tell = tell or logging.getLogger("wsap.llm").warning
         self._left_out: set[str] = set()
+        self._others: set[str] = set()
         self._thinks = False
         self.model = f"openai/{name}"
         """The address."""
@@ -130,11 +132,20 @@ class OpenAIBackend:
                     async for chunk in chunks:
                         self._thinks = self._thinks or isinstance(chunk, ThinkingChunk)
                         yield chunk
+                self._compare(reader.model)
                 return
             answer = await self._whole(body, asked)
         for chunk in reader.whole(answer):
             self._thinks = self._thinks or isinstance(chunk, ThinkingChunk)
             yield chunk
+        self._compare(reader.model)
+
+    def _compare(self, model: str) -> None:
+        """Tell once if another model replies than was asked for; a name may be longer by a folder, version or file."""
+        asked, replies = (name.lower().rstrip("/").rpartition("/")[2] for name in (self._name, model))
+        if replies and asked not in replies and replies not in asked and replies not in self._others:
+            self._others.add(replies)
+            self._tell(f"{self.model}: the server replies with another model, {single_line(model)[:100]}.")
 
     async def prepare(self) -> None:
         """Raise AuthenticationError if it is known beforehand that a key is missing."""

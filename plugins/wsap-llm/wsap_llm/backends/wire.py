@@ -168,6 +168,8 @@ class ReplyReader:
         self._refused = False
         self.done = False
         """Whether the server has said that this was all."""
+        self.model = ""
+        """What the server calls the model that replies; empty if it doesn't tell."""
 
     def whole(self, body: bytes) -> Iterator[Chunk]:
         """Give the chunks of a reply that came in one. Raises ServerFailedError if it can't be read, and BackendError
@@ -244,9 +246,11 @@ class ReplyReader:
         return found
 
     def _choice(self, found: Mapping[str, Any]) -> Mapping[str, Any] | None:
-        usage = found.get("usage")
+        usage, model = found.get("usage"), found.get("model")
         if isinstance(usage, dict):
             self._usage = usage
+        if isinstance(model, str):
+            self.model = model
         choices = found.get("choices")
         if not isinstance(choices, list) or not choices or not isinstance(choices[0], dict):
             return None
