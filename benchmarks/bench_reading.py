@@ -4,8 +4,8 @@
 
 The replies are the corpus of `plugins/wsap-llm/tests/data/malformed_replies.jsonl`: what small models are reported to
 write, by hand, each with the action that it means in one of several worlds, or with none; `ask` marks those whose
-action only prose or another word (`go left`) says, which are to be asked for again. Reading them strictly (`json.loads`, and the action's
-parameters as declared) is the reference, in the same run.
+action only prose or another word (`go left`) says, which are to be asked for again. Reading them strictly
+(`json.loads`, and the action's parameters as declared) is the reference, in the same run.
 
 What is to be reached: at least 300 replies, 95 in 100 read as expected, and none read as something else. The exit
 status is 1 if it is not.
