@@ -49,7 +49,7 @@ class ChatLine(_Seat):
     phase: Annotated[str, Field(min_length=1)]
     won: Annotated[bool | None, Field(description="Null where the game has not ended.")]
     forced: Annotated[
-        bool, Field(description="Whether nobody wrote it: the deadline, a reply not understood, or a drawn option.")
+        bool, Field(description="Whether nobody wrote it: the deadline, a misread reply, or a drawn option.")
     ]
     messages: Annotated[list[Message], Field(min_length=3, description="System, then user and assistant by turns.")]
     observations: Annotated[
