@@ -152,6 +152,25 @@ def test_a_sapling_is_fenced_in_on_all_sides(scene):
     assert fenced(None, None)
 
 
+def test_a_home_holds_plants_and_nothing_can_walk_in(scene):
+    made = scene().empty().stand(20, 30).carry(stone=9, wood=5, sapling=3, iron_pickaxe=1, iron_sword=1, **TOOLS)
+    for x in range(16, 20):
+        for y in range(20, 40):
+            made.put("water" if x < 18 else "stone", x, y)
+    made.put("water", 18, 30)
+    made.put("grass", 19, 30)
+
+    def settled(action, seen):
+        return action.reasoning.startswith("At home")
+
+    taken = play(made, Survivor(), 250, until=settled)
+    assert taken[-1].reasoning.startswith("At home")
+    room = room_around(made)
+    plants = {tuple(obj.pos.tolist()) for obj in made.world.objects if type(obj).__name__ == "Plant"}
+    assert len(plants) >= 3
+    assert len(room - plants) <= 3
+
+
 TILES = ".:_~#TLcidtf"
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from .explore import explore
 from .grid import DIRECTIONS, RING, WIDTH, bearing, place_of, reach
-from .knowledge import COAL, DIAMOND, FURNACE, IRON, STONE, TABLE, TREE, WALKABLE, affordable
+from .knowledge import COAL, DAY, DIAMOND, FURNACE, IRON, STONE, TABLE, TREE, WALKABLE, affordable
 from .moves import advance, costs_now, fetch, head_for
 from .paths import find_route
 from .percept import Percept
@@ -16,6 +16,8 @@ _TABLE_CLOSE = 8
 """The same, if there is wood enough for a new one."""
 _WORKSHOP_CLOSE = 12
 """How far a workshop may be for going there by night."""
+_SMALL_HOURS = 230
+"""The hour after which no more work is done by night."""
 _NIGHT_WAY = 45
 """The price of the longest way to be taken by night."""
 _ROCKY = b"#:cidL"
@@ -139,6 +141,13 @@ def furnace(state: State, percept: Percept) -> Decision | None:
     return furnace_here(state, percept)
 
 
+def furnace_by_night(state: State, percept: Percept) -> Decision | None:
+    """Place the first furnace from the stones at hand, wherever the night is spent."""
+    if "place_furnace" in percept.unlocked or percept.has("stone") < 6:
+        return None
+    return put_here(state, percept, "place_furnace", "Placing a furnace")
+
+
 def furnace_here(state: State, percept: Percept) -> Decision | None:
     """Place a furnace ahead, staying within reach of the table if there is one."""
     memory = state.memory
@@ -258,7 +267,7 @@ def diamond(state: State, percept: Percept) -> Decision | None:
 
 def night_work(state: State, percept: Percept) -> Decision | None:
     """Go on mining and looking for ores by night, off the grass."""
-    if not percept.has("wood_pickaxe") or percept.health < 6:
+    if not percept.has("wood_pickaxe") or percept.health < 6 or percept.step % DAY >= _SMALL_HOURS:
         return None
     tools = sum(not percept.has(tool) for tool in ("iron_pickaxe", "iron_sword"))
     wanted = []

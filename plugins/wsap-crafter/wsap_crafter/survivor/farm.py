@@ -60,7 +60,7 @@ def fence(state: State, percept: Percept) -> Decision | None:
         return None
     memory = state.memory
     for plant in memory.plants:
-        if distance(plant, percept.cell) > _CLOSE or memory.ground[plant] == RIPE:
+        if distance(plant, percept.cell) > _CLOSE or memory.ground[plant] == RIPE or plant in state.plots:
             continue
         sides = [side for side in memory.open_sides(plant) if memory.ground[side] != UNKNOWN]
         sides.sort(key=lambda side: side != percept.ahead)
@@ -76,12 +76,11 @@ def fence(state: State, percept: Percept) -> Decision | None:
 def note_walls(state: State) -> None:
     """Bring up to date which cells fence a plant in, so that no way leads through them."""
     memory = state.memory
-    memory.walls = {
-        plant + step: None
-        for plant in memory.plants
-        for step in DIRECTIONS
-        if memory.ground[plant + step] not in WALKABLE
-    }
+    plants = {*memory.plants, *state.plots} if state.settled else memory.plants
+    around = [plant + step for plant in plants for step in DIRECTIONS]
+    if state.settled:
+        around += [cell + step for cell in state.home for step in DIRECTIONS if cell + step != state.door]
+    memory.walls = {cell: None for cell in around if memory.ground[cell] not in WALKABLE}
 
 
 def garden(state: State, percept: Percept) -> Decision | None:
@@ -155,7 +154,8 @@ def harvest(state: State, percept: Percept) -> Decision | None:
     ripe = [
         plant
         for plant, ticks in memory.plants.items()
-        if memory.ground[plant] == RIPE or (ticks > RIPENING and memory.ground[plant] not in WALKABLE)
+        if not (state.complete and plant in state.plots)
+        and (memory.ground[plant] == RIPE or (ticks > RIPENING and memory.ground[plant] not in WALKABLE))
     ]
     if not ripe:
         return None
@@ -178,8 +178,11 @@ def harvest(state: State, percept: Percept) -> Decision | None:
 
 def pluck(state: State, percept: Percept) -> Decision | None:
     """Finish a harvest that is only a few steps away, whatever else there is: its fence may be open already."""
+    memory = state.memory
     near = any(
-        distance(plant, percept.cell) <= 4 and state.memory.ground[plant] == RIPE for plant in state.memory.plants
+        distance(plant, percept.cell) <= 4 and memory.ground[plant] == RIPE
+        for plant in memory.plants
+        if not (state.complete and plant in state.plots)
     )
     return harvest(state, percept) if near and percept.health >= 3 else None
 

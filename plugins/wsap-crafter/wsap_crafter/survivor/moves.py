@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 
 from .grid import DIRECTIONS, MOVE
 from .knowledge import WALKABLE, WATER, is_night
@@ -126,19 +126,32 @@ def put(
     Turning towards a free cell would step onto it. So the player looks at it only after having come from the
     opposite side, two cells away, or if something stands there. Returns None if there is no such way.
     """
-    if percept.ahead == target:
-        return Decision(action, reason)
+    return put_any(state, percept, {target: (action, reason)}, avoid)
+
+
+def put_any(
+    state: State, percept: Percept, targets: Mapping[int, tuple[str, str]], avoid: Collection[int] = ()
+) -> Decision | None:
+    """Do to one of several free cells, whichever comes first, the action given for it (see `put`)."""
+    if percept.ahead in targets:
+        return Decision(*targets[percept.ahead])
     memory = state.memory
     costs = costs_now(percept)
     ground = memory.ground
-    blocked = {*memory.occupied, *memory.walls, *avoid, target}
-    runs: dict[int, int] = {}
-    for step in DIRECTIONS:
-        stand, run = target - step, target - 2 * step
-        if all(costs[ground[cell]] and (cell == percept.cell or cell not in blocked) for cell in (stand, run)):
-            runs.setdefault(run, stand)
+    blocked = {*memory.occupied, *memory.walls, *avoid, *targets}
+    runs: dict[int, tuple[int, int]] = {}
+    for target in targets:
+        for step in DIRECTIONS:
+            stand, run = target - step, target - 2 * step
+            if all(costs[ground[cell]] and (cell == percept.cell or cell not in blocked) for cell in (stand, run)):
+                runs.setdefault(run, (stand, target))
     if percept.cell in runs:
         state.way = []
-        return advance(state, percept, runs[percept.cell], reason)
-    following = head_for(state, percept, f"{action}@{target}", cells=runs, avoid=(target, *avoid))
-    return None if following is None else advance(state, percept, following, reason)
+        stand, target = runs[percept.cell]
+        return advance(state, percept, stand, targets[target][1])
+    errand = f"put@{','.join(map(str, targets))}"
+    following = head_for(state, percept, errand, cells=runs, avoid=(*targets, *avoid))
+    if following is None:
+        return None
+    goal = runs.get(state.way[0]) if state.way else None
+    return advance(state, percept, following, targets[goal[1] if goal else next(iter(targets))][1])

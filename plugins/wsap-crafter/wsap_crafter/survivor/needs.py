@@ -22,7 +22,7 @@ _DRINK_WAYS = {
 }
 """How dear a way to water may be, by the hour and by how much drink is left (0 to 8)."""
 _FOOD_WAYS = {
-    "day": (_ANY, _ANY, _ANY, _ANY, _ANY, 40, 15, 5, 0),
+    "day": (_ANY, _ANY, _ANY, _ANY, _ANY, _ANY, 20, 5, 0),
     "evening": (_ANY, _ANY, _ANY, _ANY, _ANY, _ANY, 60, 30, 4),
     "night": (100, 60, 20, 10, 4, 4, 4, 0, 0),
 }
@@ -90,7 +90,7 @@ def _plant_growing(state: State) -> bool:
 
 def _wounded(step: int) -> int:
     """Return the health at which to seek rest: in full daylight little can happen, so less is enough."""
-    return 5 if is_night(step) or is_evening(step) else 2
+    return 5 if is_night(step) or is_evening(step) else 3
 
 
 def decide_rest(state: State, percept: Percept) -> None:
@@ -119,13 +119,38 @@ def _is_ripe(state: State, cell: int) -> bool:
     return state.memory.ground[cell] == RIPE
 
 
-def _other_cell_has_something(state: State, percept: Percept) -> int:
-    """Return the shelter's other cell if water or food wanted now is in reach only from there, else 0."""
-    other = next((cell for cell in state.refuge if cell != percept.cell), 0)
-    around = [state.memory.ground[other + step] for step in DIRECTIONS] if other else []
-    thirsty = percept.drink <= 6 and WATER in around
-    hungry = RIPE in around and (percept.food <= 6 or "eat_plant" not in percept.unlocked)
-    return other if thirsty or hungry else 0
+def _wants_plant(percept: Percept) -> bool:
+    return percept.food <= 5 or "eat_plant" not in percept.unlocked
+
+
+def _cell_with_something(state: State, percept: Percept) -> int:
+    """Return the shelter's next cell towards water or food wanted now, else 0."""
+    here = state.refuge.index(percept.cell)
+    for index, cell in enumerate(state.refuge):
+        around = [state.memory.ground[cell + step] for step in DIRECTIONS]
+        thirsty = percept.drink <= 6 and WATER in around
+        if index != here and (thirsty or (RIPE in around and _wants_plant(percept))):
+            return state.refuge[here + (1 if index > here else -1)]
+    return 0
+
+
+def _calm_cell(state: State, percept: Percept) -> int:
+    """Return the shelter's next cell towards one that no arrow can reach over water, if this one is in reach."""
+    line, ground = state.refuge, state.memory.ground
+    calm = [
+        index for index, cell in enumerate(line) if not any(ground[spot] == WATER for spot in sides_of(line, index))
+    ]
+    here = line.index(percept.cell)
+    if not calm or here in calm:
+        return 0
+    return line[here + (1 if calm[0] > here else -1)]
+
+
+def sides_of(line: tuple[int, ...], index: int) -> list[int]:
+    """Return the cells from which something could fly at one cell of a corridor."""
+    step = line[1] - line[0]
+    across = [line[index] + way for way in DIRECTIONS if way not in (step, -step)]
+    return [*across, 2 * line[0] - line[1], 2 * line[-1] - line[-2]]
 
 
 def stay_in(state: State, percept: Percept) -> Decision | None:
@@ -153,19 +178,41 @@ def rest(state: State, percept: Percept) -> Decision | None:
     if not state.resting:
         return None
     why = _WHY[state.resting]
-    if sealed(state, percept):
-        if percept.damage:
-            state.refuge = ()  # an arrow came in over water: look for a better place
-        water = next((cell for cell in (percept.cell + step for step in DIRECTIONS) if is_water(state, cell)), 0)
-        if water and percept.drink < MOST:
-            return use(percept, water, "do", f"{why}: drinking from inside the shelter")
-        ripe = next((cell for cell in (percept.cell + step for step in DIRECTIONS) if _is_ripe(state, cell)), 0)
-        if ripe and (percept.food <= 6 or "eat_plant" not in percept.unlocked):
-            return use(percept, ripe, "do", f"{why}: eating from the garden")
-        elsewhere = _other_cell_has_something(state, percept)
-        if elsewhere:
-            return advance(state, percept, elsewhere, f"{why}: moving over to the other side")
-        if percept.energy < MOST:
-            return Decision("sleep", f"{why}: sleeping in the shelter")
-        return Decision("noop", f"{why}: resting in the shelter")
-    return build(state, percept, why)
+    if not sealed(state, percept):
+        return build(state, percept, why)
+    return inside(state, percept, why)
+
+
+def inside(state: State, percept: Percept, why: str) -> Decision:
+    """Drink, eat, sleep or wait in a finished shelter."""
+    around = [percept.cell + step for step in DIRECTIONS]
+    water = next((cell for cell in around if is_water(state, cell)), 0)
+    ripe = next((cell for cell in around if _is_ripe(state, cell)), 0)
+    if percept.damage and percept.has("stone"):
+        decision = _shut_out(state, percept, water, why)
+        if decision is not None:
+            return decision
+    if water and percept.drink < MOST:
+        return use(percept, water, "do", f"{why}: drinking from inside the shelter")
+    if ripe and _wants_plant(percept):
+        return use(percept, ripe, "do", f"{why}: eating from the garden")
+    elsewhere = _cell_with_something(state, percept)
+    if elsewhere:
+        return advance(state, percept, elsewhere, f"{why}: moving over to the other side")
+    calm = _calm_cell(state, percept)
+    if calm:
+        return advance(state, percept, calm, f"{why}: moving out of the line of fire")
+    if percept.energy < MOST:
+        return Decision("sleep", f"{why}: sleeping in the shelter")
+    return Decision("noop", f"{why}: resting in the shelter")
+
+
+def _shut_out(state: State, percept: Percept, water: int, why: str) -> Decision | None:
+    """Wall up the water over which an arrow came in."""
+    if water:
+        return use(percept, water, "place_stone", f"{why}: walling up where the arrow came from")
+    if not any(is_water(state, cell + step) for cell in state.refuge for step in DIRECTIONS):
+        return None
+    here = state.refuge.index(percept.cell)
+    other = here + 1 if here + 1 < len(state.refuge) else here - 1
+    return advance(state, percept, state.refuge[other], f"{why}: going to wall up the water")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from . import combat, crafting, farm, needs
+from . import combat, crafting, farm, homestead, needs
 from .explore import explore
 from .grid import DIRECTIONS
 from .knowledge import is_night
@@ -13,6 +13,7 @@ from .state import Decision, State
 _BY_DAY = (
     combat.defend,
     farm.pluck,
+    homestead.live,
     needs.rest,
     combat.hunt,
     needs.drink,
@@ -24,6 +25,7 @@ _BY_DAY = (
     crafting.stony,
     crafting.furnace,
     farm.garden,
+    homestead.homestead,
     crafting.stock_up,
     crafting.iron,
     farm.linger,
@@ -33,10 +35,13 @@ _BY_DAY = (
 _BY_NIGHT = (
     combat.defend,
     farm.pluck,
+    homestead.live,
+    homestead.late,
     needs.rest,
     combat.hunt,
     needs.drink,
     needs.eat,
+    crafting.furnace_by_night,
     crafting.night_work,
     needs.stay_in,
 )
@@ -58,7 +63,7 @@ def think(state: State, percept: Percept) -> Decision:
 def _choose(state: State, percept: Percept) -> Decision:
     if percept.sleeping:
         return Decision("sleep", "Sleeping")
-    if percept.cell == state.last_cell and not state.resting:
+    if percept.cell == state.last_cell and not (state.resting or state.homing):
         state.standing += 1
     else:
         state.last_cell, state.standing = percept.cell, 0

@@ -24,16 +24,14 @@ _SIDE_PRICE = 10
 
 
 def sides(pair: tuple[int, ...]) -> list[int]:
-    """Return the four cells beside a pair of cells in line."""
-    one, two = pair
-    step = two - one
+    """Return the cells beside two or more cells in line."""
+    step = pair[1] - pair[0]
     return [cell + across for cell in pair for across in DIRECTIONS if across not in (step, -step)]
 
 
 def ends(pair: tuple[int, ...]) -> tuple[int, int]:
-    """Return the two cells at the ends of a pair: the first one's, then the second one's."""
-    one, two = pair
-    return 2 * one - two, 2 * two - one
+    """Return the two cells at the ends of a line: the first one's, then the last one's."""
+    return 2 * pair[0] - pair[1], 2 * pair[-1] - pair[-2]
 
 
 def _open(state: State, cell: int) -> bool:
@@ -129,9 +127,13 @@ def _build(state: State, percept: Percept, pair: tuple[int, ...], reason: str) -
         following = head_for(state, percept, f"refuge@{pair[0]}", cells=pair, avoid=sides(pair))
         return None if following is None else advance(state, percept, following, f"{reason}: going to a shelter")
     here = pair.index(percept.cell)
-    own_end, other = ends(pair)[here], pair[1 - here]
-    if _open(state, own_end) and percept.ahead == own_end and percept.has("stone"):
-        if own_end in state.memory.occupied:
+    last = len(pair) - 1
+    open_ends = [end for end in ends(pair) if _open(state, end)]
+    if percept.ahead in open_ends and here in (0, last) and percept.has("stone"):
+        if percept.ahead in state.memory.occupied:
             return Decision("do", f"{reason}: something stands in the door")
         return Decision("place_stone", f"{reason}: closing the shelter")
-    return advance(state, percept, other, f"{reason}: turning round in the shelter")
+    towards = 0 if open_ends and open_ends[0] == ends(pair)[0] else last
+    inward = 1 if here == 0 else -1
+    other = here + (inward if here == towards else 1 if towards > here else -1)
+    return advance(state, percept, pair[other], f"{reason}: turning round in the shelter")

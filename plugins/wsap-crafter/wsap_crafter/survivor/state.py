@@ -44,6 +44,18 @@ class State:
     """The step at which the present hunt began, or -1."""
     garden: int = 0
     """Where a sapling is to be planted, or 0."""
+    home: tuple[int, ...] = ()
+    """The cells of the home's corridor, or nothing (see `homestead`)."""
+    plots: tuple[int, ...] = ()
+    """Cells beside it that hold plants, or will."""
+    door: int = 0
+    """The cell through which one enters, closed with a stone."""
+    settled: bool = False
+    """Whether its building has begun."""
+    complete: bool = False
+    """Whether it stands, with all its plants and walls."""
+    homing: bool = False
+    """Whether the agent means to be at home now."""
     last_cell: int = 0
     """Where the agent stood at the last decision."""
     standing: int = 0
@@ -68,5 +80,7 @@ class State:
             "memory": Memory.from_json(data["memory"]),
             "hopeless": dict(data["hopeless"]),
             "refuge": tuple(data["refuge"]),
+            "home": tuple(data.get("home", ())),
+            "plots": tuple(data.get("plots", ())),
             "unlocked": tuple(data["unlocked"]),
         })  # fmt: skip
