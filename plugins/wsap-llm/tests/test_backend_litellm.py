@@ -15,6 +15,7 @@ import pytest
 from llm_server import DEAF, Card, ModelServer, Refusal, Say
 
 from wsap_core.errors import ConfigError, MissingServiceError
+from wsap_core.seams.constraints import CallConstraint, FunctionDef
 from wsap_core.seams.context import Context
 from wsap_core.seams.model import ImagePart, JsonConstraint, Message, Reply, Request, Sampling, TextPart, collect
 from wsap_core.seams.model_errors import (
@@ -30,6 +31,7 @@ from wsap_core.seams.model_errors import (
     ServerFailedError,
 )
 from wsap_llm.backends.litellm import LiteLLMBackend, LiteLLMOptions, create, listing
+from wsap_llm.calling import Called, call_in
 
 INSTALLED = importlib.util.find_spec("litellm") is not None
 REQUEST = Request([Message("system", "Be brief."), Message("user", "Hello?")])
@@ -91,6 +93,19 @@ def test_a_reply_comes_back_with_its_usage_and_what_is_not_priced_stays_unknown(
     assert (reply.text, reply.thinking, reply.finish.reason) == ("I wait. It is dark.", "Hm.", "stop")
     assert (reply.usage.calls, reply.usage.prompt_tokens, reply.usage.completion_tokens) == (1, 11, 6)
     assert reply.usage.cost is None
+
+
+@real
+@both
+def test_a_call_of_a_function_comes_back_as_text(server: ModelServer, stream: bool) -> None:
+    server.say(Say("East.", calls=[("look", {"where": "east"})]))
+    look = FunctionDef("look", "Look", {"type": "object", "properties": {"where": {"type": "string"}}})
+    before = Message("assistant", Called("look", {"where": "west"}).text())
+    messages = (*REQUEST.messages, before, Message("user", "A wall."))
+    reply = ask(server.base_url, Request(messages, constraint=CallConstraint([look])), stream=stream)
+    assert call_in(reply.text) == Called("look", {"where": "east"}, "East.")
+    assert server.last["tool_choice"] == "required"
+    assert server.last["messages"][-1]["role"] == "tool"
 
 
 @real
