@@ -277,6 +277,7 @@ TEXTS: Mapping[str, str] = {
     "The reply speaks of {action}, but not by itself as the action that is chosen.": (
         "В ответе говорится о {action}, но не отдельно, как о выбранном действии."
     ),
+    "The reply asks for far too many things; ask for exactly one.": "В ответе слишком много разного; назови одно.",
     "The reply asks for several things ({names}); ask for exactly one.": (
         "В ответе несколько действий ({names}); нужно ровно одно."
     ),
