@@ -233,7 +233,7 @@ def test_a_budget_that_is_used_up_pauses_the_run_and_more_of_it_goes_on(
     [
         ({"model": ""}, ConfigError, "needs a model"),
         ({"model": "nobody/x"}, UnknownNameError, "nobody"),
-        ({"style": "xml"}, ConfigError, "There is no style 'xml'; there are: json, tags"),
+        ({"style": "xml"}, ConfigError, "There is no style 'xml'; there are: auto, json, tags, calls, choose"),
         ({"memory": "elephant"}, UnknownNameError, "no memory called 'elephant'"),
         ({"tools": "calculater"}, UnknownNameError, "Did you mean 'calculator'"),
         ({"temperature": "hot"}, ConfigError, "must be a number, not 'hot'"),
