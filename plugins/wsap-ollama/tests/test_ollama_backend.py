@@ -354,7 +354,7 @@ def test_the_factory_takes_options_and_refuses_wrong_ones() -> None:
     for config, words in [
         ({"model": ""}, "ollama/qwen3:8b"),
         ({"model": "m", "num_ctxx": 5}, "Did you mean 'num_ctx'"),
-        ({"model": "m", "num_ctx": "many"}, "num_ctx .* int"),
+        ({"model": "m", "num_ctx": "many"}, "num_ctx .* whole number"),
         ({"model": "m", "think": 1}, "think .* bool"),
     ]:
         with pytest.raises(ConfigError, match=words):
