@@ -355,7 +355,7 @@ def test_the_factory_takes_options_and_refuses_wrong_ones() -> None:
         ({"model": ""}, "ollama/qwen3:8b"),
         ({"model": "m", "num_ctxx": 5}, "Did you mean 'num_ctx'"),
         ({"model": "m", "num_ctx": "many"}, "num_ctx .* whole number"),
-        ({"model": "m", "think": 1}, "think .* bool"),
+        ({"model": "m", "think": 1}, "think .* yes or no"),
     ]:
         with pytest.raises(ConfigError, match=words):
             create(Context.create(config=config))
