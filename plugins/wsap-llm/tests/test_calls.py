@@ -54,6 +54,7 @@ def play(
                 await agent.reflect(ActionResult(True, "Done.", observation=Observation()))
         finally:
             await backend.aclose()
+        assert told.pop(0) == "openai/qwen3:8b is asked in the style calls, with the profile full."
         return agent, actions, told
 
     return asyncio.run(main())

@@ -130,6 +130,7 @@ class LLMAgent:
         self._profile = self.options.profile or profile_for(abilities)
         self._style = self._style_for(abilities, self._profile)
         self._constraint.check(self._style)
+        self._constraint.asks(self._style, self._profile)
         self._space = action_space
         tools = list(self._tools.values())
         listed = action_space.listed().actions

@@ -79,6 +79,8 @@ class ChooseStyle(Style):
     Where they can't be listed, `written` asks for the action instead.
     """
 
+    name = "choose"
+
     def __init__(self, written: Style) -> None:
         self._written = written
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from wsap_core.seams.model import Backend, Reply
 from wsap_core.seams.model_errors import ConstraintError
 from wsap_core.untrusted import single_line
-from wsap_llm.options import LLMOptions
+from wsap_llm.options import LLMOptions, Profile
 from wsap_llm.styles import Style
 
 TOLERANCE = "Its replies are read with tolerance instead, and the summary says how many decisions that was."
@@ -62,6 +62,11 @@ class ConstraintState:
             raise ConstraintError(f"{can_not}, and strict play was asked for; {ADVICE}.")
         if self._options.constrain:
             self._say(f"{can_not}. {TOLERANCE}")
+
+    def asks(self, style: Style, profile: Profile) -> None:
+        """Tell how the model is asked, where that is not by JSON and all that there is to tell."""
+        if (style.name, profile) != ("json", "full"):
+            self._say(f"{self._backend.model} is asked in the style {style.name}, with the profile {profile}.")
 
     def refused(self, error: ConstraintError) -> None:
         """Take a refusal: nothing is constrained from now on, and that is told.

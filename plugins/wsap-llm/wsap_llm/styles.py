@@ -39,6 +39,9 @@ REASONING_FIRST: Mapping[str, Any] = {"reasoning": "first", "reasoning_limit": 1
 class Style(Protocol):
     """A way of asking."""
 
+    name: str
+    """What the option `style` calls it."""
+
     def how_to_answer(self, prompts: Prompts, space: Sequence[ActionDef], tools: Sequence[AgentTool]) -> str:
         """Return the end of the system message."""
         ...
@@ -61,6 +64,8 @@ class JsonStyle(Style):
 
     `decide` asks, answers tool calls, and asks again once if a reply can't be read.
     """
+
+    name = "json"
 
     def __init__(self, *, reasoning_first: bool = False, steps: int = 1) -> None:
         self._first = reasoning_first
@@ -180,6 +185,8 @@ class CallStyle(JsonStyle):
     A server that makes none is read as in `JsonStyle`.
     """
 
+    name = "calls"
+
     @override
     def how_to_answer(self, prompts: Prompts, space: Sequence[ActionDef], tools: Sequence[AgentTool]) -> str:
         return prompts.render("call_answer", steps=self._steps)
@@ -221,6 +228,8 @@ class CallStyle(JsonStyle):
 
 class TagStyle(Style):
     """Seed 002: tools inside `<thinking>`, generation stopped and continued, one final tag."""
+
+    name = "tags"
 
     def __init__(self, limits: TagLimits | None = None, *, steps: int = 1) -> None:
         self._limits = limits or TagLimits()

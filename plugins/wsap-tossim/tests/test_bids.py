@@ -263,6 +263,6 @@ def test_a_player_is_told_that_it_bids_and_what_that_does() -> None:
     text = world.observation("player-1").to_text()
     assert "You can now: bid_1, bid_2, bid_3 or wait." in text
     assert "The highest bid has it; among equals, whoever has had it least often today." in text
-    assert "before each turn all bid for it in secret" in world.game_description
+    assert "the highest secret bid for it wins" in world.game_description
     plain = Town(TownOptions.read({"mode": "five"}), 3)
     assert "bid" not in plain.game_description + plain.observation("player-1").to_text()
