@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -13,9 +14,9 @@ from wsap_core.seams.model import Abilities, ChooseConstraint, JsonConstraint
 from wsap_llm.agent import LLMAgent
 from wsap_llm.choosing import MOST_OPTIONS, ChooseStyle, options_of
 from wsap_llm.create import style_that_suits
-from wsap_llm.options import LLMOptions, profile_for
+from wsap_llm.options import LLMOptions, Profile, profile_for
 from wsap_llm.scripted import ScriptedBackend
-from wsap_llm.styles import JsonStyle
+from wsap_llm.styles import JsonStyle, Style
 
 WALK = ActionDef("move_west")
 VOTE = ActionDef("vote", "", [ParamDef("player", "Ann|Bob"), ParamDef("why", "a reason", optional=True)])
@@ -109,6 +110,47 @@ def test_goals_are_told_again_only_when_they_change() -> None:
     newest = [request.messages[-1].text() for request in backend.requests]
     assert ["find the gate" in newest[0], "find the gate" in newest[1], "go home" in newest[2]] == [True, False, True]
     assert "find the gate" in backend.requests[1].messages[1].text()
+
+
+@pytest.mark.parametrize("abilities", [Abilities(json_schema=True), Abilities(choose=True)])
+def test_where_nothing_can_be_chosen_actions_are_told_by_name_and_the_reply_is_written(abilities: Abilities) -> None:
+    backend = ScriptedBackend(lambda request: '{"action": "move_west", "params": {}}', abilities=abilities)
+    options = LLMOptions("Meadow", profile="brief", constrain=abilities.json_schema)
+    agent = LLMAgent(backend, options, style=ChooseStyle(JsonStyle()))
+
+    async def session() -> Action:
+        await agent.initialize("A meadow.", ActionSpace([WALK]))
+        return await agent.decide(Meadow())
+
+    assert asyncio.run(session()) == Action("move_west")
+    assert "- move_west: go west to the tree" in backend.requests[0].messages[-1].text()
+
+
+def suited(abilities: Abilities, profile: Profile, going_on: str) -> Style:
+    choose = (going_on or style_that_suits(abilities, profile)) == "choose"
+    return ChooseStyle(JsonStyle()) if choose else JsonStyle()
+
+
+@pytest.mark.parametrize("older", [False, True])
+def test_a_session_goes_on_as_it_was_saved_and_one_of_an_older_version_in_json_and_whole(older: bool) -> None:
+    tiny = Abilities(choose=True, json_schema=True, parameters=135_000_000)
+    backend = ScriptedBackend(["move west", '{"action": "move_west", "params": {}}'], abilities=tiny)
+    first, second = (LLMAgent(backend, LLMOptions("Meadow", plan=False), style=suited) for _ in range(2))
+
+    async def session() -> None:
+        for agent in (first, second):
+            await agent.initialize("A meadow.", ActionSpace([WALK]))
+        await first.decide(Observation())
+        saved = json.loads(first.snapshot())
+        if older:
+            del saved["asked"]
+        second.restore(json.dumps(saved).encode())
+        await second.decide(Observation())
+
+    asyncio.run(session())
+    assert isinstance(backend.requests[0].constraint, ChooseConstraint)
+    assert isinstance(backend.requests[1].constraint, JsonConstraint if older else ChooseConstraint)
+    assert ("Available actions:" in second.system_prompt) == older
 
 
 def test_small_models_give_their_reason_first() -> None:

@@ -28,7 +28,7 @@ from wsap_llm.decision import Decision, DecisionTurn
 from wsap_llm.fallback import Fallback, IdleActions
 from wsap_llm.lookup import split
 from wsap_llm.middleware import UsageCounter
-from wsap_llm.options import LLMOptions, Profile, profile_for
+from wsap_llm.options import PROFILES, LLMOptions, Profile, profile_for
 from wsap_llm.prompts import Prompts
 from wsap_llm.reflection import Reflector, read_lines
 from wsap_llm.reply.schema import legal_actions
@@ -38,8 +38,9 @@ from wsap_llm.toolbox import Toolbox
 from wsap_llm.turn import Conversation, HistoryTurn, PausedTurn, Untold, quoted, report_of
 from wsap_llm.vision import Vision
 
-StyleFor = Callable[[Abilities, Profile], Style]
-"""Returns the style that suits what a backend can do and how much the model is told."""
+StyleFor = Callable[[Abilities, Profile, str], Style]
+"""Returns the style that suits what a backend can do and how much the model is told; the last is the name of the one
+that a session goes on in, empty for a new session."""
 
 
 class LLMAgent:
@@ -101,7 +102,7 @@ class LLMAgent:
         self._cadence = Cadence()
         # The newest picture is in the question, the others are in the conversation.
         self._conversation = Conversation(backend, pictures=max(0, own.pictures - 1), tell=tell)
-        self._space = ActionSpace()
+        self._description, self._space = "", ActionSpace()
         self._plan: list[str] = []
         self._counter = counter or UsageCounter()
         self._seen: tuple[Observation, Action] | None = None
@@ -126,33 +127,35 @@ class LLMAgent:
             for tool in await self._toolbox.open():
                 self._tools[tool.definition.name] = tool
         self._vision.check()
-        abilities = self.backend.abilities
-        self._profile = self.options.profile or profile_for(abilities)
-        self._style = self._style_for(abilities, self._profile)
-        self._constraint.check(self._style)
-        self._constraint.asks(self._style, self._profile)
-        self._space = action_space
-        tools = list(self._tools.values())
-        listed = action_space.listed().actions
-        finals, lookups = split(listed)
-        words = self._prompts.words
-        system = self._prompts.render(
-            "brief_system" if self._profile == "brief" else "system",
-            game_name=single_line(self.options.game_name),
-            persona=self.options.persona.strip(),
-            objective=single_line(self.options.objective),
-            game_description=_described(self.options.brief if self._profile == "brief" else "", game_desc),
-            action_space=ActionSpace(finals).to_text(words),
-            lookups=ActionSpace(lookups).to_text(words),
-            tools="\n".join(f"- {t.definition.name}: {single_line(t.definition.description)}" for t in tools),
-            how_to_answer=self._style.how_to_answer(self._prompts, listed, tools),
-        )
-        self._conversation.begin(system, steps=self.options.window_for(self._profile))
+        self._description, self._space = game_desc, action_space
+        self._begin(self.options.profile or profile_for(self.backend.abilities))
         self._cadence.clear()
         self._seen = self._paused = None
         self._untold = Untold()
         self._report = ""
         self._idle = IdleActions()
+
+    def _begin(self, profile: Profile, style: str = "") -> None:
+        """Settle how the model is asked and how much it is told, and make the system message."""
+        self._profile = profile
+        self._style = self._style_for(self.backend.abilities, profile, style)
+        self._constraint.check(self._style)
+        tools = list(self._tools.values())
+        listed = self._space.listed().actions
+        finals, lookups = split(listed)
+        words = self._prompts.words
+        system = self._prompts.render(
+            "brief_system" if profile == "brief" else "system",
+            game_name=single_line(self.options.game_name),
+            persona=self.options.persona.strip(),
+            objective=single_line(self.options.objective),
+            game_description=_described(self.options.brief if profile == "brief" else "", self._description),
+            action_space=ActionSpace(finals).to_text(words),
+            lookups=ActionSpace(lookups).to_text(words),
+            tools="\n".join(f"- {t.definition.name}: {single_line(t.definition.description)}" for t in tools),
+            how_to_answer=self._style.how_to_answer(self._prompts, listed, tools),
+        )
+        self._conversation.begin(system, steps=self.options.window_for(profile))
 
     async def plan(self, goals: list[Goal]) -> list[str]:
         """Return the model's plan for the goals, one step a line; empty without goals or when switched off."""
@@ -240,6 +243,7 @@ class LLMAgent:
             picture=paused.picture,
             pending=paused.pending,
         )
+        self._constraint.asks(self._style, self._profile)
         try:
             decision = await self._style.decide(turn)
         except asyncio.CancelledError:  # it took too long: what it took until then is told all the same
@@ -320,6 +324,7 @@ class LLMAgent:
         """Return the conversation, the plan, the memory, and what its tools keep."""
         version, state, gauss = self._random.getstate()
         data = {
+            "asked": [self._style.name, self._profile],
             "turns": [turn.to_json() for turn in self._conversation.turns],
             "plan": self._plan,
             "pace": {**self._cadence.snapshot(), **encode(self._untold)},
@@ -338,6 +343,9 @@ class LLMAgent:
         """Go on where the snapshot was taken; raise SnapshotError if the data is damaged."""
         try:
             found = json.loads(data)
+            style, profile = found.get("asked", ("json", "full"))  # as every model was before there were profiles
+            if profile not in PROFILES:
+                raise ValueError(f"there is no profile {profile!r}")
             turns = [HistoryTurn.from_json(turn) for turn in found["turns"]]
             plan = [str(line) for line in found["plan"]]
             unbound = str(found["unbound"])
@@ -360,6 +368,8 @@ class LLMAgent:
             tool: object = self._tools.get(name)
             if isinstance(tool, Snapshots):
                 tool.restore(kept)
+        if self.system_prompt and (style, profile) != (self._style.name, self._profile):
+            self._begin(self.options.profile or profile, style)
         self._conversation.restore(turns)
         self._plan = plan
         self._paused = paused
@@ -375,7 +385,7 @@ class LLMAgent:
         seen, explanation = self._quoted(observation)
         question = self._style.question(self._prompts)
         brief = self._profile == "brief"
-        chooses = isinstance(self._style, ChooseStyle)
+        chooses = isinstance(self._style, ChooseStyle) and self._constraint.wanted and self.backend.abilities.choose
         if brief or chooses:
             offered = offer(legal, observation.phrases(), words, chosen=chooses)
             question = f"{offered}\n\n{question}"
@@ -420,7 +430,7 @@ class LLMAgent:
 
 
 def _always(style: Style) -> StyleFor:
-    return lambda abilities, profile: style
+    return lambda abilities, profile, name: style
 
 
 def _described(brief: str, description: str) -> str:

@@ -100,7 +100,7 @@ class ChooseStyle(Style):
     @override
     async def decide(self, turn: DecisionTurn) -> Decision:
         options = options_of(turn.legal, turn.phrases)
-        if not options or not turn.constrain:
+        if not options or not turn.constrain or not turn.abilities.choose:
             turn.shown = turn.shown.removesuffix(self.question(turn.prompts)) + self._written.question(turn.prompts)
             return await self._written.decide(turn)
         reply = await turn.ask_constrained("decide", [turn.opening], ChooseConstraint(tuple(options)))

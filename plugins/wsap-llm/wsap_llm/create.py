@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
-from wsap_core.errors import ConfigError
+from wsap_core.errors import ConfigError, UsageError
 from wsap_core.factories import build
 from wsap_core.seams.context import Context
 from wsap_core.seams.memory import AgentMemory
@@ -100,8 +100,10 @@ def _style(context: Context, options: LLMOptions) -> StyleFor:
         raise ConfigError(f"There is no style {wanted!r}; there are: {', '.join(STYLES)}.")
     steps = int(number(context, "max_steps"))
 
-    def style_for(abilities: Abilities, profile: Profile) -> Style:
-        name = style_that_suits(abilities, profile) if wanted == "auto" else wanted
+    def style_for(abilities: Abilities, profile: Profile, going_on: str) -> Style:
+        name = (going_on or style_that_suits(abilities, profile)) if wanted == "auto" else wanted
+        if name == "choose" and not abilities.choose:
+            raise UsageError("This model can't choose: leave --style out, or use a model in process (outlines/...).")
         # A small model that does not think by itself explains before it acts rather than after.
         first = profile == "brief" and not options.thinking
         if name == "tags":
