@@ -108,7 +108,9 @@ def test_a_server_that_is_not_there_is_told_in_whole_sentences(
     monkeypatch.setenv("OPENAI_BASE_URL", f"{nowhere}/v1")
     code, _, err = typed(capsys, *ECHO)
     assert code == 8
-    assert err == f"Error: No server answers at {nowhere}/v1; is it running?\n"
+    *waits, last = err.splitlines()
+    assert last == f"Error: No server answers at {nowhere}/v1; is it running?"
+    assert all("Waiting" in line for line in waits)
     monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
     typed(capsys, *ECHO, "--limit", "calls=4")
     monkeypatch.setenv("OPENAI_BASE_URL", f"{nowhere}/v1")

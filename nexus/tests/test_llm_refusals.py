@@ -177,8 +177,7 @@ def test_a_style_that_the_server_can_not_bind_is_told_before_anything_is_asked(
     assert not any(bound(refusing))
     told = [r.getMessage() for r in caplog.records if r.name == "wsap.llm"]
     assert [line.partition(".")[0] for line in told] == [
-        "openai/qwen3:8b can't be constrained to legal actions in this style",
-        "openai/qwen3:8b is asked in the style tags, with the profile full",
+        "openai/qwen3:8b can't be constrained to legal actions in this style"
     ]
 
 

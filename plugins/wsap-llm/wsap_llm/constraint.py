@@ -43,6 +43,7 @@ class ConstraintState:
         self._backend = backend
         self._options = options
         self._tell = tell or logging.getLogger("wsap.llm").warning
+        self._inform = tell or logging.getLogger("wsap.llm").info
         self._told: set[str] = set()
 
     @property
@@ -64,9 +65,11 @@ class ConstraintState:
             self._say(f"{can_not}. {TOLERANCE}")
 
     def asks(self, style: Style, profile: Profile) -> None:
-        """Tell how the model is asked, where that is not by JSON and all that there is to tell."""
+        """Tell how the model is asked, where that is not by JSON and all that there is to tell; the log of what goes as
+        asked where nobody is told."""
         if (style.name, profile) != ("json", "full"):
-            self._say(f"{self._backend.model} is asked in the style {style.name}, with the profile {profile}.")
+            how = f"{self._backend.model} is asked in the style {style.name}, with the profile {profile}."
+            self._say(how, self._inform)
 
     def refused(self, error: ConstraintError) -> None:
         """Take a refusal: nothing is constrained from now on, and that is told.
@@ -97,7 +100,7 @@ class ConstraintState:
             self._say(f"{broken}. {TOLERANCE}")
         return cause
 
-    def _say(self, text: str) -> None:
+    def _say(self, text: str, tell: Callable[[str], object] | None = None) -> None:
         if text and text not in self._told:
             self._told.add(text)
-            self._tell(text)
+            (tell or self._tell)(text)
