@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from wsap_core.protocol import EmbodiedObservation, GridMapBlock, View
 from wsap_core.protocol.base import freeze_mappings, freeze_sequences
+from wsap_core.protocol.lines import legs
 
 __all__ = ["GridObservation", "chart", "compass", "offset"]
 
@@ -60,6 +61,4 @@ def compass(east: float, south: float) -> str:
 
 def offset(east: int, south: int) -> str:
     """Return how to count the cells to another one: "2 east, 1 north"; "here" for none at all."""
-    parts = [f"{abs(east)} {'east' if east > 0 else 'west'}"] if east else []
-    parts += [f"{abs(south)} {'south' if south > 0 else 'north'}"] if south else []
-    return ", ".join(parts) or "here"
+    return legs((east, "east", "west"), (south, "south", "north"), between=", ")

@@ -44,6 +44,12 @@ def where(direction: str, distance: float | None, words: Words = ENGLISH) -> str
     return direction if not distance else f"{number(distance)} {direction}"
 
 
+def legs(*parts: tuple[int, str, str], between: str = " ") -> str:
+    """Return how to walk to a cell, such as `3 south 3 east`: each part is a number of cells, the word for its way, and
+    the one for the opposite way, which a number below 0 takes; "here" if all numbers are 0."""
+    return between.join(f"{abs(n)} {way if n > 0 else back}" for n, way, back in parts if n) or "here"
+
+
 def dedent(text: str) -> str:
     """Return a text with every line stripped."""
     return "\n".join(line.strip() for line in text.strip().splitlines())

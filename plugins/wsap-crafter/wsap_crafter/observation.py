@@ -292,12 +292,9 @@ def _effects(sleeping: bool, starving: bool, parched: bool, exhausted: bool, lav
 # --- text ---------------------------------------------------------------------------------------
 
 
-_GROUND = "".join(GROUND_CHARACTERS.values())
-
-
 def _nearby(entities: Sequence[Entity], local_map: tuple[str, ...]) -> str:
     lines = [f"- {entity_line(entity)}" for entity in entities]
-    if nearest := telling.in_view(local_map, _GROUND):
+    if nearest := telling.in_view(local_map, _MATERIAL_CHARACTERS):
         lines.append("- nearest: " + ", ".join(f"{word} {telling.in_words(x, y)}" for word, x, y in nearest))
     return "\n".join(lines)
 

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
 from wsap_core.protocol import Goal
+from wsap_core.protocol.lines import legs
 from wsap_crafter.game import constants
 from wsap_crafter.goals import NEXT
 from wsap_crafter.rules import MOVES, with_article
@@ -29,6 +30,7 @@ ORDER = (
 )  # fmt: skip
 """The achievements in the order in which they are best gone for."""
 
+_RANK = {name: number for number, name in enumerate(ORDER)}
 _STEPS = {"west": (-1, 0), "east": (1, 0), "north": (0, -1), "south": (0, 1)}
 _NEEDS = {
     "drink": "Drink: face water, then drink it.",
@@ -49,9 +51,7 @@ _DO = {
 
 def in_words(east: int, south: int) -> str:
     """Return how to walk to a cell: "3 south 3 east"; "here" for none at all."""
-    parts = [f"{abs(south)} {'south' if south > 0 else 'north'}"] if south else []
-    parts += [f"{abs(east)} {'east' if east > 0 else 'west'}"] if east else []
-    return " ".join(parts) or "here"
+    return legs((south, "south", "north"), (east, "east", "west"))
 
 
 @lru_cache(maxsize=256)
@@ -104,8 +104,7 @@ def next_goal(status: Mapping[str, int], inventory: Mapping[str, int], goals: Se
 
 def in_order(goals: Sequence[Goal]) -> list[Goal]:
     """Return the goals that can be reached next, in the order of `ORDER`."""
-    rank = {name: number for number, name in enumerate(ORDER)}
-    return sorted((goal for goal in goals if goal.progress == NEXT), key=lambda goal: rank.get(goal.id, len(rank)))
+    return sorted((goal for goal in goals if goal.progress == NEXT), key=lambda goal: _RANK.get(goal.id, len(_RANK)))
 
 
 @lru_cache(maxsize=1024)
@@ -122,8 +121,8 @@ def phrases(local_map: tuple[str, ...], faced: str) -> Mapping[str, str]:
             found[action] = f"face the {WORDS[ahead]} to the {way}"
             continue
         danger = " into the lava" if ahead == "L" else ""
-        nearer = [word for word, x, y in seen if x * east + y * south > 0 and word != "lava"]
-        goal = next((word for word, x, y in seen if word in nearer and _way(x, y) == way), "".join(nearer[:1]))
+        nearer = {word: _way(x, y) for word, x, y in seen if x * east + y * south > 0 and word != "lava"}
+        goal = next((word for word, mostly in nearer.items() if mostly == way), next(iter(nearer), ""))
         found[action] = f"go {way}{danger or (f' to the {goal}' if goal else '')}"
     for verb, rules in (("place", constants.place), ("make", constants.make)):
         for thing in rules:

@@ -39,7 +39,7 @@ from wsap_minigrid.catalogue import (
     thing_of,
 )
 from wsap_minigrid.plugin import LEVELS, TRANSFER_RULES
-from wsap_minigrid.seen import GridObservation
+from wsap_minigrid.seen import ARROWS, GridObservation
 
 os.environ.setdefault("PYGAME_HIDE_SUPPORT_PROMPT", "1")  # MiniGrid imports pygame, which greets on standard output
 
@@ -218,7 +218,7 @@ class MiniGridAdapter(OneBodyGame):
     def _cell(self, x: int, y: int, seen: Any = True) -> str:
         env = self._env
         if (x, y) == tuple(env.agent_pos):
-            return ">v<^"[env.agent_dir]
+            return ARROWS[env.agent_dir]
         inside = 0 <= x < env.width and 0 <= y < env.height
         return character_of(env.grid.get(x, y)) if seen and inside else " "
 

@@ -10,15 +10,13 @@ from collections.abc import Callable, Collection, Iterator
 
 from wsap_core.authoring.grid import GridObservation
 from wsap_core.protocol import Action, ActionResult, ActionSpace, Goal, Observation
+from wsap_minigrid.catalogue import THINGS
+from wsap_minigrid.seen import AHEAD, ARROWS, OPEN
 
 Cell = tuple[int, int]
 State = tuple[int, int, int]
 """Column, row, and facing: 0 east, 1 south, 2 west, 3 north."""
 
-STEPS = ((1, 0), (0, 1), (-1, 0), (0, -1))
-ARROWS = ">v<^"
-OPEN = ".G_"
-"""What one can walk on and live."""
 NOTHING = "nothing"
 
 
@@ -66,7 +64,7 @@ class Finder:
         things = iter(seen.nearby_entities)
         for (i, j), character in spots.items():
             cell = (x + i - mine[0], y + j - mine[1])
-            if character in "kob_DL":
+            if character in THINGS:
                 self._names[cell] = next(things).name or ""
             if character in ARROWS:
                 self._known[cell] = "_" if self._known.get(cell) in ("_", "D", "L") else "."
@@ -164,7 +162,7 @@ class Finder:
 def ahead(state: State) -> Cell:
     """Return the cell that is right ahead."""
     x, y, d = state
-    return x + STEPS[d][0], y + STEPS[d][1]
+    return x + AHEAD[d][0], y + AHEAD[d][1]
 
 
 def at(cell: Cell) -> Callable[[State], bool]:

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from typing_extensions import override
 
 from wsap_core.authoring import grid
+from wsap_core.protocol.lines import legs
+from wsap_minigrid.catalogue import THINGS
 
 ARROWS = ">v<^"
 """The player on the map, by the number of the facing."""
 AHEAD = ((1, 0), (0, 1), (-1, 0), (0, -1))
 """Cells east and south of the cell ahead, by the number of the facing."""
-LISTED = "kob_DL"
-"""Characters of what is also listed among the entities, row by row."""
 OPEN = ".G_"
 """Characters of what one can walk on and live."""
 
@@ -26,7 +26,10 @@ class GridObservation(grid.GridObservation):
     @override
     def to_brief(self) -> str:
         status = self.status
-        things = "; ".join(f"{name} {_where(ahead, right)}" for name, ahead, right in self._things())
+        things = "; ".join(
+            f"{name} {legs((ahead, 'ahead', 'behind'), (right, 'right', 'left'))}"
+            for name, ahead, right in self._things()
+        )
         goal = self.current_goals[0].description if self.current_goals else "none is left"
         return "\n".join(
             [
@@ -58,10 +61,10 @@ class GridObservation(grid.GridObservation):
         """Yield everything on the map but walls and floor as name, cells ahead and cells to the right."""
         names = iter(self.nearby_entities)
         found = [
-            (str(next(names).name) if character in LISTED else self.legend[character], column, row)
+            (str(next(names).name) if character in THINGS else self.legend[character], column, row)
             for row, cells in enumerate(self.local_map)
             for column, character in enumerate(cells)
-            if character in LISTED or character in "G~"
+            if character in THINGS or character in "G~"
         ]
         x, y, facing = self._place()
         east, south = AHEAD[facing]
@@ -80,10 +83,3 @@ class GridObservation(grid.GridObservation):
         while 0 <= (y := y + south) < len(rows) and 0 <= (x := x + east) < len(rows[y]) and rows[y][x] in OPEN:
             count += 1
         return count
-
-
-def _where(ahead: int, right: int) -> str:
-    """Return how to walk to a cell: "2 ahead 1 left"."""
-    parts = [f"{abs(ahead)} {'ahead' if ahead > 0 else 'behind'}"] if ahead else []
-    parts += [f"{abs(right)} {'right' if right > 0 else 'left'}"] if right else []
-    return " ".join(parts) or "here"
