@@ -146,6 +146,11 @@ def _find_garden(state: State, percept: Percept) -> int:
     return best
 
 
+def _at_home(state: State, plant: int) -> bool:
+    """Return whether a plant is a wall of the finished home, from within which it is eaten."""
+    return state.complete and plant in state.plots
+
+
 def harvest(state: State, percept: Percept) -> Decision | None:
     """Eat a ripe plant, for the achievement or out of hunger."""
     if "eat_plant" in percept.unlocked and percept.food > 5:
@@ -154,7 +159,7 @@ def harvest(state: State, percept: Percept) -> Decision | None:
     ripe = [
         plant
         for plant, ticks in memory.plants.items()
-        if not (state.complete and plant in state.plots)
+        if not _at_home(state, plant)
         and (memory.ground[plant] == RIPE or (ticks > RIPENING and memory.ground[plant] not in WALKABLE))
     ]
     if not ripe:
@@ -182,7 +187,7 @@ def pluck(state: State, percept: Percept) -> Decision | None:
     near = any(
         distance(plant, percept.cell) <= 4 and memory.ground[plant] == RIPE
         for plant in memory.plants
-        if not (state.complete and plant in state.plots)
+        if not _at_home(state, plant)
     )
     return harvest(state, percept) if near and percept.health >= 3 else None
 

@@ -240,7 +240,7 @@ def _decide(state: State, percept: Percept) -> None:
     """Set or clear the state's wish to be at home."""
     hour, ripe = percept.step % DAY, _oldest(state) >= RIPENING
     day = not is_night(percept.step)
-    starving = percept.food <= 2 and not ripe and _oldest(state) < RIPENING - 40
+    starving = percept.food <= 2 and _oldest(state) < RIPENING - 40
     wet = any(state.memory.ground[cell] == WATER for cell in outer(state.home))
     thirsty = percept.drink <= (3 if day else 1) and not wet
     if state.homing:

@@ -9,7 +9,7 @@ from .grid import DIRECTIONS, bearing
 from .knowledge import BEDTIME, DAY, DUSK, MOST, RIPE, RIPENING, WATER, is_evening, is_night
 from .moves import advance, fetch, use
 from .percept import Percept
-from .shelter import build, sealed
+from .shelter import beside, build, ends, sealed, towards
 from .state import Decision, State
 
 _WATER = bytes((WATER,))
@@ -130,27 +130,19 @@ def _cell_with_something(state: State, percept: Percept) -> int:
         around = [state.memory.ground[cell + step] for step in DIRECTIONS]
         thirsty = percept.drink <= 6 and WATER in around
         if index != here and (thirsty or (RIPE in around and _wants_plant(percept))):
-            return state.refuge[here + (1 if index > here else -1)]
+            return towards(state.refuge, here, index)
     return 0
 
 
 def _calm_cell(state: State, percept: Percept) -> int:
     """Return the shelter's next cell towards one that no arrow can reach over water, if this one is in reach."""
-    line, ground = state.refuge, state.memory.ground
+    line, here = state.refuge, state.refuge.index(percept.cell)
     calm = [
-        index for index, cell in enumerate(line) if not any(ground[spot] == WATER for spot in sides_of(line, index))
+        index
+        for index, cell in enumerate(line)
+        if not any(is_water(state, spot) for spot in (*beside(line, cell), *ends(line)))
     ]
-    here = line.index(percept.cell)
-    if not calm or here in calm:
-        return 0
-    return line[here + (1 if calm[0] > here else -1)]
-
-
-def sides_of(line: tuple[int, ...], index: int) -> list[int]:
-    """Return the cells from which something could fly at one cell of a corridor."""
-    step = line[1] - line[0]
-    across = [line[index] + way for way in DIRECTIONS if way not in (step, -step)]
-    return [*across, 2 * line[0] - line[1], 2 * line[-1] - line[-2]]
+    return towards(line, here, calm[0]) if calm and here not in calm else 0
 
 
 def stay_in(state: State, percept: Percept) -> Decision | None:

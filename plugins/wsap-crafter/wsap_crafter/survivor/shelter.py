@@ -23,10 +23,20 @@ _SIDE_PRICE = 10
 """The price of walling up a side from outside."""
 
 
-def sides(pair: tuple[int, ...]) -> list[int]:
+def beside(line: tuple[int, ...], cell: int) -> list[int]:
+    """Return the two cells beside one of two or more cells in line."""
+    step = line[1] - line[0]
+    return [cell + across for across in DIRECTIONS if across not in (step, -step)]
+
+
+def sides(line: tuple[int, ...]) -> list[int]:
     """Return the cells beside two or more cells in line."""
-    step = pair[1] - pair[0]
-    return [cell + across for cell in pair for across in DIRECTIONS if across not in (step, -step)]
+    return [spot for cell in line for spot in beside(line, cell)]
+
+
+def towards(line: tuple[int, ...], here: int, there: int) -> int:
+    """Return the next cell from one place in a line to another."""
+    return line[here + (1 if there > here else -1)]
 
 
 def ends(pair: tuple[int, ...]) -> tuple[int, int]:
@@ -133,7 +143,6 @@ def _build(state: State, percept: Percept, pair: tuple[int, ...], reason: str) -
         if percept.ahead in state.memory.occupied:
             return Decision("do", f"{reason}: something stands in the door")
         return Decision("place_stone", f"{reason}: closing the shelter")
-    towards = 0 if open_ends and open_ends[0] == ends(pair)[0] else last
-    inward = 1 if here == 0 else -1
-    other = here + (inward if here == towards else 1 if towards > here else -1)
-    return advance(state, percept, pair[other], f"{reason}: turning round in the shelter")
+    wanted = 0 if open_ends and open_ends[0] == ends(pair)[0] else last
+    other = towards(pair, here, wanted) if here != wanted else pair[1 if here == 0 else here - 1]
+    return advance(state, percept, other, f"{reason}: turning round in the shelter")
