@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from wsap_core.errors import UsageError
+from wsap_llm.option_table import STYLES
 from wsap_nexus.cli.common import typed_pairs
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ def model_options(command: F) -> F:
             click.option("--model", metavar="ADDRESS", help="The language model that plays, such as ollama/qwen3:8b."),
             click.option(
                 "--style",
-                type=click.Choice(["auto", "json", "tags", "calls", "choose"]),
+                type=click.Choice(STYLES),
                 help="How the model answers; auto if not given.",
             ),
             click.option("--persona", metavar="TEXT", help="The character to play; @FILE reads it from a file."),

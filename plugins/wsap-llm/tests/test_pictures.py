@@ -142,10 +142,11 @@ def test_no_picture_is_used_for_two_moments() -> None:
 
 @given(st.integers(0, 4), st.lists(st.booleans(), min_size=1, max_size=30))
 def test_a_conversation_counts_the_tokens_of_the_pictures_that_it_keeps(kept: int, seen: list[bool]) -> None:
-    conversation = Conversation(ScriptedBackend([]), steps=4, pictures=kept)
+    conversation = Conversation(ScriptedBackend([]), pictures=kept)
+    conversation.begin("", steps=4)
     for number, there in enumerate(seen):
         conversation.add(HistoryTurn(f"step {number}", "wait", part(number) if there else None))
-    anew = Conversation(ScriptedBackend([]), steps=4, pictures=kept)
+    anew = Conversation(ScriptedBackend([]), pictures=kept)
     anew.restore(conversation.turns)
     assert conversation._size == anew._size == sum(turn.tokens for turn in conversation.turns)
     assert not any(turn.picture for turn in conversation.turns[: max(0, len(conversation.turns) - kept)])

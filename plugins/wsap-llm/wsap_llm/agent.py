@@ -12,7 +12,7 @@ from functools import partial
 
 from wsap_core.errors import SnapshotError, WireError
 from wsap_core.protocol import Action, ActionDef, ActionResult, ActionSpace, Goal, HistoryEntry, Observation
-from wsap_core.protocol.lines import bullets
+from wsap_core.protocol.lines import bullets, dedent
 from wsap_core.protocol.wire import Codec, encode
 from wsap_core.seams.agent import DecisionInfo, GetDefault, GetView, ReflectionInfo
 from wsap_core.seams.game import Snapshots
@@ -22,7 +22,7 @@ from wsap_core.seams.tool import AgentTool
 from wsap_core.untrusted import sanitize, single_line
 from wsap_core.worlds import GAME_OVER
 from wsap_llm.cadence import Cadence
-from wsap_llm.choosing import ChooseStyle, offer
+from wsap_llm.choosing import ChooseStyle, offer, options_of
 from wsap_llm.constraint import ConstraintState
 from wsap_llm.decision import Decision, DecisionTurn
 from wsap_llm.fallback import Fallback, IdleActions
@@ -149,7 +149,7 @@ class LLMAgent:
             game_name=single_line(self.options.game_name),
             persona=self.options.persona.strip(),
             objective=single_line(self.options.objective),
-            game_description=_described(self.options.brief if profile == "brief" else "", self._description),
+            game_description=(profile == "brief" and self.options.brief) or dedent(self._description),
             action_space=ActionSpace(finals).to_text(words),
             lookups=ActionSpace(lookups).to_text(words),
             tools="\n".join(f"- {t.definition.name}: {single_line(t.definition.description)}" for t in tools),
@@ -199,7 +199,9 @@ class LLMAgent:
         if not legal:  # as where the game was over before it was this agent's turn: there is nothing to ask
             self.last_decision = DecisionInfo(forced=True, usage=self._counter.flush(), cause="nothing was legal")
             return await self._fallback.action(self._space.actions, observation)
-        paused = self._paused
+        paused, chooses = self._paused, self._chooses
+        phrases = observation.phrases() if chooses or self._profile == "brief" else {}
+        options = options_of(legal, phrases) if chooses else {}
         if paused is not None and paused.resumes(observation):
             paused = paused.hearing(observation)
         else:
@@ -211,8 +213,9 @@ class LLMAgent:
                 self.last_decision = DecisionInfo(usage=self._counter.flush(), continued=True)
                 return repeated
             caught_up = self._untold.before(observation)
-            paused = PausedTurn.begin(caught_up, self._show(caught_up, legal), await self._vision.picture())
-        decision = await self._ask_for_action(paused, legal, observation.phrases())
+            shown = self._show(caught_up, legal, phrases, options)
+            paused = PausedTurn.begin(caught_up, shown, await self._vision.picture())
+        decision = await self._ask_for_action(paused, legal, options)
         action = decision.action or await self._fallback.action(legal, observation)
         if decision.pending is not None:
             self._paused = replace(paused, pending=decision.pending)
@@ -225,7 +228,7 @@ class LLMAgent:
         return action
 
     async def _ask_for_action(
-        self, paused: PausedTurn, legal: Sequence[ActionDef], phrases: Mapping[str, str]
+        self, paused: PausedTurn, legal: Sequence[ActionDef], options: Mapping[str, Action]
     ) -> Decision:
         turn = DecisionTurn(
             paused.shown,
@@ -239,13 +242,13 @@ class LLMAgent:
             self._prompts,
             self._constraint.refused,
             self._constraint.unusable,
-            phrases=phrases,
+            options=options,
             picture=paused.picture,
             pending=paused.pending,
         )
         self._constraint.asks(self._style, self._profile)
         try:
-            decision = await self._style.decide(turn)
+            decision = await self._asking(options).decide(turn)
         except asyncio.CancelledError:  # it took too long: what it took until then is told all the same
             self.last_decision = DecisionInfo(forced=True, usage=self._counter.flush())
             raise
@@ -380,25 +383,40 @@ class LLMAgent:
 
     # --- asking ------------------------------------------------------------------------------
 
-    def _show(self, observation: Observation, legal: Sequence[ActionDef]) -> str:
+    @property
+    def _chooses(self) -> bool:
+        """Whether options are scored where they can be listed."""
+        return isinstance(self._style, ChooseStyle) and self._constraint.wanted and self.backend.abilities.choose
+
+    def _asking(self, options: Mapping[str, Action]) -> Style:
+        """Return the style in which a turn with these options is asked."""
+        return self._style if options or not isinstance(self._style, ChooseStyle) else self._style.written
+
+    def _show(
+        self,
+        observation: Observation,
+        legal: Sequence[ActionDef],
+        phrases: Mapping[str, str],
+        options: Mapping[str, Action],
+    ) -> str:
         words = self._prompts.words
         seen, explanation = self._quoted(observation)
-        question = self._style.question(self._prompts)
+        question = self._asking(options).question(self._prompts)
         brief = self._profile == "brief"
-        chooses = isinstance(self._style, ChooseStyle) and self._constraint.wanted and self.backend.abilities.choose
-        if brief or chooses:
-            offered = offer(legal, observation.phrases(), words, chosen=chooses)
-            question = f"{offered}\n\n{question}"
+        if brief or self._chooses:
+            question = f"{offer(legal, phrases, options, words)}\n\n{question}"
         steps = self._cadence.report(self._prompts, self._untold.left_out)
         events = bullets(event.description for event in seen.recent_events)
-        now = self._conversation.untold_goals(replace(seen, recent_events=()), brief=brief)
+        now = replace(seen, recent_events=())
+        told = now.to_brief() if brief else self._conversation.news_of(now)
+        about = "" if self.memory is None else observation.to_text()
         opening = (steps, self._report, f"{words.say('RECENT EVENTS')}:\n{events}" if events else "")
         return self._prompts.render(
             "user",
             # What happened comes first: the rest of the text is how things stand now.
-            observation="\n\n".join(filter(None, (*opening, now.to_brief() if brief else now.to_text()))),
+            observation="\n\n".join(filter(None, (*opening, told))),
             plan=self._plan,
-            memories=recalled(self.memory, observation.to_text(), self.options.recall_tokens, words),
+            memories=recalled(self.memory, about, self.options.recall_tokens, words),
             question=f"{explanation}\n\n{question}" if explanation else question,
         )
 
@@ -431,8 +449,3 @@ class LLMAgent:
 
 def _always(style: Style) -> StyleFor:
     return lambda abilities, profile, name: style
-
-
-def _described(brief: str, description: str) -> str:
-    """Return a game's description without indentation, the brief one where there is one."""
-    return brief or "\n".join(line.strip() for line in description.strip().splitlines())

@@ -49,15 +49,13 @@ def _turns(legal: Sequence[ActionDef]) -> Sequence[ActionDef]:
     return [action for action in split(legal)[0] if action.category != "message"]
 
 
-def offer(legal: Sequence[ActionDef], phrases: Mapping[str, str], words: Words, *, chosen: bool) -> str:
-    """Return the list of what is legal now: as options to choose from, or by name where the reply is to be written.
+def offer(legal: Sequence[ActionDef], phrases: Mapping[str, str], options: Mapping[str, Action], words: Words) -> str:
+    """Return the list of what is legal now: the options to choose from, or where there are none, what may be written.
 
     What looks something up is in the system message.
     """
-    options: Sequence[str] = tuple(options_of(legal, phrases)) if chosen else ()
-    return (
-        f"{words.say('POSSIBLE NOW')}:\n{bullets(options or [_named(action, phrases) for action in split(legal)[0]])}"
-    )
+    listed = options or [_named(action, phrases) for action in split(legal)[0]]
+    return f"{words.say('POSSIBLE NOW')}:\n{bullets(listed)}"
 
 
 def _named(action: ActionDef, phrases: Mapping[str, str]) -> str:
@@ -74,20 +72,22 @@ def _values(parameter: ParamDef) -> Sequence[JsonValue]:
 
 
 class ChooseStyle(Style):
-    """The model scores the legal options, and one is drawn by seed at the sampling temperature.
+    """The model scores the options of a turn, of which there is at least one, and one is drawn by seed at the sampling
+    temperature.
 
-    Where they can't be listed, `written` asks for the action instead.
+    Args:
+        written: asks for the action where the options can't be listed.
     """
 
     name = "choose"
 
     def __init__(self, written: Style) -> None:
-        self._written = written
+        self.written = written
 
     @override
     def how_to_answer(self, prompts: Prompts, space: Sequence[ActionDef], tools: Sequence[AgentTool]) -> str:
         free = any(not options_of([action], {}) for action in _turns(space))
-        return self._written.how_to_answer(prompts, space, tools) if free else ""
+        return self.written.how_to_answer(prompts, space, tools) if free else ""
 
     @override
     def question(self, prompts: Prompts) -> str:
@@ -99,12 +99,8 @@ class ChooseStyle(Style):
 
     @override
     async def decide(self, turn: DecisionTurn) -> Decision:
-        options = options_of(turn.legal, turn.phrases)
-        if not options or not turn.constrain or not turn.abilities.choose:
-            turn.shown = turn.shown.removesuffix(self.question(turn.prompts)) + self._written.question(turn.prompts)
-            return await self._written.decide(turn)
-        reply = await turn.ask_constrained("decide", [turn.opening], ChooseConstraint(tuple(options)))
-        action = options.get(reply.text)
+        reply = await turn.ask_constrained("decide", [turn.opening], ChooseConstraint(tuple(turn.options)))
+        action = turn.options.get(reply.text)
         if action is None:
             turn.misread(reply, "the reply is none of the options")
             return Decision(None)

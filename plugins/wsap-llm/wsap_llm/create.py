@@ -20,14 +20,13 @@ from wsap_llm.backends.pool import AgentCalls, ModelPool
 from wsap_llm.choosing import ChooseStyle
 from wsap_llm.journal import CallJournal
 from wsap_llm.middleware import Model, UsageCounter
+from wsap_llm.option_table import STYLES
 from wsap_llm.options import TINY, LLMOptions, Profile, llm_options, number, text
 from wsap_llm.prompts import Prompts
 from wsap_llm.reply.tags import TagLimits
 from wsap_llm.styles import CallStyle, JsonStyle, Style, TagStyle
 from wsap_llm.tool_journal import RecordedSource, recorded
 from wsap_llm.toolbox import Toolbox, build_tool
-
-STYLES = ("auto", "json", "tags", "calls", "choose")
 
 
 def create(context: Context) -> LLMAgent:

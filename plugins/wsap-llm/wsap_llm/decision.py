@@ -86,8 +86,8 @@ class DecisionTurn:
     """Whether the backend took a constraint with the last request."""
     cause: str = ""
     """Why a reply could not be used."""
-    phrases: Mapping[str, str] = field(default_factory=dict)
-    """What actions do now, by name."""
+    options: Mapping[str, Action] = field(default_factory=dict)
+    """What can be chosen instead of written, by the text that stands for it; empty for nothing."""
     picture: ImagePart | None = None
     """What the agent sees beside the text."""
     pending: PendingCall | None = None

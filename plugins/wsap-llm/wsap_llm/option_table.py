@@ -44,9 +44,11 @@ def _number(name: str, summary: str) -> OptionDef:
     return OptionDef(name, summary, f"{allowed.default:g}", f"{allowed.low:g}-{allowed.high:.0f}{none}")
 
 
+STYLES = ("auto", "json", "tags", "calls", "choose")
+"""How a model may be told to answer."""
 OPTIONS = (
     OptionDef("model", "The model's address, such as ollama/qwen3:8b; the same as --model."),
-    OptionDef("style", "How the model answers.", "auto", "auto|json|tags|calls|choose"),
+    OptionDef("style", "How the model answers.", "auto", "|".join(STYLES)),
     OptionDef("profile", "How much the model is told.", "auto", "auto|full|brief"),
     OptionDef("persona", "The character to play; @FILE reads it from a file."),
     OptionDef("memory", "The kind of memory.", "none", "none|fifo|facts|fulltext|..."),

@@ -124,10 +124,10 @@ def llm_options(context: Context) -> LLMOptions:
     )
 
 
-def number(context: Context, name: str, default: float | None = None) -> float:
+def number(context: Context, name: str) -> float:
     """Return an option of `NUMBERS`; a ConfigError if it is no number, or not in its range."""
     allowed = NUMBERS[name]
-    given = context.config.get(name, allowed.default if default is None else default)
+    given = context.config.get(name, allowed.default)
     try:
         value = float(given)
     except (TypeError, ValueError):

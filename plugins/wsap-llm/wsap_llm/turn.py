@@ -231,16 +231,13 @@ class Conversation:
     picture, which is its end; what comes after it has to be computed anew.
 
     Args:
-        steps: about how many turns are kept, from half to twice as many; 0 for none.
         pictures: how many of the newest turns keep their picture.
         tell: told, in a sentence and once, what was cut; the log of warnings for None.
     """
 
-    def __init__(
-        self, backend: Backend, *, steps: int = 16, pictures: int = 0, tell: Callable[[str], None] | None = None
-    ) -> None:
+    def __init__(self, backend: Backend, *, pictures: int = 0, tell: Callable[[str], None] | None = None) -> None:
         self._backend = backend
-        self._steps = steps
+        self._steps = 0
         self._pictures = pictures
         self._tell = tell or logging.getLogger("wsap.llm").warning
         self._told = False
@@ -258,21 +255,22 @@ class Conversation:
         """The turns that are kept, oldest first."""
         return tuple(self._turns)
 
-    def begin(self, system: str, *, steps: int | None = None) -> None:
-        """Begin anew, with this system message, and keep about so many turns if that is given."""
-        self._steps = self._steps if steps is None else steps
+    def begin(self, system: str, *, steps: int) -> None:
+        """Begin anew, with this system message, and keep about so many turns: from half to twice as many."""
+        self._steps = steps
         self._opening = Message("system", system)  # the same each time: its encoding is kept with it
         self._turns.clear()
         self._size = 0
 
-    def untold_goals(self, observation: Observation, *, brief: bool) -> Observation:
-        """Return an observation without its goals where a turn that is kept tells the same ones."""
-        if brief or not observation.current_goals:
-            return observation
-        without = replace(observation, current_goals=())
-        lines, rest = observation.to_text().splitlines(), set(without.to_text().splitlines())
-        told = "\n".join(line for line in lines if line not in rest)
-        return without if any(told in turn.user for turn in self._turns) else observation
+    def news_of(self, observation: Observation) -> str:
+        """Return an observation as text, without its goals where a turn that is kept tells the same ones."""
+        text = observation.to_text()
+        if not observation.current_goals or not self._turns:
+            return text
+        short = replace(observation, current_goals=()).to_text()
+        rest = set(short.splitlines())
+        goals = "\n".join(line for line in text.splitlines() if line not in rest)
+        return short if any(goals in turn.user for turn in self._turns) else text
 
     def restore(self, turns: Sequence[HistoryTurn]) -> None:
         """Become a conversation with these turns."""
