@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from wsap_core.seams.constraints import FunctionDef
-from wsap_core.seams.model import Message
+from wsap_core.seams.model import CallConstraint, Chunk, Message, Request, TextChunk, ThinkingChunk
 
 # Any, in this module: JSON, as it goes over the wire.
 
@@ -48,6 +48,29 @@ def _arguments(given: Any) -> Any:
         return json.loads(given) if given.strip() else {}
     except (ValueError, RecursionError):
         return given
+
+
+class Written:
+    """What a model writes: in the reply to a request for a call it is part of the call's text, and so held back to the
+    end; in any other it is passed on."""
+
+    def __init__(self, request: Request) -> None:
+        self.held = isinstance(request.constraint, CallConstraint)
+        """Whether it is held back."""
+        self._pieces: list[str] = []
+
+    def keep(self, chunks: Iterable[TextChunk | ThinkingChunk]) -> Iterator[Chunk]:
+        """Give the chunks that are not held back."""
+        for chunk in chunks:
+            if self.held and isinstance(chunk, TextChunk):
+                self._pieces.append(chunk.text)
+            else:
+                yield chunk
+
+    def rest(self, calls: Iterable[tuple[str, Any]]) -> Iterator[Chunk]:
+        """Give the calls of the reply, with what was held back."""
+        if text := text_of_calls(calls, "".join(self._pieces)):
+            yield TextChunk(text)
 
 
 def call_in(text: str) -> Called | None:

@@ -7,7 +7,7 @@ estimate_request   about how many tokens a prompt has
 retry_after        how long a server asks to wait
 has_pictures       whether a request has pictures in it
 refused_picture    the error for a server that takes no pictures
-text_of_calls      calls of functions as the text of a reply; linked, declared: the same in requests
+Written            calls of functions as the text of a reply; linked, declared: the same in requests
 json_pattern       a JSON Schema as a regular expression
 read_options       a backend's options, as its dataclass declares them
 
@@ -29,7 +29,7 @@ from __future__ import annotations
 
 from wsap_llm.backends.pool import ModelPool
 from wsap_llm.backends.reading import read_options
-from wsap_llm.calling import declared, linked, text_of_calls
+from wsap_llm.calling import Written, declared, linked
 from wsap_llm.middleware import Budget, BudgetLimits, Budgets, Price
 from wsap_llm.patterns import json_pattern
 from wsap_llm.pictures import has_pictures, refused_picture
@@ -50,6 +50,7 @@ __all__ = [
     "Price",
     "Quoter",
     "ThinkSplitter",
+    "Written",
     "continue_text",
     "declared",
     "estimate_request",
@@ -62,5 +63,4 @@ __all__ = [
     "retry_after",
     "split_thinking",
     "strict_schema",
-    "text_of_calls",
 ]

@@ -30,7 +30,6 @@ from wsap_core.seams.model import (
     Message,
     RegexConstraint,
     Request,
-    TextChunk,
     ThinkingChunk,
 )
 from wsap_core.seams.model_errors import (
@@ -40,7 +39,7 @@ from wsap_core.seams.model_errors import (
     ContextTooSmallError,
     ServerFailedError,
 )
-from wsap_llm.kit import ThinkSplitter, declared, estimate_request, has_pictures, linked, text_of_calls
+from wsap_llm.kit import ThinkSplitter, Written, declared, estimate_request, has_pictures, linked
 from wsap_ollama.failures import error_of
 from wsap_ollama.options import OllamaOptions, options_of
 from wsap_ollama.transport import Guard
@@ -248,8 +247,7 @@ class _Reader:
         self._last: Any = None
         self._tokens = 0
         self._calls: list[tuple[str, Any]] = []
-        # What is written before a call is part of the call's text, and so kept until the end.
-        self._beside: list[str] | None = [] if isinstance(request.constraint, CallConstraint) else None
+        self._written = Written(request)
 
     def part(self, part: Any) -> Iterator[Chunk]:
         """Give the chunks of one answer."""
@@ -259,7 +257,7 @@ class _Reader:
             yield ThinkingChunk(message.thinking)
         if message.content:
             self._tokens += estimate_tokens(message.content)
-            yield from self._keep(self._splitter.feed(message.content))
+            yield from self._written.keep(self._splitter.feed(message.content))
         for call in message.tool_calls or ():
             self._tokens += estimate_tokens(str(call.function.arguments)) + 1
             self._calls.append((call.function.name, dict(call.function.arguments)))
@@ -268,16 +266,8 @@ class _Reader:
 
     def rest(self) -> Iterator[Chunk]:
         """Give what was kept back."""
-        yield from self._keep(self._splitter.close())
-        if text := text_of_calls(self._calls, "".join(self._beside or ())):
-            yield TextChunk(text)
-
-    def _keep(self, chunks: Iterator[TextChunk | ThinkingChunk]) -> Iterator[Chunk]:
-        for chunk in chunks:
-            if self._beside is not None and isinstance(chunk, TextChunk):
-                self._beside.append(chunk.text)
-            else:
-                yield chunk
+        yield from self._written.keep(self._splitter.close())
+        yield from self._written.rest(self._calls)
 
     def finish(self) -> Finish | None:
         """Return the finish, or None if the server never said that it was through."""

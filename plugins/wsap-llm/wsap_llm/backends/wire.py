@@ -9,10 +9,10 @@ from typing import Any, Literal
 
 from wsap_core.seams.agent import Usage
 from wsap_core.seams.memory import estimate_tokens
-from wsap_core.seams.model import CallConstraint, Chunk, Finish, FinishReason, Request, TextChunk, ThinkingChunk
+from wsap_core.seams.model import Chunk, Finish, FinishReason, Request, TextChunk, ThinkingChunk
 from wsap_core.seams.model_errors import ServerFailedError
 from wsap_llm.backends.failures import Asked, error_in_stream
-from wsap_llm.calling import text_of_calls
+from wsap_llm.calling import Written
 from wsap_llm.thinking import ThinkSplitter
 from wsap_llm.tokens import estimate_request
 
@@ -162,9 +162,8 @@ class ReplyReader:
         self._usage: Mapping[str, Any] | None = None
         self._said: list[str] = []  # a piece is about a token, where the server doesn't count them
         self._calls: dict[Any, tuple[str, str]] = {}
-        # What is written before a call is part of the call's text, and so kept until the end.
-        self._beside: list[str] | None = [] if isinstance(request.constraint, CallConstraint) else None
-        self._deltas = Deltas(3 if self._beside is None else 0)
+        self._written = Written(request)
+        self._deltas = Deltas(0 if self._written.held else 3)
         self._refused = False
         self.done = False
         """Whether the server has said that this was all."""
@@ -219,12 +218,9 @@ class ReplyReader:
         """Give what was kept back, and the finish; raise ServerFailedError if the stream ended before the reply did."""
         if not self.done and self._reason is None:
             raise ServerFailedError(f"{self._asked.place} broke off in the middle of a reply of {self._asked.model}.")
-        yield from self._keep(self._splitter.close())
-        if self._beside is not None:
-            if text := text_of_calls(self._calls.values(), "".join(self._beside)):
-                yield TextChunk(text)
-        elif self._calls and not "".join(self._said).strip():
-            yield TextChunk(text_of_calls(self._calls.values()))
+        yield from self._written.keep(self._splitter.close())
+        if self._written.held or not "".join(self._said).strip():
+            yield from self._written.rest(self._calls.values())
         reason: FinishReason = (
             "stop_sequence" if self._stop is not None else _REASONS.get(self._reason or "", "unknown")
         )
@@ -291,14 +287,7 @@ class ReplyReader:
 
     def _say(self, text: str) -> Iterator[Chunk]:
         self._said.append(text)
-        return self._keep(self._splitter.feed(text))
-
-    def _keep(self, chunks: Iterator[TextChunk | ThinkingChunk]) -> Iterator[Chunk]:
-        for chunk in chunks:
-            if self._beside is not None and isinstance(chunk, TextChunk):
-                self._beside.append(chunk.text)
-            else:
-                yield chunk
+        return self._written.keep(self._splitter.feed(text))
 
     def _counted(self) -> Usage:
         """Return the usage as the server counts, or as it can be estimated; never nothing."""
