@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from typing import Any
 
 CHUNK = 512
@@ -97,7 +98,7 @@ class CachedModel:
         """
         import torch
 
-        if not self._forks():
+        if not self._forks:
             whole = [[*ids, *fork] for fork in reversed(forks)]  # the sequence itself last, to be kept
             return torch.stack([self.feed(one[self.rewind(one) :], go_on) for one in whole][::-1])
         new = list(ids[self.rewind(ids) :])
@@ -138,6 +139,7 @@ class CachedModel:
         del self.ids[kept + len(new) :]
         return output.logits[0]
 
+    @cached_property
     def _forks(self) -> bool:
         """Whether each token of the model sees what a mask lets it see, wherever it stands in the sequence."""
         config = self._model.config.get_text_config()

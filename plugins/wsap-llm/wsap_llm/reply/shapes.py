@@ -19,26 +19,13 @@ ACTION_WORDS = (
 ANSWER_WORDS = (
     *("decision", "choice", "command", "answer", "output", "response", "decisión", "elección", "respuesta"),
     *("entscheidung", "antwort", "wahl", "décision", "réponse", "choix", "decisão", "escolha", "resposta"),
-    *(
-        "decisione",
-        "scelta",
-        "risposta",
-        "решение",
-        "выбор",
-        "ответ",
-        "команда",
-        "决定",
-        "決定",
-        "选择",
-        "選擇",
-        "選択",
-    ),
-    *("选择", "選択", "答案", "回答", "答え", "命令", "선택", "결정", "답변", "답"),
+    *("decisione", "scelta", "risposta", "решение", "выбор", "ответ", "команда", "决定", "決定", "选择", "選擇"),
+    *("選択", "答案", "回答", "答え", "命令", "선택", "결정", "답변", "답"),
 )
 """Words for an answer, behind which anything may stand."""
 PARAMETER_WORDS = (
     *("input", "inputs", "params", "parameters", "args", "arguments", "parameter", "parámetros", "argumentos"),
-    *("argumente", "paramètres", "arguments", "parâmetros", "parametri", "параметры", "аргументы", "参数", "參數"),
+    *("argumente", "paramètres", "parâmetros", "parametri", "параметры", "аргументы", "参数", "參數"),
     *("パラメータ", "引数", "매개변수", "인수"),
 )
 REASON_WORDS = (
