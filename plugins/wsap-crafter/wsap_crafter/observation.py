@@ -9,6 +9,7 @@ from functools import lru_cache
 from typing_extensions import override
 
 from wsap_core.protocol import (
+    ActionAvailability,
     Avatar,
     Effect,
     EmbodiedObservation,
@@ -93,6 +94,7 @@ class CrafterObservation(EmbodiedObservation):
             nearby_entities=(),
             nearby_terrain=(),
             current_goals=_short_goals(self.current_goals),
+            available_actions=_told(self.available_actions or (), self.sleeping),
         )
         sections = [
             ("NEARBY", _nearby(self.nearby_entities, tuple(self.local_map))),
@@ -303,6 +305,11 @@ def _map(rows: tuple[str, ...]) -> str:
     present = sorted(set("".join(rows)) - {PLAYER_CHARACTER}, key=list(WORDS).index)
     legend = ", ".join(f"{'space' if c == ' ' else c} {WORDS[c]}" for c in (PLAYER_CHARACTER, *present))
     return "\n".join(f"|{row}|" for row in rows) + f"\n{legend}"
+
+
+def _told(actions: Sequence[ActionAvailability], sleeping: bool) -> Sequence[ActionAvailability]:
+    """Return what is possible, without reasons while all are that one sleeps, which the effects tell."""
+    return [replace(action, reason="") for action in actions] if sleeping else actions
 
 
 def _short_goals(goals: Sequence[Goal]) -> tuple[Goal, ...]:

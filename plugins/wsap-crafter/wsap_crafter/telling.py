@@ -74,9 +74,10 @@ def brief(
 ) -> str:  # fmt: skip
     """Return the moment in a few lines: vitals, what is carried, faced and seen, and the next goal."""
     seen = ", ".join(f"{word} {in_words(east, south)}" for word, east, south in in_view(local_map))
+    held = [name.replace("_", " ") if name in constants.make else f"{n} {name}" for name, n in inventory.items()]
     lines = [
         ", ".join(f"{name} {value}" for name, value in status.items()).capitalize() + (". Night." if night else "."),
-        f"You carry {', '.join(f'{count} {name}' for name, count in inventory.items()) or 'nothing'}.",
+        f"You carry {', '.join(held) or 'nothing'}.",
         "You are asleep." if asleep else f"You face {with_article(faced)}.",
         f"You see: {seen or 'nothing but open ground'}.",
         f"Goal: {next_goal(status, inventory, goals)}",

@@ -401,6 +401,20 @@ def test_a_persons_template_replaces_the_default(tmp_path: Any) -> None:
     assert prompts.version != Prompts().version
 
 
+def test_a_persons_system_template_stands_for_the_short_one_too() -> None:
+    own = {"system": "You are a pirate. {{ action_space }}"}
+    for overrides, expected in ((own, "You are a pirate."), ({**own, "brief_system": "Ahoy."}, "Ahoy.")):
+        backend = ScriptedBackend(["wait"])
+        agent = LLMAgent(backend, LLMOptions("Town", plan=False, profile="brief"), prompts=Prompts(overrides))
+
+        async def turn(agent: LLMAgent = agent) -> None:
+            await agent.initialize("A town.", SPACE)
+            await agent.decide(Observation())
+
+        asyncio.run(turn())
+        assert backend.requests[0].messages[0].text().startswith(expected)
+
+
 def test_history_that_the_context_has_no_room_for_is_told_once() -> None:
     told: list[str] = []
     backend = ScriptedBackend(['{"action": "wait"}'] * 40, abilities=Abilities(context=1500))

@@ -406,7 +406,8 @@ class LLMAgent:
         if brief or self._chooses:
             question = f"{offer(legal, phrases, options, words)}\n\n{question}"
         steps = self._cadence.report(self._prompts, self._untold.left_out)
-        events = bullets(event.description for event in seen.recent_events)
+        news = [event for event in seen.recent_events if not (self._report and event.type == "achievement")]
+        events = bullets(event.description for event in news)
         now = replace(seen, recent_events=())
         told = now.to_brief() if brief else self._conversation.news_of(now)
         about = "" if self.memory is None else observation.to_text()

@@ -61,7 +61,9 @@ def offer(legal: Sequence[ActionDef], phrases: Mapping[str, str], options: Mappi
 def _named(action: ActionDef, phrases: Mapping[str, str]) -> str:
     given = "; ".join(f"{p.name}: {'|'.join(p.choices() or ()) or p.spec}" for p in action.parameters)
     name = f"{action.name}({given})" if given else action.name
-    return f"{name}: {phrases[action.name]}" if action.name in phrases else name
+    phrase = phrases.get(action.name, "")
+    new = set(phrase.split()) - {*action.name.split("_"), "a", "an", "the"}
+    return f"{name}: {phrase}" if new else name
 
 
 def _values(parameter: ParamDef) -> Sequence[JsonValue]:

@@ -250,8 +250,11 @@ class Prompts:
 
     @cached_property
     def texts(self) -> Mapping[str, str]:
-        """The templates as they are written, by name."""
-        return {**LANGUAGES.get(self.language, DEFAULTS), **(self.overrides or {})}
+        """The templates as they are written, by name; a person's own `system` stands for `brief_system`, too."""
+        given = dict(self.overrides or {})
+        if "system" in given:
+            given.setdefault("brief_system", given["system"])
+        return {**LANGUAGES.get(self.language, DEFAULTS), **given}
 
     @classmethod
     def from_folder(cls, folder: str | Path, language: str = "en") -> Prompts:
