@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 from collections.abc import Iterator
 from typing import Any
 
@@ -15,6 +16,9 @@ from hypothesis import settings
 
 settings.register_profile("repeatable", derandomize=True, deadline=None)
 settings.load_profile("repeatable")
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # begun in the background: processes of tests would inherit it
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="module")  # no longer: while it is open, asyncio can't run in its thread

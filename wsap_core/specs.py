@@ -53,6 +53,8 @@ class ScoreMetric:
     unit: str = ""
     low: float | None = None
     high: float | None = None
+    of_set: bool = False
+    """Whether it is one of a set of episodes, such as a geometric mean of rates, so that a single one has no value."""
 
     def of(self, episodes: Sequence[EpisodeSummary]) -> float:
         """Return the metric over episodes."""

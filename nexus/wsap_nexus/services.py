@@ -81,26 +81,28 @@ class StoreRunner:
         """Play one episode to its end and return its summary; see `wsap_core.seams.services.Runner`.
 
         Raises:
-            UsageError: an unknown seat, a person in a seat, an API key in the options, or steps of a world that does
-                not live.
+            UsageError: an unknown seat, a person in a seat, or an API key in the options.
             WsapError: the error that ended the run; it can be resumed.
         """
+        if steps is not None and steps < 0:
+            raise UsageError(f"The number of steps must be a whole number of at least 0, not {steps!r}.")
         controls = _controls(pace)
-        told = _until(controls, steps, on_tick)
         record = None if run is None else self._store.repository.find_run(run)
         if record is not None:
             if record.status is RunStatus.FINISHED:
                 return record.summary or {}
-            _check_lives(steps, lives=bool(record.config.get("lives")), game=record.game)
+            told = _until(controls, steps if record.config.get("lives") else None, on_tick)
             with resume(
                 record.id, self._host, self._store, controls=controls, services=self._around, on_tick=told
             ) as session:
                 return (await session.play()).to_json()
-        plan = RunPlan(game, self._seats(game, seats, options), seed, None, dict(options or {}))
+        plan = RunPlan(game, self._seats(game, seats, options), seed, None, dict(options or {}), episodes=1)
         if snapshot_every is not None:
             plan = replace(plan, snapshot_every=snapshot_every)
         parts = resolve_specs(plan, self._host)
-        _check_lives(steps, lives="lives" in parts.game.abilities, game=parts.game.name)
+        lives = "lives" in parts.game.abilities
+        plan = plan if lives else replace(plan, steps=steps)
+        told = _until(controls, steps if lives else None, on_tick)
         for seat in plan.seats:
             if parts.agents[seat.name].interactive:
                 raise UsageError(f"Seat {seat.name!r} would be played by a person; that takes wsap play.")
@@ -208,13 +210,6 @@ class StoreRunner:
 def _controls(pace: float | None) -> Controls:
     # A tournament goes on with a model that can't be understood, and counts what was forced.
     return Controls(pace=pace, pauses_when_forced=False)
-
-
-def _check_lives(steps: int | None, *, lives: bool, game: str) -> None:
-    if steps is not None and not lives:
-        raise UsageError(f"The world of {game!r} does not go on by itself, so it has no ticks to count.")
-    if steps is not None and steps < 0:
-        raise UsageError(f"The number of ticks must be a whole number of at least 0, not {steps!r}.")
 
 
 def _until(

@@ -59,10 +59,11 @@ class Runner(Protocol):
         `run` is the id of a run of the same that was begun before, to go on with; one that is finished is not played
         again. Where there is none of that id, one is begun with it. `begun` is told the run's id before it begins.
 
-        Of a world that lives, `steps` is how many ticks are played now (0 only begins the run), after which it can
-        be gone on with; `on_tick` is told each new one, and returns False to stop there; `pace` is at most so many a
-        second; `snapshot_every` is the number of ticks between two snapshots of a new run. Who cancels this stops
-        at once, in the middle of a tick, which is then carried out from its beginning.
+        `steps` is the most decisions that each seat of a new run makes. Of a world that lives, it is how many ticks are
+        played now (0 only begins the run), after which it can be gone on with; `on_tick` is told each new one, and
+        returns False to stop there; `pace` is at most so many a second; `snapshot_every` is the number of ticks between
+        two snapshots of a new run. Who cancels this stops at once, in the middle of a tick, which is then carried out
+        from its beginning.
 
         Raises:
             WsapError: whatever ended the run; it can be gone on with.

@@ -1,0 +1,73 @@
+"""An evaluation from its command to its lines."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from wsap_core.errors import StorageLockedError, UsageError
+from wsap_eval.records import SCORE_COLUMNS, EpisodeKey, EpisodeRecord
+from wsap_eval.results import Results, read_results
+from wsap_eval.run import Evaluation, Progress, evaluate
+from wsap_eval.suite import Entrant, GameEntry, Seeds, Suite, load_suite, read_entrant, shipped_suites
+
+ROOMS = GameEntry(game="minigrid", steps=200, metric="levels")
+
+
+def suite(*agents: str, seeds: int = 2, **changes: object) -> Suite:
+    entrants = tuple(Entrant(agent=agent) for agent in agents)
+    return Suite(name="rooms", games=(ROOMS,), seeds=Seeds(count=seeds)).model_copy(
+        update={"entrants": entrants, **changes}
+    )
+
+
+def scores(records: list[EpisodeRecord]) -> list[list[object]]:
+    return [[getattr(record, column) for column in SCORE_COLUMNS] for record in records]
+
+
+def test_the_finder_solves_what_random_play_does_not_and_nothing_is_played_twice(tmp_path: Path) -> None:
+    told: list[Progress] = []
+    one = suite("minigrid-finder", seeds=1)
+    first = evaluate(Evaluation(one, one.entrants), tmp_path, progress=told.append)
+    assert [(r.value, r.outcome) for r in first] == [(8.0, "finished")]
+    more = suite("minigrid-finder", "random")
+    second = evaluate(Evaluation(more, more.entrants), tmp_path, progress=told.append)
+    assert [(p.played, p.of) for p in told] == [(1, 1), (2, 4), (3, 4), (4, 4)]
+    assert second[0] == first[0]  # the seconds, too
+    by_entrant = {r.key: (r.value, r.outcome) for r in second}
+    assert by_entrant[EpisodeKey("minigrid", "minigrid-finder", 1)] == (8.0, "finished")
+    assert by_entrant[EpisodeKey("minigrid", "random", 0)] == (0.0, "step_limit")
+    kept, episodes = read_results(tmp_path)
+    assert kept.digest == more.digest
+    assert sorted(by_entrant) == list(episodes)
+
+
+def test_a_line_that_was_cut_off_is_played_again_to_the_same_scores(tmp_path: Path) -> None:
+    both = suite("random")
+    before = evaluate(Evaluation(both, both.entrants), tmp_path)
+    path = tmp_path / "episodes.jsonl"
+    path.write_bytes(path.read_bytes()[:-40])
+    after = evaluate(Evaluation(both, both.entrants), tmp_path)
+    assert scores(after) == scores(before)
+
+
+def test_results_of_another_suite_are_refused(tmp_path: Path) -> None:
+    with Results(tmp_path, suite("random")), pytest.raises(StorageLockedError, match="wait for it"):
+        Results(tmp_path, suite("random"))
+    with pytest.raises(UsageError, match="figures of different versions do not compare"):
+        Results(tmp_path, suite("random", forfeit=0.5))
+
+
+def test_shipped_suites_load_and_a_private_range_draws_its_own_seeds() -> None:
+    assert all(load_suite(name).name == name for name in shipped_suites())
+    drawn = Seeds(count=100, salt="ours").numbers()
+    assert len(set(drawn)) == 100
+    assert drawn != Seeds(count=100, salt="theirs").numbers()
+
+
+def test_an_entrant_is_read_with_its_options() -> None:
+    entrant = read_entrant("ollama/qwen3:8b,temperature=0,label=Qwen")
+    assert (entrant.name, entrant.agent, entrant.options) == ("Qwen", "ollama/qwen3:8b", {"temperature": "0"})
+    with pytest.raises(UsageError, match="looks like random or"):
+        read_entrant("random,oops")

@@ -1,0 +1,35 @@
+"""`wsap eval`: evaluate, and read results back. Each command is imported when it is used."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import click
+
+from wsap_core.cli.lazy import LazyGroup
+
+COMMANDS: Mapping[str, tuple[str, str]] = {
+    "run": ("wsap_eval.run_command:run", "Play what is missing of an evaluation, and print its table (the default)."),
+}
+
+
+class _EvalGroup(LazyGroup):
+    """Takes what is no command of its own as what `run` evaluates."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Read what was typed after `wsap eval`."""
+        if args and args[0] not in (*COMMANDS, "--help", "-h"):
+            args = ["run", *args]
+        return super().parse_args(ctx, args)
+
+
+main = _EvalGroup(
+    "eval",
+    known=COMMANDS,
+    help="Evaluate entrants on games: the same seeds for all, with intervals.",
+    no_args_is_help=True,
+    examples=(
+        "wsap eval --game minigrid --entrant random --entrant minigrid-finder --seeds 20",
+        "wsap eval crafter-20 --entrant ollama/qwen3:8b --entrant crafter-survivor",
+    ),
+)

@@ -1,0 +1,110 @@
+"""Which episodes an evaluation consists of."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from wsap_core.errors import UsageError
+from wsap_core.host import PluginHost
+from wsap_core.references import load_adapter_spec
+from wsap_core.specs import AdapterSpec, ScoreMetric
+from wsap_eval.records import EpisodeKey
+from wsap_eval.suite import Entrant, GameEntry, Suite
+
+__all__ = ["REWARD", "Game", "Job", "games_of", "jobs_of"]
+
+REWARD = ScoreMetric("reward", "Reward of an episode", "wsap_eval.plan:mean_reward")
+"""The metric of a game that declares none."""
+
+
+@dataclass(frozen=True)
+class Game:
+    """A game of a suite, with what its plugin says of it."""
+
+    entry: GameEntry
+    spec: AdapterSpec
+    """As it is with the entry's options."""
+    metric: ScoreMetric
+
+    @property
+    def metrics(self) -> tuple[ScoreMetric, ...]:
+        """All metrics that it is measured by, those of a set of episodes included."""
+        return (*self.spec.score_metrics, REWARD)
+
+    def seats(self, entrant: Entrant, number: int) -> dict[str, Entrant]:
+        """Return who sits where in the episode of this number."""
+        names = self.spec.names_of_seats(self.spec.seats[0])
+        if not self.entry.against:
+            return dict.fromkeys(names, entrant)
+        own = names[number % len(names)] if self.entry.seat == "each" else self.entry.seat or names[0]
+        return {name: entrant if name == own else Entrant(agent=self.entry.against) for name in names}
+
+
+@dataclass(frozen=True)
+class Job:
+    """One episode to be played; it can be sent to another process."""
+
+    key: EpisodeKey
+    entry: GameEntry
+    entrant: Entrant
+    seats: dict[str, Entrant]
+    run: str
+    """The id of the recorded run, which follows from all else."""
+    forfeit: float
+
+
+def mean_reward(episodes: Sequence[object]) -> float:
+    """Return the mean reward over episodes; 0 for none."""
+    rewards = [float(getattr(e, "reward", 0.0)) for e in episodes]
+    return sum(rewards) / len(rewards) if rewards else 0.0
+
+
+def games_of(suite: Suite, host: PluginHost) -> dict[str, Game]:
+    """Return label -> game.
+
+    Raises:
+        UnknownNameError: a game, or a metric of it, is not known.
+        UsageError: its options make no sense, or a seat is not there.
+    """
+    found = {}
+    for entry in suite.games:
+        spec = load_adapter_spec(entry.game, host).with_options(entry.options)
+        found[entry.name] = Game(entry, spec, _metric(spec, entry))
+        names = spec.names_of_seats(spec.seats[0])
+        if entry.seat and not entry.against:
+            raise UsageError(f"The game {entry.name!r} gives the entrant a seat, but nobody to play against.")
+        if entry.seat and entry.seat not in (*names, "each"):
+            raise UsageError(f"The game {entry.name!r} has no seat {entry.seat!r}; there are: {', '.join(names)}.")
+        if not names:
+            raise UsageError(f"The world of {entry.name!r} goes on without agents, so nobody can be measured in it.")
+    return found
+
+
+def _metric(spec: AdapterSpec, entry: GameEntry) -> ScoreMetric:
+    known = {metric.name: metric for metric in (*spec.score_metrics, REWARD)}
+    if not entry.metric:
+        return next((m for m in spec.score_metrics if not m.of_set), REWARD)
+    if entry.metric not in known:
+        raise UsageError(f"The game {entry.name!r} is not measured by {entry.metric!r}; there are: {', '.join(known)}.")
+    return known[entry.metric]
+
+
+def jobs_of(suite: Suite, games: dict[str, Game], entrants: Iterable[Entrant]) -> Iterator[Job]:
+    """Yield every episode, all entrants of a seed before the next seed, so that what was played can be compared."""
+    chosen = tuple(entrants)
+    for number, seed in enumerate(suite.seeds.numbers()):
+        for repeat in range(suite.seeds.repeats):
+            for game in games.values():
+                for entrant in chosen:
+                    key = EpisodeKey(game.entry.name, entrant.name, seed, repeat)
+                    seats = game.seats(entrant, number)
+                    yield Job(key, game.entry, entrant, seats, _run_id(suite, key, game.entry, seats), suite.forfeit)
+
+
+def _run_id(suite: Suite, key: EpisodeKey, entry: GameEntry, seats: dict[str, Entrant]) -> str:
+    told = [entry.model_dump(mode="json"), {name: e.model_dump(mode="json") for name, e in seats.items()}]
+    text = json.dumps([told, key.seed, key.repeat], sort_keys=True)
+    return f"eval-{hashlib.sha256(text.encode()).hexdigest()[:20]}"

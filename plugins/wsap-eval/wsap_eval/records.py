@@ -1,0 +1,116 @@
+"""What one episode came to: a line of `episodes.jsonl`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any, Literal
+
+from wsap_core.errors import WireError
+
+__all__ = ["SCORE_COLUMNS", "EpisodeKey", "EpisodeRecord", "Outcome", "SeatRecord"]
+
+Outcome = Literal["finished", "step_limit", "forfeited", "failed"]
+"""How an episode ended: by itself; cut off by the step limit; given up, because too few replies could be used; or by an
+error of the provider or game, so that it has no score and is played again."""
+
+
+@dataclass(frozen=True, order=True)
+class EpisodeKey:
+    """Which episode it is."""
+
+    game: str
+    """The game's label in the suite."""
+    entrant: str
+    seed: int
+    repeat: int = 0
+
+
+@dataclass(frozen=True)
+class SeatRecord:
+    """What one seat came to in an episode."""
+
+    seat: str
+    entrant: str
+    """Who sat there: the entrant's label, or whom it played against."""
+    steps: int
+    reward: float
+    achievements: tuple[str, ...]
+    done: bool
+    forced: int
+    """Decisions that were made for it, because no reply could be used."""
+    repaired: int
+    metrics: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class EpisodeRecord:
+    """What an episode came to. The fields down to `trajectory` are the same whenever a deterministic entrant plays it
+    again; those below are of this time alone."""
+
+    game: str
+    entrant: str
+    seed: int
+    repeat: int
+    outcome: Outcome
+    reason: str
+    """Why it was forfeited or failed, in words."""
+    value: float | None
+    """The figure, over the entrant's seats; None where it failed, or where the metric is one of a set of episodes."""
+    metrics: Mapping[str, float]
+    """The game's metrics of this episode, over the entrant's seats."""
+    steps: int
+    """Decisions of the entrant."""
+    reward: float
+    """Mean over the entrant's seats."""
+    achievements: tuple[str, ...]
+    seats: tuple[SeatRecord, ...]
+    trajectory: str
+    """The trajectory's hash; empty where it failed."""
+    run: str = ""
+    """The recorded run."""
+    started: str = ""
+    seconds: float = 0.0
+    calls: int = 0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    cost: float | None = None
+    """US dollars; None where unknown."""
+    asked_again: int = 0
+    """Calls that were on their way when it was interrupted."""
+    conditions: Mapping[str, str] = field(default_factory=dict)
+    """What the figure depends on besides the suite: versions, the model that answered, prompts."""
+
+    @property
+    def key(self) -> EpisodeKey:
+        """Which episode it is."""
+        return EpisodeKey(self.game, self.entrant, self.seed, self.repeat)
+
+    @property
+    def scored(self) -> bool:
+        """Whether it has a score of its own."""
+        return self.outcome in ("finished", "step_limit")
+
+    def to_json(self) -> str:
+        """Return the line, without its end."""
+        return json.dumps(asdict(self), ensure_ascii=False)
+
+    @classmethod
+    def from_json(cls, line: str) -> EpisodeRecord:
+        """Return the record of a line.
+
+        Raises:
+            WireError: it is none.
+        """
+        try:
+            data: dict[str, Any] = json.loads(line)
+            seats = tuple(SeatRecord(**seat | {"achievements": tuple(seat["achievements"])}) for seat in data["seats"])
+            return cls(**data | {"seats": seats, "achievements": tuple(data["achievements"])})
+        except (ValueError, TypeError, KeyError) as error:
+            raise WireError(f"A line of the results is damaged: {error}.") from error
+
+
+_NAMES = [f.name for f in fields(EpisodeRecord)]
+SCORE_COLUMNS = tuple(_NAMES[: _NAMES.index("trajectory") + 1])
+"""The fields that are the same whenever a deterministic entrant plays the episode again."""

@@ -1,0 +1,137 @@
+"""The folder of an evaluation: its suite, `episodes.jsonl`, and the recorded runs.
+
+A line is one whole write, and one that was cut off by a crash is left out and written again. The last line of an
+episode counts, so that a failed one that was played again is scored once.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from wsap_core.errors import StorageError, StorageLockedError, UsageError
+from wsap_core.textfile import written_to
+from wsap_eval.records import EpisodeKey, EpisodeRecord
+from wsap_eval.suite import Suite, made
+
+__all__ = ["Results", "read_results"]
+
+_SUITE, _EPISODES, _LOCK = "suite.json", "episodes.jsonl", ".lock"
+
+
+class Results:
+    """The open folder of an evaluation; one process at a time has it open.
+
+    Args:
+        folder: made if it is not there.
+        suite: what is played.
+
+    Raises:
+        UsageError: the folder holds results of another suite, or can't be written.
+        StorageLockedError: another process has it open.
+    """
+
+    def __init__(self, folder: Path, suite: Suite) -> None:
+        from filelock import FileLock, Timeout
+
+        self.folder = folder
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            self._lock = FileLock(folder / _LOCK)
+            self._lock.acquire(blocking=False)
+        except Timeout:
+            raise StorageLockedError(f"Another process is evaluating into {str(folder)!r}; wait for it.") from None
+        except OSError as error:
+            raise UsageError(f"No results can be written into {str(folder)!r}: {error.strerror or error}.") from error
+        try:
+            self._keep_suite(suite)
+            self.episodes = {} if not self._path.exists() else _last(_whole_lines(self._path))
+            self._tidy()
+            self._file = self._path.open("ab")
+        except BaseException:
+            self._lock.release()
+            raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._file.close()
+        self._tidy()
+        self._lock.release()
+
+    @property
+    def database(self) -> str:
+        """Where its runs are recorded."""
+        return str(self.folder / "runs.db")
+
+    def add(self, record: EpisodeRecord) -> None:
+        """Write an episode down.
+
+        Raises:
+            StorageError: it can't be written.
+        """
+        try:
+            self._file.write(record.to_json().encode() + b"\n")
+            self._file.flush()
+        except OSError as error:
+            raise StorageError(f"{str(self._path)!r} can't be written: {error.strerror or error}.") from error
+        self.episodes[record.key] = record
+
+    @property
+    def _path(self) -> Path:
+        return self.folder / _EPISODES
+
+    def _keep_suite(self, suite: Suite) -> None:
+        path = self.folder / _SUITE
+        if path.exists():
+            before = _read_suite(self.folder)
+            if (before.digest, before.version) != (suite.digest, suite.version):
+                raise UsageError(
+                    f"{str(self.folder)!r} holds results of another version of the suite {before.name!r}, and figures "
+                    "of different versions do not compare; name another folder with --out."
+                )
+        with written_to(path) as file:
+            file.write(suite.model_dump_json(indent=2) + "\n")
+
+    def _tidy(self) -> None:
+        """Write the episodes in order, each once."""
+        if self.episodes or self._path.exists():
+            with written_to(self._path) as file:
+                file.writelines(self.episodes[key].to_json() + "\n" for key in sorted(self.episodes))
+
+
+def read_results(folder: Path) -> tuple[Suite, dict[EpisodeKey, EpisodeRecord]]:
+    """Return what a folder holds, also while it is being written.
+
+    Raises:
+        UsageError: it holds no results.
+        WireError: a line is damaged.
+    """
+    if not (folder / _SUITE).is_file():
+        raise UsageError(f"{str(folder)!r} holds no results of wsap eval.")
+    path = folder / _EPISODES
+    return _read_suite(folder), _last(_whole_lines(path)) if path.exists() else {}
+
+
+def _read_suite(folder: Path) -> Suite:
+    try:
+        data: Mapping[str, object] = json.loads((folder / _SUITE).read_text("utf-8"))
+    except (OSError, ValueError) as error:
+        raise UsageError(f"{str(folder / _SUITE)!r} can't be read: {error}.") from error
+    return made(f"The suite in {str(folder)!r}", Suite, data)
+
+
+def _whole_lines(path: Path) -> list[str]:
+    data = path.read_bytes()
+    return data[: data.rfind(b"\n") + 1].decode().splitlines()
+
+
+def _last(lines: Iterable[str]) -> dict[EpisodeKey, EpisodeRecord]:
+    records = (EpisodeRecord.from_json(line) for line in lines)
+    return {record.key: record for record in records}
