@@ -19,6 +19,11 @@ from wsap_core.errors import PluginError, UnknownNameError, UsageError
 
 _FILE = re.compile(r"~|[A-Za-z]:[/\\]|[^:]*[/\\]|[^:]*\.py(:[\w.]*)?$")
 _MODULE = re.compile(r"[^\W\d][\w.]*:[^\W\d][\w.]*")
+_ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9_-]*/.+")
+_SOURCE = re.compile(r"\.py(:|$)")
+
+MODEL_AGENT = "llm"
+"""The agent that a model's address stands for where an agent is named."""
 
 
 def names_file(text: str) -> bool:
@@ -29,6 +34,11 @@ def names_file(text: str) -> bool:
 def names_object(text: str) -> bool:
     """Return whether a text can name something in a file or module rather than something registered."""
     return names_file(text) or _MODULE.fullmatch(text) is not None
+
+
+def names_model(text: str) -> bool:
+    """Return whether a text has the form of a model's address, BACKEND/MODEL, and names nothing in a file."""
+    return _ADDRESS.fullmatch(text) is not None and _SOURCE.search(text) is None
 
 
 def load_object(reference: str) -> Any:

@@ -21,7 +21,7 @@ from typing import Any, TypeVar, cast, get_args, get_type_hints
 from wsap_core.errors import ConfigError, UnknownNameError, UsageError
 from wsap_core.factories import build
 from wsap_core.host import NAME, PluginHost
-from wsap_core.loading import load_object, names_file, names_object
+from wsap_core.loading import MODEL_AGENT, load_object, names_file, names_model, names_object
 from wsap_core.protocol import Part
 from wsap_core.protocol.base import wire_type
 from wsap_core.seams.context import Context
@@ -89,7 +89,9 @@ def load_adapter_spec(reference: object, host: PluginHost | None = None) -> Adap
 
 
 def load_agent_spec(reference: object, host: PluginHost | None = None) -> AgentSpec:
-    """Return the spec of an agent; takes and raises what `load_adapter_spec` does."""
+    """Return the spec of an agent; takes and raises what `load_adapter_spec` does. A model's address means `llm`."""
+    if isinstance(reference, str) and names_model(reference):
+        reference = MODEL_AGENT
     if isinstance(reference, str) and not names_object(reference):
         return (host or PluginHost.discovered()).agents.get(reference)
     target, name = _target(reference)

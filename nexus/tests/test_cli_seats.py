@@ -6,12 +6,16 @@ import json
 import os
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
 from llm_server import ModelServer, Say
 
 from wsap_core.cli import main
-from wsap_nexus.cli.seat_options import is_address
+from wsap_core.loading import names_model
+from wsap_nexus.api import play
+from wsap_nexus.cli.nexus.policies import policies_of
+from wsap_nexus.store.entities import Policy
 
 COOPERATE = json.dumps({"action": "cooperate", "params": {}, "reasoning": "let us be friends"})
 HALF_A_GAME = ("play", "matrix", "--option", "rounds=5", "--agent-option", "plan=no", "--json")
@@ -71,6 +75,19 @@ def test_a_model_fills_the_seats_that_nobody_takes(capsys: pytest.CaptureFixture
     assert asked(server) == {"qwen3:8b chat": 5}
 
 
+def test_a_models_address_is_an_agent(capsys: pytest.CaptureFixture[str], server: ModelServer) -> None:
+    code, out, _ = typed(capsys, *HALF_A_GAME, "--agent", "openai/qwen3:8b", "--style", "json")
+    assert code == 0
+    assert [seat["agent"] for seat in json.loads(out)["seats"]] == ["llm", "llm"]
+    given: dict[str, Any] = {"options": {"rounds": 5}, "agent_options": {"plan": False}, "record": False}
+    play("matrix", "openai/qwen3:8b", **given)
+    play("matrix", "random", seats={"row": "openai/llama3.2:latest"}, **given)
+    assert asked(server)["qwen3:8b completions"] == 20
+    assert asked(server)["llama3.2:latest completions"] == 5
+    decider = policies_of(None, None, ("echo=openai/qwen3:8b",))["echo"]
+    assert decider == Policy("llm", {"model": "openai/qwen3:8b"})
+
+
 def test_a_single_seat_has_options_of_its_own(capsys: pytest.CaptureFixture[str], server: ModelServer) -> None:
     own = ("--seat", "row=ollama/llama3.2:latest", "--seat", "column=ollama/llava:7b", "--agent-option", "window=3")
     more = ("--seat-option", "row.model.num_ctx=5000", "--seat-option", "row.temperature=0.1")
@@ -102,6 +119,8 @@ def test_seats_with_models_of_their_own_are_gone_on_with_and_played_again(
         (("--seat-option", "row.widnow=3"), "has no option 'widnow'"),
         (("--seat-option", "row.model.api_key=sk-abc"), "no key may be among them"),
         (("--seat", "row=olama/qwen3:8b"), "no backend called 'olama'"),
+        (("--agent", "agents/me"), "'agents/me' is neither an agent (one in a file is ./file.py:Name) nor a model"),
+        (("--agent", "openai/qwen3:8b"), "Two models are to play: openai/qwen3:8b and ollama/qwen3:8b"),
     ],
 )
 def test_what_makes_no_sense_for_a_seat_is_refused(
@@ -115,7 +134,7 @@ def test_what_makes_no_sense_for_a_seat_is_refused(
 
 @pytest.mark.parametrize("agent", ["./me.py:Agent", "agents/me.py:Agent", "random", "my.module:Agent", "/tmp/a.py:B"])
 def test_an_agent_is_no_models_address(agent: str) -> None:
-    assert not is_address(agent)
+    assert not names_model(agent)
 
 
 def test_a_key_in_a_variable_of_ones_own_is_used_and_not_recorded(

@@ -80,7 +80,7 @@ def play(
 
     Args:
         game: a registered game, `./file.py:Name`, or your own class, factory or spec.
-        agent: likewise; the game's default agent when None.
+        agent: likewise, or a model's address, such as `openai/gpt-5`; the game's default agent when None.
         seed: from 0 to 2**31 - 1.
         steps: decisions of each seat, over as many episodes as needed; seats that wait for each other play the last
             one to its end.
@@ -108,7 +108,7 @@ def play(
     plan = RunPlan(
         game=_name(game, spec.name),
         seats=plan_seats(
-            spec, agent=_name(agent, default.name), seats=names, options=agent_options, game_options=options
+            spec, agent=_name(agent, default.name), seats=names, options=agent_options, game_options=options, host=found
         ),
         seed=seed,
         steps=steps,

@@ -203,8 +203,10 @@ class StoreRunner:
                 )
         spec = load_adapter_spec(game, self._host)
         agents = {name: player.agent for name, player in seats.items()}
-        planned = plan_seats(spec, seats=agents, game_options=options)
-        return tuple(SeatPlan(s.name, s.agent, dict(seats[s.name].options) if s.name in seats else {}) for s in planned)
+        planned = plan_seats(spec, seats=agents, game_options=options, host=self._host)
+        return tuple(
+            replace(s, options={**(seats[s.name].options if s.name in seats else {}), **s.options}) for s in planned
+        )
 
 
 def _controls(pace: float | None) -> Controls:

@@ -32,7 +32,7 @@ class Player:
     """Who takes a seat."""
 
     agent: str
-    """A registered agent, such as `llm`."""
+    """A registered agent, such as `random`, `./file.py:Name`, or a model's address, which is `llm` with that model."""
     options: Mapping[str, Any] = field(default_factory=dict)
     """The agent's own, such as `model`."""
 

@@ -14,7 +14,7 @@ from wsap_core.references import load_adapter_spec, load_agent_spec
 from wsap_core.untrusted import single_line
 from wsap_llm.backends.pool import ModelPool, find_backend
 from wsap_llm.secrets import redacted
-from wsap_nexus.runs.plan import SeatPlan
+from wsap_nexus.runs.plan import SeatPlan, agent_named
 from wsap_nexus.store.entities import EXTERNAL, AgentIdentity, Policy
 from wsap_nexus.store.events import PersonaChanged, PolicyChanged
 from wsap_nexus.store.nexus_store import Transaction
@@ -63,8 +63,10 @@ def set_policy(tx: Transaction, agent_id: str, game: str, policy: Policy | None,
         policies.pop(game, None)
         tx.note(PolicyChanged(agent_id=agent_id, game=game, policy=None))
     else:
-        if policy.agent != EXTERNAL.agent:
-            load_agent_spec(policy.agent, host)
+        agent, model = agent_named(policy.agent, host)
+        policy = Policy(agent, {**policy.options, **model})
+        if agent != EXTERNAL.agent:
+            load_agent_spec(agent, host)
         policies[game] = _recorded(policy)
         tx.note(PolicyChanged(agent_id=agent_id, game=game, policy=policies[game]))
     tx.update_agent(agent_id, policies=policies)

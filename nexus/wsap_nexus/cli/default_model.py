@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 
 import click
 
+from wsap_core.loading import MODEL_AGENT
 from wsap_core.untrusted import single_line
-from wsap_nexus.cli.model_options import AGENT, ModelRequest
+from wsap_nexus.cli.model_options import ModelRequest
 
 if TYPE_CHECKING:
     from wsap_nexus.runs.plan import RunPlan
@@ -32,7 +33,7 @@ def with_default(request: ModelRequest, agents: Iterable[str | None], *, named: 
         agents: the agents that were named.
         named: whether a model is named in another way.
     """
-    if request.model is not None or named or AGENT not in agents:
+    if request.model is not None or named or MODEL_AGENT not in agents:
         return request
     model = default_model()
     if model is None:
@@ -43,6 +44,6 @@ def with_default(request: ModelRequest, agents: Iterable[str | None], *, named: 
 
 def addresses(plan: RunPlan) -> list[str]:
     """Return the addresses of the models that a plan's agents and its world (`model`, `scene.model`) ask, each once."""
-    found = [str(seat.options["model"]) for seat in plan.seats if seat.agent == AGENT and "model" in seat.options]
+    found = [str(seat.options["model"]) for seat in plan.seats if seat.agent == MODEL_AGENT and "model" in seat.options]
     found += [str(value) for name, value in plan.options.items() if name == "model" or name.endswith(".model")]
     return list(dict.fromkeys(found))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from wsap_core.errors import UsageError
+from wsap_core.loading import MODEL_AGENT
 from wsap_llm.option_table import STYLES
 from wsap_nexus.cli.common import typed_pairs
 
@@ -19,9 +20,6 @@ if TYPE_CHECKING:
     from wsap_nexus.runs.store import Store
 
 F = TypeVar("F", bound=Callable[..., Any])
-
-AGENT = "llm"
-"""The agent that plays with a model."""
 
 
 def model_options(command: F) -> F:
@@ -147,7 +145,7 @@ class ModelRequest:
 
     def agent(self, agent: str | None) -> str | None:
         """Return who plays: the agent that asks models, if a model is given and no agent."""
-        return AGENT if agent is None and self.model is not None else agent
+        return MODEL_AGENT if agent is None and self.model is not None else agent
 
     def models(
         self,

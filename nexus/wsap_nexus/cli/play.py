@@ -12,6 +12,7 @@ import click
 
 from wsap_core.cli.grouped import GroupedCommand, complete_agents, complete_games
 from wsap_core.cli.params import SEED, STEPS, WholeNumber, json_option
+from wsap_core.loading import names_model
 from wsap_core.untrusted import strip_control
 from wsap_nexus.cli.common import database_option, output_console, typed_pairs
 from wsap_nexus.cli.default_model import addresses
@@ -52,7 +53,7 @@ if TYPE_CHECKING:
 )
 @click.argument("game", required=False, shell_complete=complete_games)
 @click.option("--agent", metavar="AGENT", shell_complete=complete_agents,
-              help="The agent that plays; the game's default agent if not given.")  # fmt: skip
+              help="The agent that plays, or a model's address; the game's default agent if not given.")  # fmt: skip
 @click.option("--seed", type=SEED, default=0, show_default=True, help="Random seed; the same seed gives the same run.")
 @click.option("--steps", type=STEPS,
               help="Number of steps, over as many episodes as needed. Players who wait for each other play the episode "
@@ -136,8 +137,9 @@ def _plan(request: Request, host: PluginHost) -> tuple[RunPlan, ResolvedSpecs]:
         agent=request.models.agent(request.agent),
         seats=seating.seats,
         fill=seating.fill,
-        options=request.models.agent_options(others, named=seating.names_a_model),
+        options=request.models.agent_options(others, named=seating.names_a_model or names_model(request.agent or "")),
         game_options=options,
+        host=host,
     )
     seats = seating.furnished(seats)
     if request.agents:

@@ -146,11 +146,9 @@ class Request:
             return self
         seating = self.seating()
         named = "model" in pairs("--agent-option", self.agent_options, example="KEY=VALUE")
-        # Seats that are given a model need no other one.
-        seats = [agent for name, agent in seating.seats.items() if name not in seating.models]
-        fill = self.fill if seating.fill_model is None else None
         own = any(name.endswith(".model") for name in seating.options)
-        return replace(self, models=with_default(self.models, (self.agent, fill, *seats), named=named or own))
+        agents = (self.agent, self.fill, *seating.seats.values())
+        return replace(self, models=with_default(self.models, agents, named=named or own))
 
     def seating(self) -> Seating:
         """Return who was asked to sit where.

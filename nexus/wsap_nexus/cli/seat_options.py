@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -10,17 +9,15 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from wsap_core.errors import UsageError
+from wsap_core.loading import names_model
 from wsap_core.untrusted import single_line
 from wsap_nexus.cli.common import pairs, typed_pairs
-from wsap_nexus.cli.model_options import AGENT, refuse_key
+from wsap_nexus.cli.model_options import refuse_key
 
 if TYPE_CHECKING:
     from wsap_nexus.runs.plan import SeatPlan
 
 F = TypeVar("F", bound=Callable[..., Any])
-
-_ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9_-]*/.+")
-_FILE = re.compile(r"\.py(:|$)")
 
 
 def seat_option(command: F) -> F:
@@ -47,23 +44,14 @@ def agents_by_seat(given: Iterable[str]) -> dict[str, str]:
     return chosen
 
 
-def is_address(agent: str) -> bool:
-    """Return whether a model's address stands where an agent is named."""
-    return _ADDRESS.fullmatch(agent) is not None and _FILE.search(agent) is None
-
-
 @dataclass(frozen=True)
 class Seating:
-    """Who was asked to sit where, with models' addresses for agents that ask them."""
+    """Who was asked to sit where: agents, or models by their addresses."""
 
     seats: Mapping[str, str]
     """Seat -> agent."""
     fill: str | None
     """Who takes the other seats."""
-    models: Mapping[str, str] = field(default_factory=dict)
-    """Seat -> the model that plays it."""
-    fill_model: str | None = None
-    """The model that plays the other seats."""
     options: Mapping[str, Any] = field(default_factory=dict)
     """SEAT.KEY -> value (Any: options have every kind of value)."""
 
@@ -77,33 +65,22 @@ class Seating:
         given = pairs("--seat", seats, example="NAME=AGENT")
         own = typed_pairs("--seat-option", options)
         refuse_key({name.partition(".")[2]: value for name, value in own.items()})
-        return cls(
-            {name: AGENT if is_address(agent) else agent for name, agent in given.items()},
-            AGENT if fill is not None and is_address(fill) else fill,
-            {name: agent for name, agent in given.items() if is_address(agent)},
-            fill if fill is not None and is_address(fill) else None,
-            own,
-        )
+        return cls(given, fill, own)
 
     @property
     def names_a_model(self) -> bool:
         """Whether some seat is given a model here."""
-        return bool(self.models) or self.fill_model is not None or any(n.endswith(".model") for n in self.options)
+        named = map(names_model, (*self.seats.values(), self.fill or ""))
+        return any(named) or any(n.endswith(".model") for n in self.options)
 
     def furnished(self, seats: Sequence[SeatPlan]) -> tuple[SeatPlan, ...]:
-        """Return the seats with their own models and options.
+        """Return the seats with their own options.
 
         Raises:
             UsageError: an option is for a seat that nobody takes.
         """
         names = [seat.name for seat in seats]
         own: dict[str, dict[str, Any]] = {name: {} for name in names}
-        for seat in seats:
-            model = self.models.get(seat.name)
-            if model is None and seat.name not in self.seats:
-                model = self.fill_model
-            if model is not None:
-                own[seat.name]["model"] = model
         for key, value in self.options.items():
             # The longest, because a seat's name may have a dot in it.
             found = max((n for n in names if key.startswith(f"{n}.") and len(key) > len(n) + 1), key=len, default=None)

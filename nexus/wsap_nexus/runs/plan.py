@@ -7,11 +7,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from wsap_core.errors import UsageError, WireError
+from wsap_core.errors import UnknownNameError, UsageError, WireError
 from wsap_core.host import PluginHost
+from wsap_core.loading import MODEL_AGENT, names_model
 from wsap_core.references import load_adapter_spec
 from wsap_core.seams.context import SEED_LIMIT
 from wsap_core.specs import AdapterSpec
+from wsap_core.untrusted import single_line
 from wsap_llm.secrets import redacted
 from wsap_nexus.runs.tally import SeatTally
 from wsap_nexus.runs.trajectory import CHAINED, CHAINED_KEY, WORLD, TrajectoryHash, is_chained
@@ -200,6 +202,26 @@ def _is_whole(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
 
 
+def agent_named(reference: str, host: PluginHost | None = None) -> tuple[str, dict[str, Any]]:
+    """Return the agent that a text names, and its options that follow: a model's address is `llm` with that model.
+
+    Raises:
+        UsageError: it has the form of an address, BACKEND/MODEL, and no such backend is installed.
+    """
+    if not names_model(reference):
+        return reference, {}
+    from wsap_llm.backends.pool import find_backend  # deferred for weight
+
+    try:
+        find_backend(host or PluginHost.discovered(), reference)
+    except UnknownNameError as error:
+        shown = single_line(reference)[:80]
+        raise UsageError(
+            f"{shown!r} is neither an agent (one in a file is ./file.py:Name) nor a model: {error}"
+        ) from None
+    return MODEL_AGENT, {"model": reference}
+
+
 def plan_seats(
     spec: AdapterSpec,
     *,
@@ -208,8 +230,12 @@ def plan_seats(
     fill: str | None = None,
     options: Mapping[str, Any] | None = None,
     game_options: Mapping[str, Any] | None = None,
+    host: PluginHost | None = None,
 ) -> tuple[SeatPlan, ...]:
     """Return who sits where: named seats first, the rest filled.
+
+    Wherever an agent is named, a model's address may stand: it is the agent `llm` with that model, whichever model
+    the options name for all.
 
     Args:
         spec: the game.
@@ -218,10 +244,11 @@ def plan_seats(
         fill: who takes the seats that are not named; the agent, or the game's default agent, when None.
         options: options handed to every agent.
         game_options: the game's own, on which the number of its seats may depend.
+        host: has the model backends; everything installed when None.
 
     Raises:
         UsageError: a seat that the game does not have, more seats than it has, or options with which it
-            can't say what it is like.
+            can't say what it is like; a model of an unknown backend, or two models for one seat.
     """
     with_these = spec.with_options(game_options or {})
     low, high = with_these.seats
@@ -243,4 +270,8 @@ def plan_seats(
             chosen.append(name)
     other = fill or agent or with_these.default_agent
     ordered = [n for n in names if n in chosen]
-    return tuple(SeatPlan(n, named.get(n, other), dict(options or {})) for n in ordered)
+    agents = {n: agent_named(named.get(n, other), host) for n in ordered}
+    model = (options or {}).get("model")
+    if agent is not None and names_model(agent) and model not in (None, agent):
+        raise UsageError(f"Two models are to play: {single_line(agent)} and {single_line(str(model))}; leave one out.")
+    return tuple(SeatPlan(n, who, {**(options or {}), **own}) for n, (who, own) in agents.items())

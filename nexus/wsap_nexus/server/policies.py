@@ -10,6 +10,7 @@ from wsap_core.protocol.values import JsonValue
 from wsap_core.references import load_agent_spec
 from wsap_nexus.http.refusals import ForbiddenError
 from wsap_nexus.hub.nexus import Nexus
+from wsap_nexus.runs.plan import agent_named
 from wsap_nexus.server import requests
 from wsap_nexus.store.entities import EXTERNAL, Policy
 
@@ -36,13 +37,14 @@ def read_policies(
     for game, shape in given.items():
         if game not in ("*", "nexus") and game not in (games := [g.id for g in nexus.games()]):
             raise UnknownNameError("game", game, games)
-        if "/" in shape.agent or "\\" in shape.agent or ":" in shape.agent:
+        agent, model = agent_named(shape.agent, nexus.host)
+        if "/" in agent or "\\" in agent or ":" in agent:
             raise ForbiddenError("Over the wire an agent is named, not a file of this machine.")
-        if shape.agent != EXTERNAL.agent:
-            load_agent_spec(shape.agent, nexus.host)
+        if agent != EXTERNAL.agent:
+            load_agent_spec(agent, nexus.host)
         elif shape.options:
             raise UsageError("An agent that decides over the wire has no options.")
-        policy = Policy(shape.agent, shape.options)
+        policy = Policy(agent, {**shape.options, **model})
         if known is None or known.get(game) != policy:
             for name, what in _named_here(policy.options):
                 raise ForbiddenError(

@@ -43,6 +43,7 @@ def policies_of(model: str | None, memory: str | None, given: tuple[str, ...]) -
     from wsap_core.host import PluginHost
     from wsap_core.references import load_adapter_spec, load_agent_spec
     from wsap_llm.backends.pool import find_backend
+    from wsap_nexus.runs.plan import agent_named
     from wsap_nexus.store.entities import EXTERNAL, Policy
 
     host = PluginHost.discovered()
@@ -57,9 +58,10 @@ def policies_of(model: str | None, memory: str | None, given: tuple[str, ...]) -
     for game, agent in pairs("--policy", given, example="GAME=AGENT").items():
         if game not in ("nexus", "*"):
             load_adapter_spec(game, host)
+        agent, options = agent_named(agent, host)
         if agent != EXTERNAL.agent:
             load_agent_spec(agent, host)
-        found[game] = Policy(agent)
+        found[game] = Policy(agent, options)
     return found if "*" in found or "nexus" in found else {"nexus": Policy("wanderer"), **found}
 
 
