@@ -5,11 +5,10 @@ Importing this package imports numpy; scipy is imported by the functions that ne
 
 from __future__ import annotations
 
-from wsap_eval.stats.estimates import Estimate, Interval, estimate
+from wsap_eval.stats.estimates import Estimate, Interval, Values, contiguous, estimate, sequence
 from wsap_eval.stats.lives import Lives, by_life, lives_needed, power
 from wsap_eval.stats.paired import Paired, Ratio, holm, normalised, paired, ratio
 from wsap_eval.stats.ratings import Match, Rating, ratings
-from wsap_eval.stats.sequences import contiguous, sequence
 from wsap_eval.stats.sets import SetEstimate, paired_set_metric, set_metric
 
 __all__ = [
@@ -21,6 +20,7 @@ __all__ = [
     "Rating",
     "Ratio",
     "SetEstimate",
+    "Values",
     "by_life",
     "contiguous",
     "estimate",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,22 +12,29 @@ from wsap_core.errors import UsageError
 from wsap_eval.stats import bounds
 from wsap_eval.stats.bounds import Array
 
-__all__ = ["Estimate", "Interval", "Values", "by_seed", "choose_interval", "estimate", "means_of", "variances"]
+__all__ = ["Estimate", "Interval", "Values", "contiguous", "estimate", "means_of", "sequence", "variances"]
 
 Values = Mapping[int, float | Sequence[float]]
 """Seed -> its value, or the values of its repeats."""
 
+FEWEST = 20
+"""Seeds below which a metric without declared bounds gets no interval: skewness can't be seen in fewer."""
+FIRST_LOOK = 100
+"""Seeds before the first look at the confidence sequence of a metric without declared bounds."""
+_SKEW, _SKEW_ANY_LOOK = 3, 25
+"""An interval needs this many seeds times the squared skewness; one that is looked at again and again needs more."""
+
 
 @dataclass(frozen=True)
 class Interval:
-    """Where the true value lies, at a level of confidence."""
+    """Bounds between which the true value lies, at a level of confidence."""
 
     low: float
     high: float
     level: float
     """Nominal coverage, such as 0.95."""
     method: str
-    """In words, such as "t" or "exact (Clopper-Pearson)"."""
+    """In words, such as "exact (Clopper-Pearson)"."""
 
     @property
     def half_width(self) -> float:
@@ -47,7 +54,7 @@ class Estimate:
     clusters: int
     """Number of seeds."""
     mean: float | None
-    """Mean over seeds; None without values."""
+    """None without values."""
     standard_error: float | None
     """Of the mean, clustered by seed; None with fewer than two seeds."""
     interval: Interval | None
@@ -72,14 +79,14 @@ def estimate(
 ) -> Estimate:
     """Return the mean of values with its standard error, clustered by seed, and an interval where one holds.
 
-    The interval is exact for a metric with both bounds: Clopper and Pearson's for values that are all one bound or
-    the other, else by betting. Without bounds it is Student's t, for skewed values the BCa bootstrap, and none
-    where neither would hold (`choose_interval`). The standard error is that of Miller, "Adding error bars to evals"
-    (arXiv 2411.00640, section 2.2), with the factor K / (K - 1) of K seeds.
+    A metric with both bounds has an exact interval: Clopper and Pearson's where each seed's value is one bound or the
+    other, else one by betting. Without bounds it is the wider of Student's t and the studentised bootstrap, from 20
+    seeds, and none where the values are too skewed for their number. The standard error is that of Miller, "Adding
+    error bars to evals" (arXiv 2411.00640, section 2.2), times the square root of K / (K - 1) for K seeds.
 
     Args:
         values: one per episode.
-        seeds: the seed of each value, of the same length; each value is a seed of its own when None.
+        seeds: the seed of each value; each value has a seed of its own when None.
         low: the least value that the metric can have; None if it has no lower bound.
         high: the greatest value that it can have.
         level: nominal coverage of the interval.
@@ -88,16 +95,15 @@ def estimate(
     Raises:
         UsageError: a value is not finite, or `seeds` is not as long as `values`.
     """
-    grouped = by_seed(values, seeds)
+    grouped = _by_seed(values, range(len(values)) if seeds is None else seeds)
     if not grouped:
         return Estimate(0, 0, None, None, None, "No episode has a value.", distinct=distinct)
     means = means_of(grouped)
-    between, within = variances(grouped)
-    if distinct == 1 and len(values) > 1:
-        interval, why = None, f"All {len(values)} episodes are the same trajectory, so they say no more than one."
-    else:
-        interval, why = choose_interval(means, low=low, high=high, level=level)
     k = len(means)
+    between, within = variances(grouped)
+    interval, why = _interval(means, low, high, level)
+    if distinct == 1 and len(values) > 1:
+        interval, why = None, f"All {len(values)} episodes are the same trajectory and say no more than one."
     return Estimate(
         n=len(values),
         clusters=k,
@@ -111,21 +117,32 @@ def estimate(
     )
 
 
-def by_seed(values: Sequence[float], seeds: Sequence[int] | None = None) -> dict[int, list[float]]:
-    """Return seed -> its values, in ascending order of seeds.
+def sequence(
+    values: Sequence[float], *, low: float | None = None, high: float | None = None, level: float = 0.95
+) -> tuple[Interval | None, str]:
+    """Return the interval after these values of a confidence sequence, or None and the reason in a sentence.
 
-    Raises:
-        UsageError: a value is not finite, or `seeds` is not as long as `values`.
+    The intervals after every number of values hold together, so that play may stop at any look: exactly for a metric
+    with both bounds (betting), in the limit for any other (asymptotic, from 100 seeds).
+
+    Args:
+        values: one per seed, in the plan's order without a gap (`contiguous`).
+        low: the metric's declared lower bound.
+        high: its upper bound.
+        level: nominal coverage at all looks together.
     """
-    chosen = range(len(values)) if seeds is None else seeds
-    if len(chosen) != len(values):
-        raise UsageError(f"There are {len(values)} values and {len(chosen)} seeds; give one seed per value.")
-    grouped: dict[int, list[float]] = {}
-    for seed, value in zip(chosen, values, strict=True):
-        if not math.isfinite(value):
-            raise UsageError(f"The value of seed {seed} is {value}; a statistic needs finite numbers.")
-        grouped.setdefault(seed, []).append(float(value))
-    return dict(sorted(grouped.items()))
+    means = np.asarray(values, dtype=np.float64)
+    return _interval(means, low, high, level, any_look=True) if len(means) else (None, "No episode has a value.")
+
+
+def contiguous(values: Values, seeds: Iterable[int]) -> list[int]:
+    """Return the plan's seeds up to the first that has no value yet: nothing then depends on which worker was quick."""
+    found: list[int] = []
+    for seed in seeds:
+        if seed not in values:
+            break
+        found.append(seed)
+    return found
 
 
 def means_of(values: Values) -> Array:
@@ -133,43 +150,72 @@ def means_of(values: Values) -> Array:
     return np.array([np.mean(values[seed]) for seed in sorted(values)], dtype=np.float64)
 
 
-def variances(grouped: Mapping[int, Sequence[float]]) -> tuple[float | None, float | None]:
+def variances(groups: Mapping[int, Sequence[float]]) -> tuple[float | None, float | None]:
     """Return the variance between groups, without the scatter inside them, and that inside them.
 
-    By the analysis of variance of one random effect; both None if no group has two values, the first None if there
+    By the analysis of variance with one random effect; both None if no group has two values, the first None if there
     is one group only.
     """
-    sizes = np.array([len(group) for group in grouped.values()], dtype=np.float64)
-    if sizes.sum() == len(sizes):
+    sizes = np.array([len(group) for group in groups.values()])
+    k, n = len(sizes), int(sizes.sum())
+    if n == k:
         return None, None
-    flat = np.concatenate([np.asarray(group, dtype=np.float64) for group in grouped.values()])
-    means = np.array([np.mean(group) for group in grouped.values()])
-    inside = float(((flat - np.repeat(means, sizes.astype(int))) ** 2).sum() / (sizes.sum() - len(sizes)))
-    if len(sizes) == 1:
+    flat = np.concatenate([np.asarray(group, dtype=np.float64) for group in groups.values()])
+    means = np.array([np.mean(group) for group in groups.values()])
+    inside = float(((flat - np.repeat(means, sizes)) ** 2).sum() / (n - k))
+    if k == 1:
         return None, inside
-    among = float((sizes * (means - flat.mean()) ** 2).sum() / (len(sizes) - 1))
-    size = (sizes.sum() - (sizes**2).sum() / sizes.sum()) / (len(sizes) - 1)
-    return max(0.0, (among - inside) / float(size)), inside
+    among = float((sizes * (means - flat.mean()) ** 2).sum() / (k - 1))
+    size = (n - float((sizes**2).sum()) / n) / (k - 1)
+    return max(0.0, (among - inside) / size), inside
 
 
-def choose_interval(
-    means: Array, *, low: float | None = None, high: float | None = None, level: float = 0.95
+def _by_seed(values: Sequence[float], seeds: Sequence[int]) -> dict[int, list[float]]:
+    if len(seeds) != len(values):
+        raise UsageError(f"There are {len(values)} values and {len(seeds)} seeds; give one seed per value.")
+    grouped: dict[int, list[float]] = {}
+    for seed, value in zip(seeds, values, strict=True):
+        if not math.isfinite(value):
+            raise UsageError(f"The value of seed {seed} is {value}; statistics need finite numbers.")
+        grouped.setdefault(seed, []).append(float(value))
+    return grouped
+
+
+def _interval(
+    means: Array, low: float | None, high: float | None, level: float, *, any_look: bool = False
 ) -> tuple[Interval | None, str]:
     """Return the interval of a mean from one value per seed, or None and the reason in a sentence."""
-    k = len(means)
+    k, least, most = len(means), float(means.min()), float(means.max())
     if k < 2:
         return None, "One seed says nothing about others; play at least two."
-    if low is not None and high is not None and high > low:
-        if means.min() < low or means.max() > high:
-            worst = means.min() if means.min() < low else means.max()
-            return None, f"The value {worst:g} lies outside the metric's declared bounds {low:g} to {high:g}."
-        rows = (means - low) / (high - low)
-        if set(np.unique(rows)) <= {0.0, 1.0}:
-            (a, b), method = bounds.clopper_pearson(rows.sum(), k, level), "exact (Clopper-Pearson)"
-        else:
-            (a, b), method = bounds.betting(rows, level), "exact (betting)"
-        return Interval(low + float(a) * (high - low), low + float(b) * (high - low), level, method), ""
-    if means.min() == means.max():
-        return None, f"All {k} seeds have the same value; nothing tells how far another would be."
-    a, b = bounds.student(means, level)
-    return Interval(float(a), float(b), level, "t"), ""
+    if low is not None and high is not None and low < high:
+        if least < low or most > high:
+            outside = least if least < low else most
+            return None, f"The value {outside:g} lies outside the metric's declared bounds {low:g} to {high:g}."
+        return _exact((means - low) / (high - low), low, high - low, level, any_look=any_look), ""
+    fewest = FIRST_LOOK if any_look else FEWEST
+    if k < fewest:
+        return None, f"{k} seeds are too few for a metric without declared bounds; from {fewest}."
+    if least == most:
+        return None, f"All {k} seeds have the same value, which does not say how far another would be."
+    needed = math.ceil((_SKEW_ANY_LOOK if any_look else _SKEW) * float(bounds.skewness(means)) ** 2)
+    if k < needed:
+        return None, f"{k} seeds are too few for such skewed scores; from about {needed}."
+    if any_look:
+        half = float(bounds.asymptotic_sequence(k, level)) * float(means.std(ddof=1))
+        a, b = float(means.mean()) - half, float(means.mean()) + half
+        return Interval(a, b, level, f"confidence sequence, asymptotic from {FIRST_LOOK} seeds"), ""
+    a, b = (float(bound) for bound in bounds.wider(means, level))
+    if not math.isfinite(b - a):
+        return None, f"Too few of the {k} seeds have another value than the rest."
+    return Interval(a, b, level, "t and bootstrap-t, the wider"), ""
+
+
+def _exact(rows: Array, low: float, width: float, level: float, *, any_look: bool) -> Interval:
+    if any_look:
+        (a, b), method = bounds.betting_sequence(rows, level), "confidence sequence, exact (betting)"
+    elif set(np.unique(rows)) <= {0.0, 1.0}:
+        (a, b), method = bounds.clopper_pearson(rows.sum(), len(rows), level), "exact (Clopper-Pearson)"
+    else:
+        (a, b), method = bounds.betting(rows, level), "exact (betting)"
+    return Interval(low + float(a) * width, low + float(b) * width, level, method)

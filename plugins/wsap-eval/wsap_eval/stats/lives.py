@@ -8,24 +8,23 @@ from dataclasses import dataclass
 
 from wsap_core.errors import UsageError
 from wsap_eval.stats.estimates import variances
-from wsap_eval.stats.paired import Paired, paired, values_needed
+from wsap_eval.stats.paired import Paired, paired, power_of, values_needed
 
 __all__ = ["Lives", "by_life", "lives_needed", "power"]
 
 
 @dataclass(frozen=True)
 class Lives:
-    """A difference between two arms, over lives."""
+    """A difference between two arms."""
 
     effect: Paired
-    """Over life means; its `seeds` are lives."""
+    """Over life means; its `seeds` and `seeds_to_settle` are lives."""
     naive: Paired
     """Over episodes, as if lives did not matter: for comparison only, its interval is too narrow."""
-    episodes: int
     within_sd: float | None
-    """Standard deviation of a difference between two arms on one seed, inside a life."""
+    """Standard deviation of a difference on one seed, inside a life; None if no life has two seeds."""
     between_sd: float | None
-    """Standard deviation of lives' true differences."""
+    """Standard deviation of lives' true differences; None if no life has two seeds."""
 
 
 def by_life(differences: Mapping[int, Sequence[float]], *, level: float = 0.95) -> Lives:
@@ -38,22 +37,20 @@ def by_life(differences: Mapping[int, Sequence[float]], *, level: float = 0.95) 
     Raises:
         UsageError: there is no life, or one without a seed.
     """
-    if not differences or not all(len(seen) for seen in differences.values()):
+    if not differences or not all(map(len, differences.values())):
         raise UsageError("Each life needs at least one target seed that both arms finished.")
-    zero = dict.fromkeys(differences, 0.0)
-    flat = dict(enumerate(value for life in sorted(differences) for value in differences[life]))
+    flat = dict(enumerate(value for seen in differences.values() for value in seen))
     between, within = variances(differences)
     return Lives(
-        effect=paired(differences, zero, level=level),
+        effect=paired(differences, dict.fromkeys(differences, 0.0), level=level),
         naive=paired(flat, dict.fromkeys(flat, 0.0), level=level),
-        episodes=len(flat),
         within_sd=None if within is None else math.sqrt(within),
         between_sd=None if between is None else math.sqrt(between),
     )
 
 
 def power(effect: float, *, within_sd: float, between_sd: float, lives: int, seeds: int, level: float = 0.95) -> float:
-    """Return the chance that the t test over life means finds an effect.
+    """Return the chance that the t test over life means finds a true mean difference.
 
     Args:
         effect: the true mean difference.
@@ -63,16 +60,11 @@ def power(effect: float, *, within_sd: float, between_sd: float, lives: int, see
         seeds: target seeds of each life.
         level: 1 minus the rate of false alarms.
     """
-    from scipy import stats  # deferred for weight
-
-    deviation = math.sqrt(between_sd**2 + within_sd**2 / seeds)
-    critical, shift = stats.t.ppf((1 + level) / 2, lives - 1), abs(effect) / deviation * math.sqrt(lives)
-    return float(stats.nct.sf(critical, lives - 1, shift) + stats.nct.cdf(-critical, lives - 1, shift))
+    return power_of(effect / math.sqrt(between_sd**2 + within_sd**2 / seeds), lives, level=level)
 
 
 def lives_needed(
     effect: float, *, within_sd: float, between_sd: float, seeds: int, level: float = 0.95, power: float = 0.8
 ) -> int | None:
     """Return how many lives of so many target seeds find an effect with that power; None if more than a million."""
-    deviation = math.sqrt(between_sd**2 + within_sd**2 / seeds)
-    return values_needed(effect, deviation, level=level, power=power)
+    return values_needed(effect, math.sqrt(between_sd**2 + within_sd**2 / seeds), level=level, power=power)

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, TypeVar
 
 import numpy as np
 
 from wsap_core.errors import UsageError
-from wsap_eval.stats.bounds import Array
+from wsap_eval.stats.bounds import student
 from wsap_eval.stats.estimates import Interval, Values
 
-__all__ = ["Paired", "Ratio", "holm", "normalised", "paired", "ratio", "values_needed"]
+__all__ = ["Paired", "Ratio", "common_seeds", "holm", "normalised", "paired", "power_of", "ratio", "values_needed"]
 
-Verdict = Literal["better", "worse", "tied", "unknown"]
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -25,16 +25,18 @@ class Paired:
     seeds: int
     """Number of common seeds."""
     difference: float
-    """Mean over common seeds, of the values minus the baseline's."""
+    """Mean over common seeds of the values minus the baseline's."""
     standard_error: float | None
+    """None with one seed."""
     interval: Interval | None
     p_value: float | None
     """Two-sided, of no difference."""
-    verdict: Verdict
-    """"tied" where the interval holds 0; "unknown" where there is none."""
+    verdict: Literal["better", "worse", "tied", "unknown"]
+    """"better" where the difference is above 0 and the interval does not hold 0, "tied" where it does; "unknown"
+    where there is no interval."""
     seeds_to_settle: int | None
-    """Number of seeds with which a true difference as large as this one is found four times out of five; None where
-    the verdict is not "tied" or no number of seeds would do."""
+    """Of a tie: number of seeds with which a true difference of this size is found four times out of five; None if
+    more than a million."""
     why_no_interval: str = ""
 
 
@@ -49,7 +51,7 @@ class Ratio:
 
 
 def paired(values: Values, baseline: Values, *, level: float = 0.95) -> Paired:
-    """Return the mean difference on common seeds, with a t interval and a verdict.
+    """Return the mean difference on common seeds with a t interval and a verdict.
 
     Args:
         values: seed -> value, or values of its repeats.
@@ -59,28 +61,47 @@ def paired(values: Values, baseline: Values, *, level: float = 0.95) -> Paired:
     Raises:
         UsageError: no seed was played by both.
     """
-    differences = _differences(values, baseline)
-    k, mean = len(differences), float(differences.mean())
+    rows = np.array([_mean(values[seed]) - _mean(baseline[seed]) for seed in common_seeds(values, baseline)])
+    k, mean = len(rows), float(rows.mean())
     if k < 2:
         return Paired(k, mean, None, None, None, "unknown", None, "One common seed says nothing about others.")
-    deviation = float(differences.std(ddof=1))
-    if deviation <= 1e-12 * max(1.0, float(np.abs(differences).max())):
-        if mean == 0:
-            return Paired(k, mean, 0.0, None, None, "tied", None, f"The values are equal on all {k} common seeds.")
-        return Paired(k, mean, 0.0, None, None, "unknown", None, f"All {k} common seeds differ by the same amount.")
+    deviation = float(rows.std(ddof=1))
+    if deviation <= 1e-12 * float(np.abs(rows).max()):
+        why = f"The values differ by the same amount on all {k} common seeds."
+        return Paired(k, mean, 0.0, None, None, "unknown" if mean else "tied", None, why)
     from scipy import stats  # deferred for weight
 
     error = deviation / math.sqrt(k)
-    half = float(stats.t.ppf((1 + level) / 2, k - 1)) * error
-    interval = Interval(mean - half, mean + half, level, "t, paired")
-    verdict: Verdict = "tied" if 0 in interval else "better" if mean > 0 else "worse"
-    needed = values_needed(mean, deviation, level=level) if verdict == "tied" else None
+    low, high = student(rows, level)
+    interval = Interval(float(low), float(high), level, "t, paired")
     p_value = float(2 * stats.t.sf(abs(mean) / error, k - 1))
-    return Paired(k, mean, error, interval, p_value, verdict, needed)
+    if 0 in interval:
+        return Paired(k, mean, error, interval, p_value, "tied", values_needed(mean, deviation, level=level))
+    return Paired(k, mean, error, interval, p_value, "better" if mean > 0 else "worse", None)
+
+
+def common_seeds(values: Mapping[int, T], baseline: Mapping[int, T]) -> list[int]:
+    """Return the seeds that both have, in ascending order.
+
+    Raises:
+        UsageError: there is none.
+    """
+    common = sorted(values.keys() & baseline.keys())
+    if not common:
+        raise UsageError("The two have no seed in common; play the baseline on the same seeds.")
+    return common
+
+
+def power_of(effect: float, n: int, *, level: float = 0.95) -> float:
+    """Return the chance that a two-sided t test of n values finds a mean of so many standard deviations."""
+    from scipy import stats  # deferred for weight
+
+    critical, shift = stats.t.ppf((1 + level) / 2, n - 1), abs(effect) * math.sqrt(n)
+    return float(stats.nct.sf(critical, n - 1, shift) + stats.nct.cdf(-critical, n - 1, shift))
 
 
 def values_needed(difference: float, deviation: float, *, level: float = 0.95, power: float = 0.8) -> int | None:
-    """Return how many values a two-sided t test needs to find a difference; None if more than a million.
+    """Return how many values a two-sided t test needs to find a mean difference; None if more than a million.
 
     Args:
         difference: the true mean difference.
@@ -90,55 +111,49 @@ def values_needed(difference: float, deviation: float, *, level: float = 0.95, p
     """
     from scipy import stats  # deferred for weight
 
-    def found(k: int) -> float:
-        critical, shift = stats.t.ppf((1 + level) / 2, k - 1), abs(difference) / deviation * math.sqrt(k)
-        return float(stats.nct.sf(critical, k - 1, shift) + stats.nct.cdf(-critical, k - 1, shift))
-
-    if difference == 0 or (abs(difference) / deviation) ** 2 < 7e-6:
-        return None
+    effect = abs(difference) / deviation
     normal = float(stats.norm.ppf((1 + level) / 2) + stats.norm.ppf(power))
-    k = max(2, math.floor((normal * deviation / difference) ** 2))
-    while found(k) < power:
-        k += 1
-    return k
+    if effect * 1000 < normal:
+        return None
+    needed = max(2, math.floor((normal / effect) ** 2))
+    while power_of(effect, needed, level=level) < power:
+        needed += 1
+    return needed
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
-    """Return p-values adjusted for their number (Holm, Scandinavian Journal of Statistics 6, 1979), in their order."""
-    order = np.argsort(p_values, kind="stable")
-    adjusted, highest = [0.0] * len(order), 0.0
-    for rank, index in enumerate(order):
-        highest = max(highest, min(1.0, (len(order) - rank) * p_values[index]))
-        adjusted[int(index)] = highest
+    """Return p-values adjusted for their number, in their order (Holm, Scandinavian Journal of Statistics 6, 1979)."""
+    adjusted, highest = [0.0] * len(p_values), 0.0
+    for rank, index in enumerate(sorted(range(len(p_values)), key=p_values.__getitem__)):
+        highest = max(highest, min(1.0, (len(p_values) - rank) * p_values[index]))
+        adjusted[index] = highest
     return adjusted
 
 
 def ratio(numerators: Sequence[float], denominators: Sequence[float], *, level: float = 0.95) -> Ratio:
     """Return the ratio of two means over the same seeds or lives, with Fieller's interval.
 
-    Fieller, "Some problems in interval estimation", Journal of the Royal Statistical Society B 16 (1954). It is
-    undefined where the interval of the denominator's mean holds 0.
+    It is undefined where the t interval of the denominators' mean holds 0 (Fieller, "Some problems in interval
+    estimation", Journal of the Royal Statistical Society B 16, 1954).
 
     Raises:
         UsageError: the two are not of the same length.
     """
-    if len(numerators) != len(denominators):
-        raise UsageError(f"A ratio needs pairs; there are {len(numerators)} and {len(denominators)} values.")
     k = len(numerators)
+    if k != len(denominators):
+        raise UsageError(f"A ratio needs pairs; there are {k} numerators and {len(denominators)} denominators.")
     if k < 2:
         return Ratio(None, None, "undefined: fewer than two pairs")
     from scipy import stats  # deferred for weight
 
-    a, b = np.asarray(numerators, dtype=np.float64), np.asarray(denominators, dtype=np.float64)
-    t2 = float(stats.t.ppf((1 + level) / 2, k - 1)) ** 2
-    (va, vab), (_, vb) = np.cov(a, b) / k
-    ma, mb = float(a.mean()), float(b.mean())
-    leading = mb**2 - t2 * vb
-    if leading <= 1e-12 * max(mb**2, 1e-300):
+    above, below = float(np.mean(numerators)), float(np.mean(denominators))
+    spread = np.cov(numerators, denominators) * float(stats.t.ppf((1 + level) / 2, k - 1)) ** 2 / k
+    square = below**2 - float(spread[1, 1])
+    if square <= 1e-12 * below**2:
         return Ratio(None, None, "undefined: the denominator can't be told from 0")
-    half = ma * mb - t2 * vab
-    root = math.sqrt(max(0.0, half**2 - leading * (ma**2 - t2 * va)))
-    return Ratio(ma / mb, Interval(float((half - root) / leading), float((half + root) / leading), level, "Fieller"))
+    middle = above * below - float(spread[0, 1])
+    root = math.sqrt(max(0.0, middle**2 - square * (above**2 - float(spread[0, 0]))))
+    return Ratio(above / below, Interval((middle - root) / square, (middle + root) / square, level, "Fieller"))
 
 
 def normalised(values: Values, random: Values, scripted: Values, *, level: float = 0.95) -> Ratio:
@@ -146,19 +161,8 @@ def normalised(values: Values, random: Values, scripted: Values, *, level: float
     common = sorted(values.keys() & random.keys() & scripted.keys())
     if not common:
         return Ratio(None, None, "undefined: no seed was played by all three")
-    floor = [_mean(random[seed]) for seed in common]
-    return ratio(
-        [_mean(values[seed]) - base for seed, base in zip(common, floor, strict=True)],
-        [_mean(scripted[seed]) - base for seed, base in zip(common, floor, strict=True)],
-        level=level,
-    )
-
-
-def _differences(values: Values, baseline: Values) -> Array:
-    common = sorted(values.keys() & baseline.keys())
-    if not common:
-        raise UsageError("The two have no seed in common; play the baseline on the same seeds.")
-    return np.array([_mean(values[seed]) - _mean(baseline[seed]) for seed in common], dtype=np.float64)
+    above, below = ([_mean(kind[seed]) - _mean(random[seed]) for seed in common] for kind in (values, scripted))
+    return ratio(above, below, level=level)
 
 
 def _mean(values: float | Sequence[float]) -> float:

@@ -8,16 +8,12 @@ from typing import TypeVar
 
 import numpy as np
 
-from wsap_core.errors import UsageError
-from wsap_eval.stats.bounds import Array
 from wsap_eval.stats.estimates import Interval
+from wsap_eval.stats.paired import common_seeds
 
 __all__ = ["SetEstimate", "paired_set_metric", "set_metric"]
 
 T = TypeVar("T")
-Episodes = Mapping[int, Sequence[T]]
-"""Seed -> its episodes."""
-METHOD = "bootstrap over seeds, no promise of coverage"
 FEWEST = 10
 """Seeds below which no interval is given."""
 
@@ -28,31 +24,33 @@ class SetEstimate:
 
     seeds: int
     value: float | None
+    """None without episodes."""
     interval: Interval | None
+    """By a percentile bootstrap over seeds, without a promise of coverage."""
     why_no_interval: str = ""
 
 
 def set_metric(
-    episodes: Episodes[T],
+    episodes: Mapping[int, Sequence[T]],
     metric: Callable[[Sequence[T]], float],
     *,
     level: float = 0.95,
     resamples: int = 1000,
 ) -> SetEstimate:
-    """Return a metric over all episodes with a percentile bootstrap interval over seeds.
+    """Return a metric over all episodes, with a bootstrap interval over seeds.
 
     Args:
         episodes: seed -> its episodes.
         metric: the metric over episodes, as `ScoreMetric.of`.
         level: nominal coverage, which is not promised.
-        resamples: number of bootstrap resamples.
+        resamples: number of bootstrap resamples, each a call of the metric.
     """
     return _bootstrap(sorted(episodes), lambda seeds: metric([e for s in seeds for e in episodes[s]]), level, resamples)
 
 
 def paired_set_metric(
-    episodes: Episodes[T],
-    baseline: Episodes[T],
+    episodes: Mapping[int, Sequence[T]],
+    baseline: Mapping[int, Sequence[T]],
     metric: Callable[[Sequence[T]], float],
     *,
     level: float = 0.95,
@@ -63,28 +61,22 @@ def paired_set_metric(
     Raises:
         UsageError: no seed was played by both.
     """
-    common = sorted(episodes.keys() & baseline.keys())
-    if not common:
-        raise UsageError("The two have no seed in common; play the baseline on the same seeds.")
 
     def difference(seeds: Sequence[int]) -> float:
         return metric([e for s in seeds for e in episodes[s]]) - metric([e for s in seeds for e in baseline[s]])
 
-    return _bootstrap(common, difference, level, resamples)
+    return _bootstrap(common_seeds(episodes, baseline), difference, level, resamples)
 
 
 def _bootstrap(
     seeds: Sequence[int], statistic: Callable[[Sequence[int]], float], level: float, resamples: int
 ) -> SetEstimate:
-    if not seeds:
-        return SetEstimate(0, None, None, "No episode was scored.")
-    value = statistic(seeds)
-    if len(seeds) < FEWEST:
-        why = f"{len(seeds)} seeds are too few for a bootstrap; play at least {FEWEST}."
-        return SetEstimate(len(seeds), value, None, why)
-    rng = np.random.default_rng(0)
-    drawn: Array = np.array([
-        statistic([seeds[i] for i in rng.integers(len(seeds), size=len(seeds))]) for _ in range(resamples)
-    ])  # fmt: skip
-    low, high = np.quantile(drawn, [(1 - level) / 2, (1 + level) / 2])
-    return SetEstimate(len(seeds), value, Interval(float(low), float(high), level, METHOD))
+    k = len(seeds)
+    if not k:
+        return SetEstimate(0, None, None, "No episode has a value.")
+    if k < FEWEST:
+        return SetEstimate(k, statistic(seeds), None, f"{k} seeds are too few for a bootstrap; from {FEWEST}.")
+    drawn = np.random.default_rng(0).integers(k, size=(resamples, k))
+    low, high = np.quantile([statistic([seeds[i] for i in row]) for row in drawn], [(1 - level) / 2, (1 + level) / 2])
+    interval = Interval(float(low), float(high), level, "bootstrap over seeds, no promise of coverage")
+    return SetEstimate(k, statistic(seeds), interval)
