@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -22,17 +23,17 @@ def suite(*agents: str, seeds: int = 2, **changes: object) -> Suite:
     )
 
 
-def scores(records: list[EpisodeRecord]) -> list[list[object]]:
+def scores(records: Sequence[EpisodeRecord]) -> list[list[object]]:
     return [[getattr(record, column) for column in SCORE_COLUMNS] for record in records]
 
 
 def test_the_finder_solves_what_random_play_does_not_and_nothing_is_played_twice(tmp_path: Path) -> None:
     told: list[Progress] = []
     one = suite("minigrid-finder", seeds=1)
-    first = evaluate(Evaluation(one, one.entrants), tmp_path, progress=told.append)
+    first = evaluate(Evaluation(one, one.entrants), tmp_path, progress=told.append).records
     assert [(r.value, r.outcome) for r in first] == [(8.0, "finished")]
     more = suite("minigrid-finder", "random")
-    second = evaluate(Evaluation(more, more.entrants), tmp_path, progress=told.append)
+    second = evaluate(Evaluation(more, more.entrants), tmp_path, progress=told.append).records
     assert [(p.played, p.of) for p in told] == [(1, 1), (2, 4), (3, 4), (4, 4)]
     assert second[0] == first[0]  # the seconds, too
     by_entrant = {r.key: (r.value, r.outcome) for r in second}
@@ -45,10 +46,10 @@ def test_the_finder_solves_what_random_play_does_not_and_nothing_is_played_twice
 
 def test_a_line_that_was_cut_off_is_played_again_to_the_same_scores(tmp_path: Path) -> None:
     both = suite("random")
-    before = evaluate(Evaluation(both, both.entrants), tmp_path)
+    before = evaluate(Evaluation(both, both.entrants), tmp_path).records
     path = tmp_path / "episodes.jsonl"
     path.write_bytes(path.read_bytes()[:-40])
-    after = evaluate(Evaluation(both, both.entrants), tmp_path)
+    after = evaluate(Evaluation(both, both.entrants), tmp_path).records
     assert scores(after) == scores(before)
 
 

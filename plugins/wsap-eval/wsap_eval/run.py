@@ -3,21 +3,29 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from wsap_core.host import PluginHost
-from wsap_core.seams.model import Price, SpendingLimit
+from wsap_core.seams.agent import NO_USAGE, Usage
+from wsap_core.seams.model import Price
+from wsap_core.seams.model_errors import BudgetReachedError
 from wsap_core.seams.services import Runner, runtime_services
+from wsap_eval.due import NO_LIMITS, CellLimits, Due
 from wsap_eval.plan import Game, Job, games_of, jobs_of
 from wsap_eval.play import play_episode
 from wsap_eval.records import EpisodeRecord
 from wsap_eval.results import Results
 from wsap_eval.suite import Entrant, Suite
+from wsap_eval.table import Row, rows_of
+from wsap_llm.kit import BudgetLimits
 
-__all__ = ["Evaluation", "Progress", "evaluate"]
+__all__ = ["Evaluation", "Played", "Progress", "evaluate"]
+
+
+NO_BUDGET = BudgetLimits()
 
 
 @dataclass(frozen=True)
@@ -38,27 +46,56 @@ class Evaluation:
     entrants: tuple[Entrant, ...]
     database: str | None = None
     """Path or URL; a file in the results' folder when None."""
-    budgets: Sequence[SpendingLimit] = ()
+    limits: BudgetLimits = NO_BUDGET
+    """What may be spent on all episodes together, before and after it was interrupted."""
     prices: Mapping[str, Price] | None = None
+    cells: CellLimits = NO_LIMITS
+    """When a cell has had enough."""
     in_flight: int = 8
     """Episodes that are played at once in one process."""
 
 
+@dataclass(frozen=True)
+class Played:
+    """What came of it."""
+
+    suite: Suite
+    games: Mapping[str, Game]
+    records: tuple[EpisodeRecord, ...]
+    """Of all episodes of these entrants and seeds that were played."""
+    missing: int
+    """Episodes that are still to be played, or failed."""
+    stopped: Mapping[tuple[str, str], str]
+    """Game and entrant -> why no more was played of a cell."""
+    settled: Mapping[tuple[str, str], int]
+    """Game and entrant -> the seeds that gave the half-width asked for."""
+    limit: str = ""
+    """Which limit of all episodes stopped it, in a sentence; empty for none."""
+
+    def rows(self) -> list[Row]:
+        """Return the table."""
+        agents = {entrant.name: entrant.agent for entrant in self.suite.entrants}
+        return rows_of(
+            self.records, self.games, baseline=self.suite.baseline, scripted=agents,
+            settled=lambda game, entrant: self.settled.get((game, entrant)),
+        )  # fmt: skip
+
+
 def evaluate(
     evaluation: Evaluation, folder: Path, *, progress: Callable[[Progress], None] = lambda so_far: None
-) -> list[EpisodeRecord]:
-    """Play the episodes that are missing, failed ones included, and return all.
+) -> Played:
+    """Play the episodes that are missing, failed ones included, and return what came of all.
 
     Raises:
         UsageError: the folder holds something else, or something can't be played like this.
-        WsapError: a limit was reached, or the results can't be written; what was played is kept.
+        WsapError: the results can't be written; what was played is kept.
     """
     host = PluginHost.discovered()
     games = games_of(evaluation.suite, host)
     jobs = list(jobs_of(evaluation.suite, games, evaluation.entrants))
     with Results(folder, evaluation.suite) as results:
-        missing = [job for job in jobs if (r := results.episodes.get(job.key)) is None or r.outcome == "failed"]
-        played = len(jobs) - len(missing)
+        due = Due(jobs, games, results.episodes, evaluation.cells)
+        played = len(jobs) - len(due.missing)
 
         def keep(record: EpisodeRecord) -> None:
             nonlocal played
@@ -67,19 +104,34 @@ def evaluate(
             progress(Progress(played, len(jobs), record))
 
         database = evaluation.database or results.database
-        with runtime_services(database, budgets=evaluation.budgets, prices=evaluation.prices) as services:
+        budgets = (
+            [evaluation.limits.budget("evaluation", spent(results.episodes.values()))] if evaluation.limits else []
+        )
+        with runtime_services(database, budgets=budgets, prices=evaluation.prices) as services:
             models = services.require("models")
 
             async def whole() -> None:
                 try:
-                    await play_side_by_side(
-                        services.require("runner"), games, iter(missing), keep, evaluation.in_flight
-                    )
+                    await play_side_by_side(services.require("runner"), games, iter(due), keep, evaluation.in_flight)
                 finally:
                     await models.aclose()
 
-            asyncio.run(whole())
-        return [results.episodes[job.key] for job in jobs if job.key in results.episodes]
+            limit = ""
+            try:
+                asyncio.run(whole())
+            except BudgetReachedError as error:
+                limit = str(error)
+        found = tuple(results.episodes[job.key] for job in jobs if job.key in results.episodes)
+        missing = len(jobs) - sum(record.outcome != "failed" for record in found)
+        cells = {(record.game, record.entrant) for record in found}
+        settled = {cell: count for cell in cells if (count := due.settled(*cell)) is not None}
+        return Played(evaluation.suite, games, found, missing, due.stopped, settled, limit)
+
+
+def spent(records: Iterable[EpisodeRecord]) -> Usage:
+    """Return what was taken for episodes that are over."""
+    usages = (Usage(r.calls, r.prompt_tokens, r.completion_tokens, r.cost) for r in records)
+    return sum(usages, NO_USAGE)
 
 
 async def play_side_by_side(

@@ -3,93 +3,148 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from wsap_core.cli.grouped import GroupedCommand
-from wsap_core.cli.output import at_terminal, print_json, print_table
-from wsap_core.cli.params import STEPS, json_option
+from wsap_core.cli.output import print_json, print_table
+from wsap_core.cli.params import SEED, STEPS, json_option
+
+if TYPE_CHECKING:
+    from wsap_eval.run import Played
+    from wsap_eval.suite import Suite
 
 
 @click.command(
     cls=GroupedCommand,
     sections={
-        "What is played": ("games", "entrants", "seeds", "first_seed", "steps"),
+        "What is played": ("games", "entrants", "seeds", "first_seed", "repeats", "steps", "legal"),
+        "How much is played": ("limits", "prices", "until", "pilot"),
+        "The table": ("baseline",),
         "Where results go": ("out", "database"),
     },
     examples=(
         "wsap eval --game minigrid --entrant random --entrant minigrid-finder --seeds 20",
-        "wsap eval crafter-20 --entrant ollama/qwen3:8b --entrant crafter-survivor",
-        "wsap eval mine.toml --seeds 100",
+        "wsap eval crafter-20 --entrant ollama/qwen3:8b,temperature=0 --entrant crafter-survivor",
+        "wsap eval mine.toml --pilot --limit cost=5",
     ),
 )
 @click.argument("suite", required=False)
 @click.option("--game", "games", multiple=True, metavar="GAME", help="A game, in place of a suite; repeat for more.")
-@click.option(
-    "--entrant", "entrants", multiple=True, metavar="NAME[,OPTION=VALUE...]",
-    help="An agent or a model's address, with options; repeat for more.",
-)  # fmt: skip
+@click.option("--entrant", "entrants", multiple=True, metavar="NAME[,OPTION=VALUE...]",
+              help="An agent or a model's address, with options; label=TEXT names its row.")  # fmt: skip
 @click.option("--seeds", type=STEPS, help="How many seeds are played; 20, or what the suite says.")
-@click.option("--first-seed", type=STEPS, help="The first seed; 0, or what the suite says.")
+@click.option("--first-seed", type=SEED, help="The first seed; 0, or what the suite says.")
+@click.option("--repeats", type=STEPS, help="How often each seed is played; once, or what the suite says.")
 @click.option("--steps", type=STEPS, help="Decisions after which an episode is cut off, for games given by --game.")
+@click.option("--legal", type=click.Choice(["bound", "shown", "hidden"]), default="bound", show_default=True,
+              help="How models get legal actions; for games given by --game.")  # fmt: skip
+@click.option("--limit", "limits", multiple=True, metavar="[cell.]KIND=N",
+              help="Stop before calls, tokens or cost (US dollars) exceed N, of all or of each cell.")  # fmt: skip
+@click.option("--price", "prices", multiple=True, metavar="ADDRESS=IN/OUT",
+              help="US dollars for a million tokens of a model's prompts and replies; may be repeated.")  # fmt: skip
+@click.option("--until", metavar="half-width=X", help="Play seeds until each figure is known to within X.")
+@click.option("--pilot", is_flag=True, help="Play two episodes of each cell and say what all would take.")
+@click.option("--baseline", metavar="ENTRANT", help="Whom the others are compared to; the first entrant by default.")
 @click.option("--out", type=click.Path(path_type=Path, file_okay=False), help="Folder of the results.")
 @click.option("--database", metavar="PATH|URL", help="Where runs are recorded; a file in the folder by default.")
 @json_option
 def run(
     suite: str | None,
-    games: tuple[str, ...],
-    entrants: tuple[str, ...],
-    seeds: int | None,
-    first_seed: int | None,
-    steps: int | None,
+    *,
     out: Path | None,
     database: str | None,
+    limits: tuple[str, ...],
+    prices: tuple[str, ...],
+    until: str | None,
+    pilot: bool,
     as_json: bool,
+    **given: Any,
 ) -> None:
     """Play the episodes of SUITE that are missing, and print its table.
 
     SUITE is a suite that is shipped or a TOML file; --game names games in its place. The same command goes on where it
-    was stopped; with more seeds or entrants it plays only what is missing.
+    was stopped; with more seeds or entrants it plays only what is missing. Exit status 9 says that a limit was reached,
+    and 130 that Ctrl-C stopped it; what was played is kept.
     """
-    from wsap_core.errors import UsageError
-    from wsap_eval.run import Evaluation, Progress, evaluate
-    from wsap_eval.suite import GameEntry, Suite, load_suite, made, read_entrant
-    from wsap_eval.table import cells_of
+    from wsap_core.seams.model_errors import BudgetReachedError
+    from wsap_eval.live import Live  # deferred for weight: scipy, the runtime
+    from wsap_eval.run import Evaluation, evaluate
+    from wsap_eval.spending import all_limits, cell_limits, prices_of
 
-    if (suite is None) == (not games):
-        raise UsageError("Name a suite or games, for instance: wsap eval --game minigrid --entrant random.")
-    if suite is not None:
-        chosen = load_suite(suite)
-        if steps is not None:
-            raise UsageError("--steps is for games given by --game; a suite says itself where an episode is cut off.")
-    else:
-        entries = [GameEntry(game=game, steps=steps) for game in games]
-        chosen = made("The evaluation", Suite, {"name": "+".join(games), "games": [e.model_dump() for e in entries]})
-    changed: dict[str, Any] = {"count": seeds, "first": first_seed}
-    numbers = chosen.seeds.model_copy(update={k: v for k, v in changed.items() if v is not None})
-    given = tuple(map(read_entrant, entrants))
-    both = made("The evaluation", Suite, {
-        **chosen.model_dump(mode="json"), "seeds": numbers.model_dump(mode="json"),
-        "entrants": [e.model_dump(mode="json") for e in (*chosen.entrants, *given)],
-    })  # fmt: skip
-    if not both.entrants:
-        raise UsageError("Say who is measured, for instance: --entrant random.")
-    folder = out or Path("wsap-eval") / (both.name if suite is not None else f"{both.name}-{both.digest[:8]}")
-
-    def tell(so_far: Progress) -> None:
-        if not as_json and at_terminal():
-            click.echo(f"\r{so_far.played} of {so_far.of} episodes", nl=so_far.played == so_far.of, err=True)
-
-    records = evaluate(Evaluation(both, both.entrants, database), folder, progress=tell)
-    cells = cells_of(records)
+    chosen = _suite(suite, given)
+    cells = cell_limits(limits, until, pilot=pilot)
+    folder = out or Path("wsap-eval") / (chosen.name if suite is not None else f"{chosen.name}-{chosen.digest[:8]}")
+    evaluation = Evaluation(chosen, chosen.entrants, database, all_limits(limits), prices_of(prices), cells)
+    with Live(quiet=as_json) as live:
+        played = evaluate(evaluation, folder, progress=live)
     if as_json:
-        print_json([{"game": c.game, "entrant": c.entrant, "outcomes": c.outcomes, "values": c.values} for c in cells])
-        return
-    rows = []
-    for cell in cells:
-        mean = sum(cell.values) / len(cell.values) if cell.values else float("nan")
-        told = ", ".join(f"{n} {o.replace('_', ' ')}" for o, n in sorted(cell.outcomes.items()))
-        rows.append([cell.game, cell.entrant, f"{mean:.3g}", told])
-    print_table(["game", "entrant", "mean", "episodes"], rows)
-    click.echo(f"Results: {folder}", err=True)
+        from wsap_eval.shown import row_json
+
+        print_json({"suite": chosen.name, "folder": str(folder), "missing": played.missing,
+                    "rows": [row_json(row) for row in played.rows()]})  # fmt: skip
+    else:
+        tell(played)
+        click.echo(f"Results: {folder}", err=True)
+    if played.limit:
+        click.echo(f"{played.limit} Run the same command with a higher limit to go on.", err=True)
+        raise SystemExit(BudgetReachedError.exit_code)
+    if pilot and not as_json:
+        _tell_pilot(played, chosen)
+    elif played.missing and not played.stopped:
+        click.echo(f"{played.missing} episodes failed; run the same command again to play them.", err=True)
+
+
+def tell(played: Played) -> None:
+    """Print the table with its notes."""
+    from wsap_eval.shown import COLUMNS, cells, notes, summary_notes
+
+    rows = played.rows()
+    print_table(COLUMNS, [cells(row) for row in rows], notes=[list(notes(row)) for row in rows])
+    for line in summary_notes(rows):
+        click.echo(line)
+    for (game, entrant), why in played.stopped.items():
+        click.echo(f"{entrant} in {game}: stopped, {why}.")
+
+
+def _suite(name: str | None, given: dict[str, Any]) -> Suite:
+    from wsap_core.errors import UsageError
+    from wsap_eval.suite import Suite, load_suite, made, picked, read_entrant
+
+    games, entrants = given["games"], tuple(map(read_entrant, given["entrants"]))
+    if (name is None) == (not games):
+        raise UsageError("Name a suite or games, for instance: wsap eval --game minigrid --entrant random.")
+    if name is not None:
+        from wsap_core.cli.grouped import refuse_given
+
+        refuse_given("with a suite, which says it for each of its games", "steps", "legal")
+        chosen = load_suite(name).model_dump(mode="json")
+    else:
+        how = {"steps": given["steps"], "legal": given["legal"]}
+        chosen = {"name": "+".join(games), "games": [{"game": game, **how} for game in games]}
+    changed = {"count": given["seeds"], "first": given["first_seed"], "repeats": given["repeats"]}
+    seeds = chosen.get("seeds", {}) | {key: value for key, value in changed.items() if value is not None}
+    own = [entrant.model_dump(mode="json") for entrant in entrants]
+    suite = made("The evaluation", Suite, {**chosen, "seeds": seeds, "entrants": [*chosen.get("entrants", []), *own]})
+    if not suite.entrants:
+        raise UsageError("Say who is measured, for instance: --entrant random.")
+    if (baseline := given["baseline"]) is not None:
+        picked([entrant.name for entrant in suite.entrants], [baseline], "entrant")
+        suite = suite.model_copy(update={"baseline": baseline})
+    return suite
+
+
+def _tell_pilot(played: Played, suite: Suite) -> None:
+    of_cell = suite.seeds.count * suite.seeds.repeats
+    calls = tokens = seconds = cost = 0.0
+    for row in played.rows():
+        share = of_cell / max(1, row.episodes)
+        calls, tokens, seconds = calls + row.calls * share, tokens + row.tokens * share, seconds + row.seconds * share
+        cost = cost + (row.cost or 0.0) * share
+    unknown = any(row.cost is None for row in played.rows())
+    price = "at a price that is not known (say it with --price)" if unknown else f"${cost:.2f}"
+    click.echo(
+        f"At this rate all {of_cell * len(played.rows())} episodes take {calls:,.0f} calls, {tokens:,.0f} tokens, "
+        f"{price}, and {seconds:,.0f} seconds one after the other. Leave --pilot out to go on."
+    )

@@ -1,43 +1,218 @@
-"""The table: one row for each game and entrant, with what its figure rests on."""
+"""The table: one row for each game and entrant, with everything its figure rests on."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
-from wsap_eval.records import EpisodeRecord
+from wsap_core.specs import EpisodeSummary, ScoreMetric
+from wsap_eval.plan import Game
+from wsap_eval.records import EpisodeRecord, SeatRecord
+from wsap_eval.stats import (
+    Estimate,
+    Paired,
+    Ratio,
+    SetEstimate,
+    estimate,
+    holm,
+    normalised,
+    paired,
+    paired_set_metric,
+    set_metric,
+)
 
-__all__ = ["Cell", "cells_of"]
+__all__ = ["Row", "SetRow", "rows_of"]
+
+RANDOM = "random"
+"""The agent that stands for 0 in normalised scores."""
 
 
 @dataclass(frozen=True)
-class Cell:
+class SetRow:
+    """A metric of a set of episodes, such as Crafter's score."""
+
+    estimate: SetEstimate
+    difference: SetEstimate | None
+    """To the baseline; None for the baseline itself, and without common seeds."""
+
+
+@dataclass(frozen=True)
+class Row:
     """An entrant in a game."""
 
     game: str
     entrant: str
-    episodes: tuple[EpisodeRecord, ...]
+    metric: str
+    outcomes: Mapping[str, int]
+    """Outcome -> episodes."""
+    figure: Estimate
+    """The metric's mean over seeds; a forfeited episode counts as the worst."""
+    worst: float | None
+    """What a forfeited episode counts as; None where none was forfeited, or nothing says what is worst."""
+    played: float | None
+    """The mean without forfeited episodes; None where none was forfeited, or all were."""
+    trajectories: int
+    """Distinct trajectories."""
+    difference: Paired | None = None
+    """To the baseline on the same seeds; None for the baseline itself, and without common seeds."""
+    p_adjusted: float | None = None
+    """The difference's p-value, adjusted over all comparisons of the table (Holm)."""
+    normalised: Ratio | None = None
+    """0 plays like random, 1 like the game's scripted agent; None where they are not both in the table."""
+    sets: Mapping[str, SetRow] = field(default_factory=dict)
+    calls: int = 0
+    tokens: int = 0
+    cost: float | None = 0.0
+    """US dollars in all; None where unknown."""
+    seconds: float = 0.0
+    """Sum over episodes."""
+    asked_again: int = 0
 
     @property
-    def outcomes(self) -> Mapping[str, int]:
-        """Outcome -> episodes."""
-        return Counter(record.outcome for record in self.episodes)
+    def episodes(self) -> int:
+        """How many were played, failed ones included."""
+        return sum(self.outcomes.values())
 
     @property
-    def values(self) -> Sequence[float]:
-        """The figure of each scored episode."""
-        return [record.value for record in self.episodes if record.value is not None]
+    def scored(self) -> int:
+        """How many have a score or were forfeited."""
+        return self.episodes - self.outcomes.get("failed", 0)
 
     @property
-    def trajectories(self) -> int:
-        """How many different trajectories its episodes have."""
-        return len({record.trajectory for record in self.episodes if record.trajectory})
+    def score_per_dollar(self) -> float | None:
+        """The mean for each US dollar of an episode; None where nothing was spent or it is not known."""
+        if not self.cost or self.figure.mean is None:
+            return None
+        return self.figure.mean / (self.cost / max(1, self.scored))
 
 
-def cells_of(records: Iterable[EpisodeRecord]) -> list[Cell]:
-    """Return the cells, by game and entrant in the order of the records."""
-    found: dict[tuple[str, str], list[EpisodeRecord]] = {}
+def rows_of(
+    records: Iterable[EpisodeRecord],
+    games: Mapping[str, Game],
+    *,
+    baseline: str = "",
+    scripted: Mapping[str, str] | None = None,
+    settled: Callable[[str, str], int | None] = lambda game, entrant: None,
+) -> list[Row]:
+    """Return the rows, by game and then by entrant in the order of the records.
+
+    Args:
+        records: of all episodes, each once.
+        games: label -> game.
+        baseline: the entrant that others are compared to; the first when empty.
+        scripted: entrant's label -> the agent it is, for the anchors of normalised scores; the label itself when None.
+        settled: how many seeds a cell's figure rests on, where sampling was stopped at a width (`--until`).
+    """
+    cells: dict[str, dict[str, list[EpisodeRecord]]] = {}
     for record in records:
-        found.setdefault((record.game, record.entrant), []).append(record)
-    return [Cell(game, entrant, tuple(episodes)) for (game, entrant), episodes in found.items()]
+        cells.setdefault(record.game, {}).setdefault(record.entrant, []).append(record)
+    rows = [
+        row
+        for label, by_entrant in cells.items()
+        for row in _rows_of_game(games[label], by_entrant, baseline, scripted or {}, settled)
+    ]
+    found = {(r.game, r.entrant): p for r in rows if r.difference and (p := r.difference.p_value) is not None}
+    adjusted = dict(zip(found, holm(list(found.values())), strict=True))
+    return [replace(row, p_adjusted=adjusted.get((row.game, row.entrant))) for row in rows]
+
+
+def _rows_of_game(
+    game: Game,
+    cells: Mapping[str, list[EpisodeRecord]],
+    baseline: str,
+    agents: Mapping[str, str],
+    settled: Callable[[str, str], int | None],
+) -> list[Row]:
+    cells = {entrant: _first_seeds(found, settled(game.entry.name, entrant)) for entrant, found in cells.items()}
+    worst = _worst(game, [record for found in cells.values() for record in found])
+    values = {entrant: _by_seed(found, worst) for entrant, found in cells.items()}
+    base = baseline if baseline in cells else next(iter(cells))
+    names = (RANDOM, getattr(game.spec, "scripted_agent", ""))
+    anchors = [next((entrant for entrant in cells if agents.get(entrant, entrant) == name), None) for name in names]
+    rows = []
+    for entrant, found in cells.items():
+        own, other = values[entrant], values[base]
+        row = _row(game, entrant, found, own, worst)
+        compared = entrant != base
+        if compared and own.keys() & other.keys():
+            row = replace(row, difference=paired(own, other))
+        floor, top = (None if anchor is None else values[anchor] for anchor in anchors)
+        if floor and top and own:
+            row = replace(row, normalised=normalised(own, floor, top))
+        sets = {m.name: _set_row(m, found, cells[base] if compared else None) for m in game.metrics if m.of_set}
+        rows.append(replace(row, sets=sets))
+    return rows
+
+
+def _row(
+    game: Game, entrant: str, found: Sequence[EpisodeRecord], values: Mapping[int, list[float]], worst: float | None
+) -> Row:
+    pairs = [(seed, value) for seed, of_seed in values.items() for value in of_seed]
+    distinct = len({record.trajectory for record in found if record.trajectory})
+    scored = [record.value for record in found if record.scored and record.value is not None]
+    forfeits = any(record.outcome == "forfeited" for record in found)
+    costs = [record.cost for record in found]
+    return Row(
+        game.entry.name,
+        entrant,
+        game.metric.name,
+        Counter(record.outcome for record in found),
+        estimate(
+            [value for _, value in pairs], [seed for seed, _ in pairs],
+            low=game.metric.low, high=game.metric.high, distinct=distinct,
+        ),
+        worst if forfeits else None,
+        sum(scored) / len(scored) if forfeits and scored else None,
+        distinct,
+        calls=sum(record.calls for record in found),
+        tokens=sum(record.prompt_tokens + record.completion_tokens for record in found),
+        cost=None if None in costs else sum(cost or 0.0 for cost in costs),
+        seconds=round(sum(record.seconds for record in found), 3),
+        asked_again=sum(record.asked_again for record in found),
+    )  # fmt: skip
+
+
+def _first_seeds(found: Sequence[EpisodeRecord], seeds: int | None) -> list[EpisodeRecord]:
+    if seeds is None:
+        return list(found)
+    kept = list(dict.fromkeys(record.seed for record in found))[:seeds]
+    return [record for record in found if record.seed in kept]
+
+
+def _worst(game: Game, found: Sequence[EpisodeRecord]) -> float | None:
+    if game.metric.of_set or game.metric.low is not None:
+        return None if game.metric.of_set else game.metric.low
+    return min((record.value for record in found if record.value is not None), default=None)
+
+
+def _by_seed(found: Sequence[EpisodeRecord], worst: float | None) -> dict[int, list[float]]:
+    values: dict[int, list[float]] = {}
+    for record in found:
+        value = worst if record.outcome == "forfeited" else record.value
+        if value is not None and record.outcome != "failed":
+            values.setdefault(record.seed, []).append(value)
+    return values
+
+
+def _set_row(metric: ScoreMetric, found: Sequence[EpisodeRecord], baseline: Sequence[EpisodeRecord] | None) -> SetRow:
+    own = _summaries(found)
+    other = None if baseline is None else _summaries(baseline)
+    compared = other is not None and own.keys() & other.keys()
+    return SetRow(set_metric(own, metric.of), paired_set_metric(own, other, metric.of) if compared and other else None)
+
+
+def _summaries(found: Sequence[EpisodeRecord]) -> dict[int, list[EpisodeSummary]]:
+    """Return seed -> the entrant's part of its episodes; a forfeited one is one in which nothing was achieved."""
+    summaries: dict[int, list[EpisodeSummary]] = {}
+    for record in found:
+        if record.outcome != "failed":
+            own = [seat for seat in record.seats if seat.entrant == record.entrant]
+            summaries.setdefault(record.seed, []).extend(_summary(record, seat) for seat in own)
+    return summaries
+
+
+def _summary(record: EpisodeRecord, seat: SeatRecord) -> EpisodeSummary:
+    forfeited = record.outcome == "forfeited"
+    achieved, reward = ((), 0.0) if forfeited else (seat.achievements, seat.reward)
+    return EpisodeSummary(record.seed, seat.steps, reward, achieved, seat.done, seat.seat)

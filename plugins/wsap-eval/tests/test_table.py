@@ -1,0 +1,130 @@
+"""The table: what its figures rest on, by hand-made episodes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from wsap_core.specs import AdapterSpec, EpisodeSummary, ScoreMetric
+from wsap_eval.due import PILOT, CellLimits, Due
+from wsap_eval.plan import Game, Job
+from wsap_eval.records import EpisodeKey, EpisodeRecord, SeatRecord
+from wsap_eval.shown import cells, notes
+from wsap_eval.suite import Entrant, GameEntry
+from wsap_eval.table import Row, rows_of
+
+
+def rate_of_gold(episodes: Sequence[EpisodeSummary]) -> float:
+    return sum("gold" in e.achievements for e in episodes) / max(1, len(episodes))
+
+
+POINTS = ScoreMetric("points", "Points", lambda episodes: 0.0)
+GOLD = ScoreMetric("gold", "Share of episodes with gold", rate_of_gold, "", 0.0, 1.0, of_set=True)
+SPEC = AdapterSpec("dig", "A dig.", "x:y", score_metrics=(POINTS, GOLD))
+
+
+def game(metric: ScoreMetric = POINTS, **about: Any) -> Game:
+    return Game(GameEntry(game="dig"), SPEC, metric, **about)
+
+
+def played(entrant: str, seed: int, value: float | None, outcome: Any = "finished", **about: Any) -> EpisodeRecord:
+    found = about.pop("achievements", ())
+    seats = (SeatRecord("seat-1", entrant, 10, 0.0, found, True, 0, 0),)
+    trajectory = about.pop("trajectory", f"{entrant}{seed}")
+    return EpisodeRecord(
+        "dig", entrant, seed, 0, outcome, "", value, {}, 10, 0.0, found, seats, trajectory, **about,
+    )  # fmt: skip
+
+
+def table(records: Sequence[EpisodeRecord], metric: ScoreMetric = POINTS, **how: Any) -> dict[str, Row]:
+    return {row.entrant: row for row in rows_of(records, {"dig": game(metric)}, **how)}
+
+
+def test_the_paired_difference_is_students_on_common_seeds() -> None:
+    # Student's own sleep data (Biometrika 6, 1908): ten patients, two drugs; t = 4.0621, p = 0.00283.
+    first = [0.7, -1.6, -0.2, -1.2, -0.1, 3.4, 3.7, 0.8, 0.0, 2.0]
+    second = [1.9, 0.8, 1.1, 0.1, -0.1, 4.4, 5.5, 1.6, 4.6, 3.4]
+    records = [played("a", seed, value) for seed, value in enumerate(first)]
+    records += [played("b", seed, value) for seed, value in enumerate(second)] + [played("b", 99, 1000.0)]
+    row = table(records)["b"]
+    assert row.difference is not None
+    assert row.difference.seeds == 10
+    assert row.difference.difference == pytest.approx(1.58)
+    assert row.difference.p_value == pytest.approx(0.00283, abs=1e-5)
+    assert row.p_adjusted == row.difference.p_value  # one comparison
+    assert row.difference.verdict == "better"
+
+
+def test_a_failed_episode_is_not_scored_and_a_forfeited_one_counts_as_the_worst() -> None:
+    records = [
+        played("a", 0, 4.0),
+        played("a", 1, 2.0),
+        played("a", 2, None, "forfeited"),
+        played("a", 3, None, "failed"),
+    ]
+    row = table(records)["a"]
+    assert (row.figure.n, row.figure.mean, row.worst, row.played) == (3, pytest.approx(8 / 3), 2.0, 3.0)
+    bounded = table(records, ScoreMetric("points", "", lambda e: 0.0, "", -2.0, 10.0))["a"]
+    assert (bounded.figure.mean, bounded.worst) == (pytest.approx(4 / 3), -2.0)
+    told = " ".join(notes(row))
+    assert "Forfeited episodes count as 2; without them the mean is 3." in told
+    assert "Failed episodes are not scored" in told
+
+
+def test_equal_trajectories_have_no_interval_and_say_so() -> None:
+    row = table([played("a", seed, 3.0 + seed, trajectory="same") for seed in range(5)])["a"]
+    assert row.figure.interval is None
+    assert row.trajectories == 1
+    assert "same trajectory" in " ".join(notes(row))
+    some = table([played("a", seed, 3.0 + seed, trajectory=f"t{seed // 2}") for seed in range(5)])["a"]
+    assert "5 episodes, 3 different trajectories." in list(notes(some))
+
+
+def test_a_metric_of_a_set_is_of_all_episodes_and_a_forfeited_one_achieves_nothing() -> None:
+    records = [played("a", seed, None, achievements=("gold",)) for seed in range(9)]
+    records += [played("a", 9, None, "forfeited", achievements=("gold",)), played("a", 10, None, "failed")]
+    row = table(records, GOLD)["a"]
+    assert row.sets["gold"].estimate.value == pytest.approx(0.9)
+    assert row.figure.mean is None
+    assert cells(row)[3] == "0.9"
+
+
+def job(seed: int, entrant: str = "a") -> Job:
+    who = Entrant(agent=entrant)
+    return Job(EpisodeKey("dig", entrant, seed), GameEntry(game="dig"), who, {"seat-1": who}, f"run-{seed}", 0.2)
+
+
+def test_a_pilot_hands_out_two_episodes_of_a_cell_whoever_is_quick() -> None:
+    jobs = [job(seed, entrant) for seed in range(5) for entrant in ("a", "b")]
+    due = Due(jobs, {"dig": game()}, {jobs[0].key: played("a", 0, 1.0)}, CellLimits(episodes=PILOT))
+    assert [j.key for j in due] == [job(0, "b").key, job(1, "a").key, job(1, "b").key]
+
+
+def test_a_cell_stops_at_its_cost_and_a_failed_episode_is_played_again() -> None:
+    jobs = [job(seed) for seed in range(4)]
+    known = {jobs[0].key: played("a", 0, 1.0, cost=0.4), jobs[1].key: played("a", 1, None, "failed", cost=0.3)}
+    due = Due(jobs, {"dig": game()}, known, CellLimits(cost=1.0))
+    handed = []
+    for found in due:
+        handed.append(found.key.seed)
+        known[found.key] = played("a", found.key.seed, 1.0, cost=0.4)
+    assert handed == [1, 2]
+    assert due.stopped == {("dig", "a"): "its limit of cost"}
+
+
+def test_until_a_half_width_the_contiguous_seeds_alone_are_looked_at() -> None:
+    bounded = ScoreMetric("points", "", lambda e: 0.0, "", 0.0, 1.0)
+    jobs = [job(seed) for seed in range(400)]
+    known = {j.key: played("a", j.key.seed, float(j.key.seed % 2)) for j in jobs if j.key.seed != 5}
+    due = Due(jobs, {"dig": game(bounded)}, known, CellLimits(half_width=0.2))
+    assert due.settled("dig", "a") is None  # seeds 0 to 4 alone
+    known[jobs[5].key] = played("a", 5, 1.0)
+    count = due.settled("dig", "a")
+    assert count is not None
+    assert 10 < count < 200
+    row = table([known[j.key] for j in jobs], bounded, settled=due.settled)["a"]
+    assert row.figure.n == count
+    assert math.isclose(row.figure.mean or 0, (count // 2) / count)

@@ -1,0 +1,91 @@
+"""The table while it is played, at a terminal; a line for each tenth of the way where nobody watches."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any, Self
+
+import click
+
+from wsap_core.cli.output import at_terminal
+from wsap_core.untrusted import single_line
+from wsap_eval.run import Progress
+
+__all__ = ["Live"]
+
+EVERY = 0.5
+"""Seconds between two pictures."""
+
+
+class Live:
+    """Shows how far an evaluation is, on standard error.
+
+    Args:
+        quiet: whether nothing is shown.
+        clock: seconds, for the pictures' rate and the time to go.
+    """
+
+    def __init__(self, *, quiet: bool = False, clock: Callable[[], float] = time.monotonic) -> None:
+        self._quiet, self._clock = quiet, clock
+        self._begun, self._shown, self._first, self._tenth = clock(), -EVERY, 0, 0
+        self._cells: dict[tuple[str, str], list[float]] = {}
+        self._ended: dict[tuple[str, str], int] = {}
+        self._live: Any = None  # Any: rich is imported only at a terminal
+
+    def __enter__(self) -> Self:
+        if not self._quiet and at_terminal():
+            from rich.console import Console
+            from rich.live import Live as Screen
+
+            self._live = Screen(console=Console(stderr=True), auto_refresh=False, transient=True)
+            self._live.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._live is not None:
+            self._live.stop()
+
+    def __call__(self, so_far: Progress) -> None:
+        """Take an episode that was played."""
+        record, now = so_far.last, self._clock()
+        cell = (record.game, record.entrant)
+        self._ended[cell] = self._ended.get(cell, 0) + 1
+        if record.value is not None:
+            self._cells.setdefault(cell, []).append(record.value)
+        self._first = self._first or so_far.played
+        rate = (so_far.played - self._first + 1) / max(now - self._begun, 1e-9)
+        left = (so_far.of - so_far.played) / rate
+        line = f"{so_far.played} of {so_far.of} episodes, about {_minutes(left)} to go"
+        if self._live is not None:
+            if now - self._shown >= EVERY or so_far.played == so_far.of:
+                self._shown = now
+                self._live.update(self._picture(line), refresh=True)
+        elif not self._quiet and so_far.played * 10 // so_far.of > self._tenth:
+            self._tenth = so_far.played * 10 // so_far.of
+            click.echo(line, err=True)
+
+    def _picture(self, line: str) -> Any:
+        from rich.table import Table
+
+        table = Table(caption=line, caption_justify="left")
+        for name in ("game", "entrant", "mean so far", "episodes"):
+            table.add_column(name)
+        for cell, count in self._ended.items():
+            values = self._cells.get(cell)
+            mean = f"{sum(values) / len(values):.3g}" if values else "-"
+            table.add_row(*map(single_line, cell), mean, str(count))
+        return table
+
+
+def _minutes(seconds: float) -> str:
+    return (
+        f"{seconds:.0f} s"
+        if seconds < 120
+        else f"{seconds / 60:.0f} min"
+        if seconds < 7200
+        else f"{seconds / 3600:.1f} h"
+    )

@@ -1,0 +1,103 @@
+"""The table as text: for a terminal, live while it is played and once at the end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict
+
+from wsap_eval.stats import Interval, SetEstimate
+from wsap_eval.table import Row
+
+__all__ = ["COLUMNS", "cells", "notes", "row_json"]
+
+COLUMNS = ("game", "entrant", "metric", "score", "95 % interval", "to the baseline", "normalised", "episodes", "cost")
+_WORDS = {"step_limit": "at the step limit"}
+
+
+def cells(row: Row) -> list[str]:
+    """Return a row's cells, one for each of `COLUMNS`."""
+    cost = "" if not row.calls else "?" if row.cost is None else f"${row.cost:.2f}"
+    return [
+        *(row.game, row.entrant, row.metric, _mean(row), _interval(_figure_interval(row))),
+        *(_difference(row), _normalised(row), _outcomes(row), cost),
+    ]
+
+
+def notes(row: Row) -> Iterator[str]:
+    """Yield the sentences that belong below a row: what a reader must know before they believe it."""
+    figure = row.figure
+    if row.metric in row.sets:
+        if why := row.sets[row.metric].estimate.why_no_interval:
+            yield why
+    elif figure.interval is None and figure.why_no_interval:
+        yield figure.why_no_interval
+    if row.scored > 1 and row.trajectories < row.scored and figure.distinct != 1:
+        yield f"{row.scored} episodes, {row.trajectories} different trajectories."
+    if row.worst is not None:
+        without = "" if row.played is None else f"; without them the mean is {number(row.played)}"
+        yield f"Forfeited episodes count as {number(row.worst)}{without}."
+    elif row.outcomes.get("forfeited"):
+        yield "In forfeited episodes nothing counts as achieved."
+    if row.outcomes.get("failed"):
+        yield "Failed episodes are not scored; run the same command again to play them."
+    if row.difference is not None and row.difference.seeds_to_settle is not None:
+        yield f"About {row.difference.seeds_to_settle} seeds would settle a difference as large as this one."
+    for name, found in row.sets.items():
+        if name != row.metric and found.estimate.value is not None:
+            yield f"{name}: {number(found.estimate.value)}{_of(found.estimate)}."
+
+
+def row_json(row: Row) -> dict[str, object]:
+    """Return a row as JSON-ready data."""
+    return asdict(row)
+
+
+def summary_notes(rows: Sequence[Row]) -> Iterator[str]:
+    """Yield what holds for the whole table."""
+    if any(row.difference is not None for row in rows):
+        yield "Differences are paired: on the seeds that both played; p-values are adjusted for their number (Holm)."
+
+
+def number(value: float) -> str:
+    """Return a number with three digits that count."""
+    return f"{value:.3g}" if abs(value) < 1000 else f"{value:.0f}"
+
+
+def _mean(row: Row) -> str:
+    value = row.sets[row.metric].estimate.value if row.metric in row.sets else row.figure.mean
+    return "-" if value is None else number(value)
+
+
+def _figure_interval(row: Row) -> Interval | None:
+    return row.sets[row.metric].estimate.interval if row.metric in row.sets else row.figure.interval
+
+
+def _interval(interval: Interval | None) -> str:
+    return "-" if interval is None else f"{number(interval.low)} to {number(interval.high)}"
+
+
+def _of(found: SetEstimate) -> str:
+    return f" ({_interval(found.interval)}, {found.interval.method})" if found.interval else ""
+
+
+def _difference(row: Row) -> str:
+    if row.metric in row.sets:
+        found = row.sets[row.metric].difference
+        return "" if found is None or found.value is None else f"{found.value:+.3g} ({_interval(found.interval)})"
+    paired = row.difference
+    if paired is None:
+        return ""
+    span = "" if paired.interval is None else f" ({_interval(paired.interval)})"
+    p_value = "" if row.p_adjusted is None else f", p {row.p_adjusted:.2g}"
+    return f"{paired.difference:+.3g}{span}{p_value}, {paired.verdict}"
+
+
+def _normalised(row: Row) -> str:
+    if row.normalised is None:
+        return ""
+    return "undefined" if row.normalised.value is None else f"{row.normalised.value:.2f}"
+
+
+def _outcomes(row: Row) -> str:
+    ordered: Iterable[str] = ("finished", "step_limit", "forfeited", "failed")
+    return ", ".join(f"{row.outcomes[o]} {_WORDS.get(o, o)}" for o in ordered if row.outcomes.get(o))

@@ -1,0 +1,67 @@
+"""What may be spent, as it is typed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from wsap_core.errors import UsageError
+from wsap_core.seams.model import Price
+from wsap_core.untrusted import single_line
+from wsap_eval.due import PILOT, CellLimits
+from wsap_llm.kit import BudgetLimits, Budgets
+
+__all__ = ["all_limits", "cell_limits", "prices_of"]
+
+_CELL = "cell."
+
+
+def all_limits(limits: Sequence[str]) -> BudgetLimits:
+    """Return the limits of all episodes together, of the words of `--limit`.
+
+    Raises:
+        UsageError: a word has another form.
+    """
+    return Budgets.parse([word for word in limits if not word.startswith(_CELL)], scopes=("run",)).run
+
+
+def cell_limits(limits: Sequence[str], until: str | None, *, pilot: bool) -> CellLimits:
+    """Return the limits of each cell, of the words of `--limit` and `--until`.
+
+    Raises:
+        UsageError: a word has another form.
+    """
+    words = [word.removeprefix(_CELL) for word in limits if word.startswith(_CELL)]
+    own: BudgetLimits = Budgets.parse(words, scopes=("run",)).run
+    return CellLimits(own.calls, own.tokens, own.cost, _half_width(until), PILOT if pilot else None)
+
+
+def _half_width(until: str | None) -> float | None:
+    if until is None:
+        return None
+    name, _, width = until.partition("=")
+    try:
+        found = float(width)
+    except ValueError:
+        found = 0.0
+    if name.strip() != "half-width" or not 0 < found < float("inf"):
+        raise UsageError(f"--until takes half-width=X, such as half-width=0.05, not {single_line(until)[:60]!r}.")
+    return found
+
+
+def prices_of(words: Sequence[str]) -> Mapping[str, Price]:
+    """Return address -> price.
+
+    Raises:
+        UsageError: a word has another form.
+    """
+    prices = {}
+    for word in words:
+        address, _, given = word.rpartition("=")
+        try:
+            cost_in, cost_out = (float(part) for part in given.split("/"))
+        except ValueError:
+            cost_in = cost_out = -1.0
+        if not address or not (0 <= cost_in < 1e9 and 0 <= cost_out < 1e9):
+            raise UsageError(f"--price takes ADDRESS=IN/OUT, such as openai/x=0.5/1.5, not {single_line(word)[:80]!r}.")
+        prices[address] = Price(cost_in, cost_out)
+    return prices
