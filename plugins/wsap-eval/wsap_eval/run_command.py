@@ -72,10 +72,11 @@ def run(
     from wsap_eval.live import Live  # deferred for weight: scipy, the runtime
     from wsap_eval.run import Evaluation, evaluate
     from wsap_eval.spending import all_limits, cell_limits, prices_of
+    from wsap_eval.suite import folder_of
 
     chosen = _suite(suite, given)
     cells = cell_limits(limits, until, pilot=pilot)
-    folder = out or Path("wsap-eval") / (chosen.name if suite is not None else f"{chosen.name}-{chosen.digest[:8]}")
+    folder = out or folder_of(chosen, suite)
     evaluation = Evaluation(chosen, chosen.entrants, database, all_limits(limits), prices_of(prices), cells)
     with Live(quiet=as_json) as live:
         played = evaluate(evaluation, folder, progress=live)
@@ -109,30 +110,12 @@ def tell(played: Played) -> None:
 
 
 def _suite(name: str | None, given: dict[str, Any]) -> Suite:
-    from wsap_core.errors import UsageError
-    from wsap_eval.suite import Suite, load_suite, made, picked, read_entrant
+    from wsap_core.cli.grouped import refuse_given
+    from wsap_eval.suite import composed, read_entrant
 
-    games, entrants = given["games"], tuple(map(read_entrant, given["entrants"]))
-    if (name is None) == (not games):
-        raise UsageError("Name a suite or games, for instance: wsap eval --game minigrid --entrant random.")
-    if name is not None:
-        from wsap_core.cli.grouped import refuse_given
-
+    if name is not None and not given["games"]:
         refuse_given("with a suite, which says it for each of its games", "steps", "legal")
-        chosen = load_suite(name).model_dump(mode="json")
-    else:
-        how = {"steps": given["steps"], "legal": given["legal"]}
-        chosen = {"name": "+".join(games), "games": [{"game": game, **how} for game in games]}
-    changed = {"count": given["seeds"], "first": given["first_seed"], "repeats": given["repeats"]}
-    seeds = chosen.get("seeds", {}) | {key: value for key, value in changed.items() if value is not None}
-    own = [entrant.model_dump(mode="json") for entrant in entrants]
-    suite = made("The evaluation", Suite, {**chosen, "seeds": seeds, "entrants": [*chosen.get("entrants", []), *own]})
-    if not suite.entrants:
-        raise UsageError("Say who is measured, for instance: --entrant random.")
-    if (baseline := given["baseline"]) is not None:
-        picked([entrant.name for entrant in suite.entrants], [baseline], "entrant")
-        suite = suite.model_copy(update={"baseline": baseline})
-    return suite
+    return composed(name, **given | {"entrants": tuple(map(read_entrant, given["entrants"]))})
 
 
 def _tell_pilot(played: Played, suite: Suite) -> None:

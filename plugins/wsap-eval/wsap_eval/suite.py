@@ -21,7 +21,17 @@ from wsap_core.seams.context import SEED_LIMIT
 from wsap_core.textfile import read_text
 from wsap_core.untrusted import single_line
 
-__all__ = ["FORMAT", "Entrant", "GameEntry", "Legal", "Suite", "load_suite", "read_entrant", "shipped_suites"]
+__all__ = [
+    "FORMAT",
+    "Entrant",
+    "GameEntry",
+    "Legal",
+    "Suite",
+    "composed",
+    "load_suite",
+    "read_entrant",
+    "shipped_suites",
+]
 
 FORMAT = 1
 """The version of suites that this package reads."""
@@ -160,6 +170,60 @@ def shipped_suites() -> tuple[str, ...]:
     """Return the names of the suites that come with this package."""
     folder = resources.files("wsap_eval").joinpath("suites")
     return tuple(sorted(f.name.removesuffix(".toml") for f in folder.iterdir() if f.name.endswith(".toml")))
+
+
+def composed(
+    name: str | None,
+    *,
+    games: Sequence[str] = (),
+    entrants: Sequence[Entrant] = (),
+    seeds: int | None = None,
+    first_seed: int | None = None,
+    repeats: int | None = None,
+    steps: int | None = None,
+    legal: Legal = "bound",
+    baseline: str | None = None,
+) -> Suite:
+    """Return a suite of this name, or one of games, with more entrants and other seeds.
+
+    Args:
+        name: as `load_suite` takes it; None where there are games.
+        games: each played with `steps` and `legal`, which a suite says itself.
+        entrants: besides those of the suite.
+        seeds: how many; as the suite says when None, and so for the others.
+        first_seed: the first seed.
+        repeats: how often each seed is played.
+        steps: decisions after which an episode is cut off.
+        legal: how legal actions are given.
+        baseline: whom the others are compared to.
+
+    Raises:
+        UsageError: nothing or nobody to play is named, both a suite and games are, or something is out of range.
+        UnknownNameError: there is no such suite, or no such entrant to be the baseline.
+    """
+    if (name is None) == (not games):
+        raise UsageError("Name a suite or games, for instance: wsap eval --game minigrid --entrant random.")
+    chosen: dict[str, Any] = (
+        {"name": "+".join(games), "games": [{"game": game, "steps": steps, "legal": legal} for game in games]}
+        if name is None
+        else load_suite(name).model_dump(mode="json")
+    )
+    changed = {"count": seeds, "first": first_seed, "repeats": repeats}
+    numbers = chosen.get("seeds", {}) | {key: value for key, value in changed.items() if value is not None}
+    own = [entrant.model_dump(mode="json") for entrant in entrants]
+    whole = {**chosen, "seeds": numbers, "entrants": [*chosen.get("entrants", []), *own]}
+    suite = made("The evaluation", Suite, whole)
+    if not suite.entrants:
+        raise UsageError("Say who is measured, for instance: --entrant random.")
+    if baseline is None:
+        return suite
+    picked([entrant.name for entrant in suite.entrants], [baseline], "entrant")
+    return suite.model_copy(update={"baseline": baseline})
+
+
+def folder_of(suite: Suite, name: str | None) -> Path:
+    """Return where the results of a suite go if nothing else is said; `name` is that of a suite, None for games."""
+    return Path("wsap-eval") / (suite.name if name is not None else f"{suite.name}-{suite.digest[:8]}")
 
 
 def read_entrant(text: str) -> Entrant:
