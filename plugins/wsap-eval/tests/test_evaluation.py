@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from wsap_core.errors import StorageLockedError, UsageError
+from wsap_core.errors import StorageLockedError, UnknownNameError, UsageError
+from wsap_core.seams.model_errors import BackendError
 from wsap_eval.records import SCORE_COLUMNS, EpisodeKey, EpisodeRecord
 from wsap_eval.results import Results, read_results
 from wsap_eval.run import Evaluation, Progress, evaluate
@@ -72,3 +73,18 @@ def test_an_entrant_is_read_with_its_options() -> None:
     assert (entrant.name, entrant.agent, entrant.options) == ("Qwen", "ollama/qwen3:8b", {"temperature": "0"})
     with pytest.raises(UsageError, match="looks like random or"):
         read_entrant("random,oops")
+
+
+def test_a_model_that_can_not_be_asked_is_told_of_before_anything_is_played(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
+    both = suite("random", "openai/some-model")
+    with pytest.raises(BackendError, match="set OPENAI_API_KEY"):
+        evaluate(Evaluation(both, both.entrants), tmp_path)
+    assert read_results(tmp_path)[1] == {}
+    nobody = suite("random", "randon")
+    with pytest.raises(UnknownNameError, match="Did you mean 'random'"):
+        evaluate(Evaluation(nobody, nobody.entrants), tmp_path / "other")
+    assert not (tmp_path / "other").exists()

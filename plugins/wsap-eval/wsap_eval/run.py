@@ -9,10 +9,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from wsap_core.host import PluginHost
+from wsap_core.loading import names_model
+from wsap_core.references import load_agent_spec
 from wsap_core.seams.agent import NO_USAGE, Usage
 from wsap_core.seams.model import Price
 from wsap_core.seams.model_errors import BudgetReachedError
-from wsap_core.seams.services import Runner, runtime_services
+from wsap_core.seams.services import Runner, WorldModels, runtime_services
 from wsap_eval.due import NO_LIMITS, CellLimits, Due
 from wsap_eval.plan import Game, Job, games_of, jobs_of
 from wsap_eval.play import play_episode
@@ -88,10 +90,13 @@ def evaluate(
 
     Raises:
         UsageError: the folder holds something else, or something can't be played like this.
+        BackendError: a model can't be asked at all.
         WsapError: the results can't be written; what was played is kept.
     """
     host = PluginHost.discovered()
     games = games_of(evaluation.suite, host)
+    for entrant in evaluation.entrants:
+        load_agent_spec(entrant.agent, host)  # so that nothing is played before all are known
     jobs = list(jobs_of(evaluation.suite, games, evaluation.entrants))
     with Results(folder, evaluation.suite) as results:
         due = Due(jobs, games, results.episodes, evaluation.cells)
@@ -104,14 +109,14 @@ def evaluate(
             progress(Progress(played, len(jobs), record))
 
         database = evaluation.database or results.database
-        budgets = (
-            [evaluation.limits.budget("evaluation", spent(results.episodes.values()))] if evaluation.limits else []
-        )
+        taken = spent(results.episodes.values())
+        budgets = [evaluation.limits.budget("evaluation", taken)] if evaluation.limits else []
         with runtime_services(database, budgets=budgets, prices=evaluation.prices) as services:
             models = services.require("models")
 
             async def whole() -> None:
                 try:
+                    await _open_models(models, (job.entrant for job in due.missing))
                     await play_side_by_side(services.require("runner"), games, iter(due), keep, evaluation.in_flight)
                 finally:
                     await models.aclose()
@@ -126,6 +131,18 @@ def evaluate(
         cells = {(record.game, record.entrant) for record in found}
         settled = {cell: count for cell in cells if (count := due.settled(*cell)) is not None}
         return Played(evaluation.suite, games, found, missing, due.stopped, settled, limit)
+
+
+async def _open_models(models: WorldModels, entrants: Iterable[Entrant]) -> None:
+    """Open the models that are to play, so that one that can't be asked is told of before anything is played.
+
+    Raises:
+        WsapError: one can't be asked.
+    """
+    for agent, options in {entrant.name: (entrant.agent, entrant.options) for entrant in entrants}.values():
+        address = agent if names_model(agent) else options.get("model")
+        if address:
+            await models.open(str(address), options)
 
 
 def spent(records: Iterable[EpisodeRecord]) -> Usage:

@@ -66,8 +66,9 @@ def run(
 
     SUITE is a suite that is shipped or a TOML file; --game names games in its place. The same command goes on where it
     was stopped; with more seeds or entrants it plays only what is missing. Exit status 9 says that a limit was reached,
-    and 130 that Ctrl-C stopped it; what was played is kept.
+    10 that episodes failed, and 130 that Ctrl-C stopped it; what was played is kept.
     """
+    from wsap_core.errors import CutOffError
     from wsap_core.seams.model_errors import BudgetReachedError
     from wsap_eval.live import Live  # deferred for weight: scipy, the runtime
     from wsap_eval.run import Evaluation, evaluate
@@ -94,7 +95,7 @@ def run(
     if pilot and not as_json:
         _tell_pilot(played, chosen)
     elif played.missing and not played.stopped:
-        click.echo(f"{played.missing} episodes failed; run the same command again to play them.", err=True)
+        raise CutOffError(f"{played.missing} episodes failed; run the same command again to play them.")
 
 
 def tell(played: Played) -> None:
