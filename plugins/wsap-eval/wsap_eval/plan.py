@@ -5,7 +5,9 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from importlib import metadata
 
 from wsap_core.errors import UsageError
 from wsap_core.host import PluginHost
@@ -28,6 +30,8 @@ class Game:
     spec: AdapterSpec
     """As it is with the entry's options."""
     metric: ScoreMetric
+    version: str = ""
+    """The distribution that it is from, with its version; empty for one of a file."""
 
     @property
     def metrics(self) -> tuple[ScoreMetric, ...]:
@@ -72,7 +76,7 @@ def games_of(suite: Suite, host: PluginHost) -> dict[str, Game]:
     found = {}
     for entry in suite.games:
         spec = load_adapter_spec(entry.game, host).with_options(entry.options)
-        found[entry.name] = Game(entry, spec, _metric(spec, entry))
+        found[entry.name] = Game(entry, spec, _metric(spec, entry), _version(entry.game, host))
         names = spec.names_of_seats(spec.seats[0])
         if entry.seat and not entry.against:
             raise UsageError(f"The game {entry.name!r} gives the entrant a seat, but nobody to play against.")
@@ -81,6 +85,16 @@ def games_of(suite: Suite, host: PluginHost) -> dict[str, Game]:
         if not names:
             raise UsageError(f"The world of {entry.name!r} goes on without agents, so nobody can be measured in it.")
     return found
+
+
+def _version(game: str, host: PluginHost) -> str:
+    name = game.partition(":")[0]
+    if name not in host.games.names():
+        return ""
+    distribution = host.games.entry(name).distribution
+    with suppress(metadata.PackageNotFoundError):
+        return f"{distribution} {metadata.version(distribution)}"
+    return distribution
 
 
 def _metric(spec: AdapterSpec, entry: GameEntry) -> ScoreMetric:

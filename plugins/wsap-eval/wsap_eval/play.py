@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
+from importlib import metadata
 from typing import Any
 
 from wsap_core.errors import UsageError, WsapError
 from wsap_core.seams.model_errors import BudgetReachedError
-from wsap_core.seams.services import Player, Runner
+from wsap_core.seams.services import Player, RunReader, Services
 from wsap_core.specs import EpisodeSummary
 from wsap_core.untrusted import single_line
 from wsap_eval.plan import Game, Job
@@ -18,7 +21,7 @@ from wsap_eval.records import EpisodeRecord, Outcome, SeatRecord
 __all__ = ["play_episode"]
 
 
-async def play_episode(runner: Runner, game: Game, job: Job) -> EpisodeRecord:
+async def play_episode(services: Services, game: Game, job: Job) -> EpisodeRecord:
     """Play an episode, or go on with it where it was begun before, and return what it came to.
 
     A game or provider that fails makes it `failed`; so does nothing else.
@@ -31,7 +34,7 @@ async def play_episode(runner: Runner, game: Game, job: Job) -> EpisodeRecord:
     started, begun = datetime.now(UTC).isoformat(timespec="seconds"), time.monotonic()
     players = {name: Player(e.agent, dict(e.options)) for name, e in job.seats.items()}
     try:
-        summary = await runner.play(
+        summary = await services.require("runner").play(
             job.entry.game, players, seed=job.key.seed, options=dict(job.entry.options), run=job.run,
             steps=job.entry.steps,
         )  # fmt: skip
@@ -41,7 +44,8 @@ async def play_episode(runner: Runner, game: Game, job: Job) -> EpisodeRecord:
         if error.exit_code == 6:
             raise
         return _failed(job, single_line(error)[:300], started, time.monotonic() - begun)
-    return record_of(game, job, summary, started, time.monotonic() - begun)
+    record = record_of(game, job, summary, started, time.monotonic() - begun)
+    return replace(record, conditions=_conditions(services.require("runs"), game, job))
 
 
 def record_of(game: Game, job: Job, summary: Mapping[str, Any], started: str, seconds: float) -> EpisodeRecord:
@@ -84,6 +88,20 @@ def _seat(game: Game, job: Job, told: Mapping[str, Any]) -> SeatRecord:
         *(name, job.seats[name].name, told["steps"], told["reward"], names, told["done"]),
         *(decisions["forced"], decisions["repaired"], metrics),
     )
+
+
+def _conditions(runs: RunReader, game: Game, job: Job) -> dict[str, str]:
+    """Return what the figure depends on that its run tells: versions, and the models as they were asked."""
+    asked = [event["body"] for event in runs.events(job.run, "model")]
+    found = {
+        "legal": job.entry.legal,
+        "game": game.version,
+        "wsap": metadata.version("wsap-core"),
+        "models": ", ".join(dict.fromkeys(str(body["model"]) for body in asked)),
+        "prompts": ", ".join(dict.fromkeys(str(body["prompts"]) for body in asked)),
+        "abilities": ", ".join(dict.fromkeys(json.dumps(body["abilities"], sort_keys=True) for body in asked)),
+    }
+    return {name: value for name, value in found.items() if value}
 
 
 def _failed(job: Job, reason: str, started: str, seconds: float) -> EpisodeRecord:

@@ -14,7 +14,7 @@ from wsap_core.references import load_agent_spec
 from wsap_core.seams.agent import NO_USAGE, Usage
 from wsap_core.seams.model import Price
 from wsap_core.seams.model_errors import BudgetReachedError
-from wsap_core.seams.services import Runner, WorldModels, runtime_services
+from wsap_core.seams.services import Services, WorldModels, runtime_services
 from wsap_eval.due import NO_LIMITS, CellLimits, Due
 from wsap_eval.plan import Game, Job, games_of, jobs_of
 from wsap_eval.play import play_episode
@@ -117,7 +117,7 @@ def evaluate(
             async def whole() -> None:
                 try:
                     await _open_models(models, (job.entrant for job in due.missing))
-                    await play_side_by_side(services.require("runner"), games, iter(due), keep, evaluation.in_flight)
+                    await play_side_by_side(services, games, iter(due), keep, evaluation.in_flight)
                 finally:
                     await models.aclose()
 
@@ -152,7 +152,7 @@ def spent(records: Iterable[EpisodeRecord]) -> Usage:
 
 
 async def play_side_by_side(
-    runner: Runner, games: Mapping[str, Game], jobs: Iterator[Job], keep: Callable[[EpisodeRecord], None], most: int
+    services: Services, games: Mapping[str, Game], jobs: Iterator[Job], keep: Callable[[EpisodeRecord], None], most: int
 ) -> None:
     """Play episodes in one event loop, as many at once as are allowed; the first error ends all.
 
@@ -162,7 +162,7 @@ async def play_side_by_side(
 
     async def work() -> None:
         for job in jobs:
-            keep(await play_episode(runner, games[job.key.game], job))
+            keep(await play_episode(services, games[job.key.game], job))
 
     tasks = [asyncio.create_task(work()) for _ in range(most)]
     try:
