@@ -21,7 +21,7 @@ FEWEST = 20
 """Seeds below which a metric without declared bounds gets no interval: skewness can't be seen in fewer."""
 FIRST_LOOK = 100
 """Seeds before the first look at the confidence sequence of a metric without declared bounds."""
-_SKEW, _SKEW_ANY_LOOK = 3, 25
+SKEW, SKEW_ANY_LOOK = 3, 25
 """An interval needs this many seeds times the squared skewness; one that is looked at again and again needs more."""
 
 
@@ -198,7 +198,7 @@ def _interval(
         return None, f"{k} seeds are too few for a metric without declared bounds; from {fewest}."
     if least == most:
         return None, f"All {k} seeds have the same value, which does not say how far another would be."
-    needed = math.ceil((_SKEW_ANY_LOOK if any_look else _SKEW) * float(bounds.skewness(means)) ** 2)
+    needed = math.ceil((SKEW_ANY_LOOK if any_look else SKEW) * float(bounds.skewness(means)) ** 2)
     if k < needed:
         return None, f"{k} seeds are too few for such skewed scores; from about {needed}."
     if any_look:

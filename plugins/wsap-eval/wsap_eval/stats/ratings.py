@@ -19,7 +19,7 @@ _ELO = 400 / math.log(10)
 _PRIOR_SD = 5.0
 """Standard deviation of the strengths' normal prior in logits, about 870 Elo points: it keeps finite the rating of an
 entrant that won or lost every game."""
-_FEWEST = 10
+_FEWEST = 20
 """Seeds below which no interval is given."""
 _STEPS = 50
 
@@ -45,7 +45,7 @@ class Rating:
     elo: float
     """Bradley-Terry strength in Elo points; the mean of a group is 0."""
     interval: Interval | None
-    """None with fewer than ten seeds."""
+    """None with fewer than 20 seeds."""
     group: int
     """Entrants compare within a group: those whom games connect, directly or through others."""
     openskill: tuple[float, float] | None = None

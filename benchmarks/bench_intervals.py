@@ -1,0 +1,581 @@
+"""Measure whether the intervals of `wsap eval` hold what they promise, by evaluations that are simulated.
+
+    python benchmarks/bench_intervals.py [--case NAME ...] [--evaluations N] [--json]
+
+Each row is a scenario: a distribution of scores, a number of seeds, and how often each is played. 10,000 evaluations
+of it are drawn (seeded), each gets its interval by the functions that `wsap eval` uses, and it is counted how often
+the interval holds the true mean. In the rows beside it stand methods that are not used, and the reason why.
+
+What is to be reached: see `Row.floor` and `Row.ceiling`. The exit status is 1 if a row misses its own. The tables
+stand in docs/explanation/intervals.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import sys
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import special, stats
+
+from wsap_eval.stats import (
+    Match,
+    bounds,
+    by_life,
+    estimate,
+    estimates,
+    paired,
+    paired_set_metric,
+    power,
+    ratings,
+    ratio,
+    set_metric,
+)
+
+Array = NDArray[np.float64]
+Draw = Callable[[np.random.Generator, tuple[int, ...]], Array]
+LEVEL = 0.95
+CHUNK = 1000
+CHECKED = 3
+"""Evaluations of each scenario that also go through the public function, which must give the same."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """A scenario and what was counted."""
+
+    case: str
+    scenario: str
+    seeds: int
+    evaluations: int
+    shown: float
+    """Share of evaluations with an interval."""
+    rate: float
+    """Share of these whose interval holds the truth; for tests and sequences, the share of false alarms; for power,
+    the share of effects found."""
+    others: dict[str, float] = field(default_factory=dict)
+    """Further figures by name."""
+    floor: float | None = None
+    """What the rate has to reach at least."""
+    ceiling: float | None = None
+    """What it may reach at most."""
+
+    @property
+    def error(self) -> float:
+        """Monte-Carlo standard error of the rate."""
+        return math.sqrt(max(self.rate * (1 - self.rate), 1e-9) / max(1.0, self.shown * self.evaluations))
+
+    @property
+    def reached(self) -> bool:
+        """Whether the rate is within its bounds."""
+        return self.within(0.0)
+
+    def within(self, errors: float) -> bool:
+        """Return whether the rate is within its bounds, up to so many Monte-Carlo errors."""
+        slack = errors * self.error
+        enough = self.floor is None or self.shown == 0 or self.rate >= self.floor - slack
+        return enough and (self.ceiling is None or self.rate <= self.ceiling + slack)
+
+
+def _gamma(shape: float) -> Draw:
+    return lambda rng, size: rng.gamma(shape, 1.0, size)
+
+
+def _lognormal(sigma: float) -> Draw:
+    return lambda rng, size: rng.lognormal(0.0, sigma, size)
+
+
+def _bernoulli(p: float) -> Draw:
+    return lambda rng, size: (rng.random(size) < p).astype(np.float64)
+
+
+def _beta(a: float, b: float) -> Draw:
+    return lambda rng, size: rng.beta(a, b, size)
+
+
+def _nearly_binary(rng: np.random.Generator, size: tuple[int, ...]) -> Array:
+    return np.where(rng.random(size) < 0.05, 0.5, _bernoulli(0.3)(rng, size))
+
+
+def _rare(p: float) -> Draw:
+    return lambda rng, size: 10.0 * (rng.random(size) < p) + rng.normal(0, 1, size)
+
+
+RATES: Array = np.array([99, 97, 95, 92, 88, 80, 70, 60, 45, 40, 30, 22, 15, 10, 6, 4, 2, 1, 0.5, 0.2, 0, 0]) / 100
+"""Success rates of 22 achievements, such as a middling player of Crafter has."""
+
+
+def _progression(rng: np.random.Generator, size: tuple[int, ...]) -> Array:
+    return sum((_bernoulli(rate)(rng, size) for rate in RATES), np.zeros(size)) / len(RATES)
+
+
+UNBOUNDED: dict[str, tuple[Draw, float, bool]] = {
+    "normal": (lambda rng, size: rng.normal(0, 1, size), 0.0, True),
+    "uniform": (lambda rng, size: rng.random(size), 0.5, True),
+    "t, 3 degrees of freedom": (lambda rng, size: rng.standard_t(3, size), 0.0, True),
+    "gamma, skewness 1": (_gamma(4), 4.0, True),
+    "lognormal, skewness 1.75": (_lognormal(0.5), math.exp(0.125), True),
+    "exponential, skewness 2": (_gamma(1), 1.0, True),
+    "gamma, skewness 2.8": (_gamma(0.5), 0.5, True),
+    "lognormal, skewness 6.2": (_lognormal(1), math.exp(0.5), False),
+    "normal + 10 in 10 % of seeds": (_rare(0.1), 1.0, False),
+    "normal + 10 in 3 % of seeds": (_rare(0.03), 0.3, False),
+}
+"""Name -> draws, true mean, whether the interval has to hold wherever it is shown."""
+BOUNDED: dict[str, tuple[Draw, float]] = {
+    "0/1, mean 0.5": (_bernoulli(0.5), 0.5),
+    "0/1, mean 0.1": (_bernoulli(0.1), 0.1),
+    "0/1, mean 0.02": (_bernoulli(0.02), 0.02),
+    "beta(2, 2)": (_beta(2, 2), 0.5),
+    "beta(0.5, 0.5)": (_beta(0.5, 0.5), 0.5),
+    "beta(1, 9)": (_beta(1, 9), 0.1),
+    "beta(40, 60)": (_beta(40, 60), 0.4),
+    "0/1 in 95 %, else 0.5": (_nearly_binary, 0.31),
+    "share of 22 achievements": (_progression, float(RATES.mean())),
+}
+
+
+def _rng(*words: object) -> np.random.Generator:
+    return np.random.default_rng(zlib.crc32(repr(words).encode()))
+
+
+def _chunks(evaluations: int) -> Iterator[int]:
+    for start in range(0, evaluations, CHUNK):
+        yield min(CHUNK, evaluations - start)
+
+
+def _inside(low: Array, high: Array, truth: float) -> NDArray[np.bool_]:
+    return (low <= truth) & (truth <= high)
+
+
+def _bca(rows: Array, resamples: int = 1000) -> tuple[Array, Array]:
+    """Return the BCa interval of each row's mean, as `scipy.stats.bootstrap(method="BCa")`, for all rows at once."""
+    n = rows.shape[-1]
+    centred = rows - rows.mean(axis=-1, keepdims=True)
+    weights = np.random.default_rng(0).multinomial(n, np.full(n, 1 / n), size=resamples).T / n
+    drawn = np.sort(centred @ weights, axis=-1)
+    below = (drawn < 0).mean(axis=-1) / 2 + (drawn <= 0).mean(axis=-1) / 2
+    bias = special.ndtri(np.clip(below, 0.5 / resamples, 1 - 0.5 / resamples))
+    squares = np.maximum((centred**2).sum(axis=-1), 1e-300)
+    acceleration = (centred**3).sum(axis=-1) / (6 * squares**1.5)
+    ends = []
+    for tail in ((1 - LEVEL) / 2, (1 + LEVEL) / 2):
+        z = bias + special.ndtri(tail)
+        index = np.clip(special.ndtr(bias + z / (1 - acceleration * z)) * (resamples - 1), 0, resamples - 1)
+        ends.append(rows.mean(axis=-1) + np.take_along_axis(drawn, np.rint(index).astype(int)[:, None], -1)[:, 0])
+    return ends[0], ends[1]
+
+
+def _unbounded(rows: Array) -> tuple[Array, Array, NDArray[np.bool_]]:
+    """Return bounds and whether `estimate` shows them."""
+    k = rows.shape[-1]
+    if k < estimates.FEWEST:
+        nothing = np.full(len(rows), np.nan)
+        return nothing, nothing, np.zeros(len(rows), dtype=bool)
+    low, high = bounds.wider(rows, LEVEL)
+    shown = np.isfinite(high - low) & (np.ceil(estimates.SKEW * bounds.skewness(rows) ** 2) <= k)
+    for row, a, b, there in zip(rows[:CHECKED], low, high, shown, strict=False):
+        seen = estimate(list(row)).interval
+        assert (seen is not None) == there, "the public function decides otherwise"
+        assert seen is None or (math.isclose(seen.low, a) and math.isclose(seen.high, b)), "it gives another interval"
+    return low, high, shown
+
+
+def unbounded(evaluations: int) -> Iterator[Row]:
+    """Means of a metric without declared bounds: shown only where the interval holds."""
+    for name, (draw, mean, holds) in UNBOUNDED.items():
+        for k in (5, 10, 20, 30, 40, 80, 160, 320):
+            rng = _rng("unbounded", name, k)
+            count = {"shown": 0, "held": 0, "t": 0, "BCa": 0}
+            for size in _chunks(evaluations):
+                rows = draw(rng, (size, k))
+                low, high, shown = _unbounded(rows)
+                count["shown"] += int(shown.sum())
+                count["held"] += int((_inside(low, high, mean) & shown).sum())
+                count["t"] += int(_inside(*bounds.student(rows, LEVEL), mean).sum())
+                count["BCa"] += int(_inside(*_bca(rows), mean).sum())
+            others = {
+                "shown and wrong": (count["shown"] - count["held"]) / evaluations,
+                "t alone": count["t"] / evaluations,
+                "BCa alone": count["BCa"] / evaluations,
+            }
+            shown_share, rate = count["shown"] / evaluations, count["held"] / max(1, count["shown"])
+            yield Row("unbounded", name, k, evaluations, shown_share, rate, others, 0.94 if holds else None)
+
+
+def clustered(evaluations: int) -> Iterator[Row]:
+    """Seeds that are played several times, normal values: the naive interval takes episodes for independent."""
+    for k in (20, 40, 80):
+        for repeats in ("3", "10", "1 to 5"):
+            for between, within in ((1.0, 0.5), (0.5, 1.0), (0.0, 1.0)):
+                name = f"{repeats} times, SD between {between:g}, within {within:g}"
+                rng = _rng("clustered", name, k)
+                sizes = np.arange(k) % 5 + 1 if repeats == "1 to 5" else np.full(k, int(repeats))
+                held = naive = seen = 0
+                for size in _chunks(evaluations):
+                    effects = rng.normal(0, between, (size, k))
+                    noise = rng.normal(0, within, (size, int(sizes.sum())))
+                    values = np.repeat(effects, sizes, axis=-1) + noise
+                    means = np.add.reduceat(values, np.cumsum(sizes) - sizes, axis=-1) / sizes
+                    low, high, shown = _unbounded(means)
+                    public = estimate(list(values[0]), list(np.repeat(np.arange(k), sizes))).interval
+                    assert public is None or math.isclose(public.low, low[0]), "clusters are counted otherwise"
+                    held += int((_inside(low, high, 0.0) & shown).sum())
+                    seen += int(shown.sum())
+                    naive += int(_inside(*bounds.student(values, LEVEL), 0.0).sum())
+                others = {"naive": naive / evaluations}
+                yield Row("clustered", name, k, evaluations, seen / evaluations, held / seen, others, 0.94)
+
+
+def bounded(evaluations: int) -> Iterator[Row]:
+    """Means of a metric with declared bounds: exact for every distribution, wider than need be."""
+    for name, (draw, mean) in BOUNDED.items():
+        for k in (5, 10, 20, 50, 100):
+            rng = _rng("bounded", name, k)
+            held = plain = 0
+            width = 0.0
+            for size in _chunks(evaluations):
+                rows = draw(rng, (size, k))
+                low, high = _exact(rows)
+                held += int(_inside(low, high, mean).sum())
+                width += float((high - low).sum())
+                plain += int(_inside(*bounds.student(rows, LEVEL), mean).sum())
+            others = {"mean width": width / evaluations, "t alone": plain / evaluations}
+            yield Row("bounded", name, k, evaluations, 1.0, held / evaluations, others, 0.95)
+    for k in (5, 10, 20, 40):
+        rng = _rng("bounded clustered", k)
+        held = naive = 0
+        for size in _chunks(evaluations):
+            rates = rng.beta(0.5, 0.5, (size, k))
+            hits = rng.binomial(5, rates)
+            held += int(_inside(*_exact(hits / 5), 0.5).sum())
+            naive += int(_inside(*bounds.clopper_pearson(hits.sum(axis=-1), 5 * k, LEVEL), 0.5).sum())
+        others = {"naive Clopper-Pearson": naive / evaluations}
+        yield Row("bounded", "0/1, each seed 5 times", k, evaluations, 1.0, held / evaluations, others, 0.95)
+
+
+def _exact(rows: Array) -> tuple[Array, Array]:
+    """Return the bounds of `estimate` for a metric from 0 to 1."""
+    k = rows.shape[-1]
+    low, high = bounds.betting(rows, LEVEL)
+    binary = ((rows == 0) | (rows == 1)).all(axis=-1)
+    share_low, share_high = bounds.clopper_pearson(rows.sum(axis=-1), k, LEVEL)
+    low, high = np.where(binary, share_low, low), np.where(binary, share_high, high)
+    for row, a, b in zip(rows[:CHECKED], low, high, strict=False):
+        seen = estimate(list(row), low=0, high=1).interval
+        assert seen is not None, "an exact interval is always shown"
+        assert np.allclose([seen.low, seen.high], [a, b]), "it gives another interval"
+    return low, high
+
+
+def differences(evaluations: int) -> Iterator[Row]:
+    """False alarms of the paired test: the baseline plays the same seeds, half of a value's variance is the seed's."""
+
+    def normal(rng: np.random.Generator, size: tuple[int, ...]) -> Array:
+        seed = rng.normal(0, 1, size)
+        return (seed + rng.normal(0, 1, size)) - (seed + rng.normal(0, 1, size))
+
+    def alike(draw: Draw) -> Draw:
+        return lambda rng, size: draw(rng, size) - draw(rng, size)
+
+    def binary(rng: np.random.Generator, size: tuple[int, ...]) -> Array:
+        rate = rng.beta(0.5, 0.5, size)
+        return (rng.random(size) < rate).astype(np.float64) - (rng.random(size) < rate)
+
+    cases: dict[str, tuple[Draw, bool]] = {
+        "normal": (normal, True),
+        "lognormal, skewness 1.75": (alike(_lognormal(0.5)), True),
+        "exponential": (alike(_gamma(1)), True),
+        "lognormal, skewness 6.2": (alike(_lognormal(1)), True),
+        "0/1, seeds from easy to hard": (binary, True),
+        "0/1, mean 0.5": (alike(_bernoulli(0.5)), True),
+        "0/1, mean 0.1": (alike(_bernoulli(0.1)), True),
+        "share of 22 achievements": (alike(_progression), True),
+        "normal, each seed 3 times": (
+            lambda rng, size: normal(rng, size) + alike(lambda r, s: r.normal(0, 1, (*s, 3)).mean(axis=-1))(rng, size),
+            True,
+        ),
+        "exponential against a constant": (lambda rng, size: rng.exponential(1, size) - 1, False),
+        "lognormal, skewness 6.2, against a constant": (
+            lambda rng, size: rng.lognormal(0, 1, size) - math.exp(0.5),
+            False,
+        ),
+    }
+    for name, (draw, holds) in cases.items():
+        for k in (5, 10, 20, 50, 100):
+            rng = _rng("paired", name, k)
+            alarms = 0
+            for size in _chunks(evaluations):
+                rows = draw(rng, (size, k))
+                low, high = bounds.student(rows, LEVEL)
+                flat = rows.max(axis=-1) == rows.min(axis=-1)
+                alarm = ((low > 0) | (high < 0)) & ~flat
+                alarms += int(alarm.sum())
+                for row, told in zip(rows[:CHECKED], alarm, strict=False):
+                    verdict = paired(dict(enumerate(row)), dict.fromkeys(range(k), 0.0)).verdict
+                    assert (verdict in ("better", "worse")) == told, "the public function decides otherwise"
+            ceiling = 0.057 if holds else None
+            yield Row("paired", name, k, evaluations, 1.0, alarms / evaluations, ceiling=ceiling)
+
+
+def sequences(evaluations: int) -> Iterator[Row]:
+    """Confidence sequences: the chance that the interval misses the truth at any look."""
+    last = 500
+    for name, (draw, mean) in BOUNDED.items():
+        rng = _rng("sequence", name)
+        missed = plain = 0
+        for size in _chunks(evaluations):
+            rows = draw(rng, (size, last))
+            truth = np.full(size, mean)
+            up = bounds.log_wealth(rows, truth, bounds.SEQUENCE_BETS, over_time=True)
+            down = bounds.log_wealth(1 - rows, 1 - truth, bounds.SEQUENCE_BETS, over_time=True)
+            missed += int((np.maximum(up, down)[:, 1:] >= math.log(2 / (1 - LEVEL))).any(axis=-1).sum())
+            plain += _peeking(rows, mean, 2)
+        others = {"t at every look": plain / evaluations}
+        scenario = f"{name}: exact, every n from 2 to {last}"
+        yield Row("sequence", scenario, last, evaluations, 1.0, missed / evaluations, others, ceiling=0.05)
+    first, last = estimates.FIRST_LOOK, 1000
+    for name, (draw, mean, holds) in UNBOUNDED.items():
+        rng = _rng("sequence", name)
+        missed = plain = looked = 0
+        for size in _chunks(evaluations):
+            rows = draw(rng, (size, last))
+            n, centre, deviation, skew = _running(rows)
+            allowed = (n >= first) & (n >= np.ceil(estimates.SKEW_ANY_LOOK * skew**2))
+            half = bounds.asymptotic_sequence(n, LEVEL) * deviation
+            missed += int((allowed & (np.abs(centre - mean) > half)).any(axis=-1).sum())
+            looked += int(allowed.any(axis=-1).sum())
+            plain += _peeking(rows, mean, first)
+        others = {"t at every look": plain / evaluations}
+        scenario = f"{name}: asymptotic, every n from {first} to {last}"
+        ceiling = 0.05 if holds else None
+        yield Row(
+            "sequence", scenario, last, evaluations, looked / evaluations, missed / evaluations, others, None, ceiling
+        )
+
+
+def _running(rows: Array) -> tuple[Array, Array, Array, Array]:
+    """Return numbers of values, and mean, deviation and skewness of the values up to each."""
+    n = np.arange(1.0, rows.shape[-1] + 1)
+    shift = rows.mean(axis=-1, keepdims=True)
+    first, second, third = (((rows - shift) ** power).cumsum(axis=-1) / n for power in (1, 2, 3))
+    variance = np.maximum(second - first**2, 1e-12)
+    skew = (third - 3 * first * second + 2 * first**3) / variance**1.5
+    skew *= np.sqrt(n * np.maximum(n - 1, 1)) / np.maximum(n - 2, 1)
+    return n, first + shift, np.sqrt(variance * n / np.maximum(n - 1, 1)), skew
+
+
+def _peeking(rows: Array, mean: float, first: int) -> int:
+    """Return in how many rows a t interval misses the mean at some look."""
+    n, centre, deviation, _ = _running(rows)
+    half = stats.t.ppf((1 + LEVEL) / 2, np.maximum(n - 1, 1)) * deviation / np.sqrt(n)
+    return int(((n >= first) & (np.abs(centre - mean) > half + 1e-12)).any(axis=-1).sum())
+
+
+def sets(evaluations: int) -> Iterator[Row]:
+    """Crafter's score, a geometric mean over the rates of 22 achievements. Nothing is promised."""
+
+    def score(rates: Array) -> Array:
+        found: Array = np.exp(np.log1p(100 * rates).mean(axis=-1)) - 1
+        return found
+
+    def metric(episodes: Sequence[Array]) -> float:
+        return float(score(np.mean(episodes, axis=0)))
+
+    def percentiles(drawn: Array) -> Array:
+        return np.quantile(drawn, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
+
+    truth = float(score(RATES))
+    for k in (20, 40, 80, 160):
+        picked = np.random.default_rng(0).integers(k, size=(1000, k))
+        weights = np.array([np.bincount(row, minlength=k) for row in picked]) / k
+        rng = _rng("set", k)
+        held = resampled = alone = 0
+        for number in range(evaluations):
+            one, two = ((rng.random((k, 22)) < RATES).astype(np.float64) for _ in range(2))
+            left = score((one.sum(axis=0) - one) / (k - 1))
+            centre = k * float(score(one.mean(axis=0))) - (k - 1) * float(left.mean())
+            half = stats.t.ppf((1 + LEVEL) / 2, k - 1) * float(left.std()) * math.sqrt(k - 1)
+            alone += abs(centre - truth) <= half
+            first, second = score(weights @ one), score(weights @ two)
+            low, high = percentiles(first - second)
+            held += low <= 0 <= high
+            resampled += percentiles(first)[0] <= truth <= percentiles(first)[1]
+            if number < CHECKED:
+                mine, other = ({seed: [values[seed]] for seed in range(k)} for values in (one, two))
+                seen, difference = set_metric(mine, metric).interval, paired_set_metric(mine, other, metric).interval
+                assert seen is None or math.isclose(seen.low, centre - half), "it gives another interval"
+                assert difference is not None, "20 seeds are enough"
+                assert math.isclose(difference.low, low, abs_tol=1e-9), "it gives another interval"
+        others = {"bootstrap in its place": resampled / evaluations}
+        yield Row("set", "score, jackknife", k, evaluations, float(k >= 40), alone / evaluations, others)
+        yield Row("set", "difference of two alike, bootstrap", k, evaluations, 1.0, held / evaluations)
+
+
+def ratios(evaluations: int) -> Iterator[Row]:
+    """Fieller's interval of a ratio of means: undefined where the denominator can't be told from 0."""
+    for k in (5, 10, 20):
+        for above, below in ((0.5, 1.0), (0.5, 0.3)):
+            rng = _rng("ratio", above, below, k)
+            held = seen = 0
+            for _ in range(evaluations):
+                shared = rng.normal(0, 0.5, k)
+                one, two = (mean + shared + rng.normal(0, 0.5, k) for mean in (above, below))
+                found = ratio(list(one), list(two))
+                seen += found.interval is not None
+                held += found.interval is not None and above / below in found.interval
+            name = f"means {above:g} and {below:g}, SD 0.7, correlation 0.5"
+            others = {"shown and wrong": (seen - held) / evaluations}
+            yield Row("ratio", name, k, evaluations, seen / evaluations, held / max(1, seen), others)
+
+
+def strengths(evaluations: int) -> Iterator[Row]:
+    """Bradley-Terry ratings with a bootstrap over seeds: four entrants, a round of all pairs on each seed (a tenth of
+    the evaluations, four intervals each)."""
+    evaluations = max(1, evaluations // 10)
+    true = np.array([1.0, 0.3, -0.3, -1.0])
+    for k in (20, 50, 100):
+        rng = _rng("ratings", k)
+        held = 0
+        for _ in range(evaluations):
+            matches = []
+            for seed in range(k):
+                for a in range(4):
+                    for b in range(a):
+                        won = float(rng.random() < 1 / (1 + math.exp(true[b] - true[a])))
+                        matches.append(Match(seed, (str(a), str(b)), (won, 1 - won)))
+            for rating in ratings(matches, resamples=200):
+                assert rating.interval is not None, "20 seeds are enough"
+                held += true[int(rating.entrant)] * 400 / math.log(10) in rating.interval
+        yield Row(
+            "ratings", "four entrants, strengths 1, 0.3, -0.3, -1", k, 4 * evaluations, 1.0, held / (4 * evaluations)
+        )
+
+
+WITHIN, BETWEEN = 0.5, 0.1
+
+
+def _lives(rng: np.random.Generator, evaluations: int, lives: int, seeds: int, effect: float, kind: str) -> Array:
+    """Return differences of two arms, shape (evaluations, lives, seeds)."""
+    shape = (evaluations, lives, seeds)
+    life = rng.normal(effect, BETWEEN, (evaluations, lives, 1))
+    if kind == "normal":
+        return life + rng.normal(0, WITHIN, shape)
+    if kind in ("seed × arm, own seeds", "seed × arm, shared seeds"):
+        part = WITHIN * math.sqrt(0.5)
+        arms = rng.normal(0, part, shape if kind.endswith("own seeds") else (evaluations, 1, seeds))
+        return life + arms + rng.normal(0, part, shape)
+    hardness = rng.normal(0, 0.15, shape)
+    first, second = (0.5 + hardness + rng.normal(0, 0.1, shape) for _ in range(2))
+    return (rng.random(shape) < second + life).astype(np.float64) - (rng.random(shape) < first)
+
+
+def transfer(evaluations: int) -> Iterator[Row]:
+    """Transfer between games: SD 0.5 of a paired difference on a seed, SD 0.1 between lives."""
+    kinds = ("normal", "0/1", "seed × arm, own seeds", "seed × arm, shared seeds")
+    for kind in kinds:
+        for lives, seeds in ((1, 200), (5, 40), (10, 20), (20, 20), (40, 10)):
+            rng = _rng("transfer", kind, lives, seeds)
+            alarms = naive = 0
+            for size in _chunks(evaluations):
+                seen = _lives(rng, size, lives, seeds, 0.0, kind)
+                naive += int((~_inside(*bounds.student(seen.reshape(size, -1), LEVEL), 0.0)).sum())
+                if lives > 1:
+                    missed = ~_inside(*bounds.student(seen.mean(axis=-1), LEVEL), 0.0)
+                    alarms += int(missed.sum())
+                    verdict = by_life(dict(enumerate(seen[0]))).effect.verdict
+                    assert (verdict != "tied") == missed[0], "the public function decides otherwise"
+            ceiling = None if kind.endswith("shared seeds") else 0.057
+            scenario = f"{kind}: {lives} × {seeds}, no effect"
+            others = {"naive": naive / evaluations}
+            shown = float(lives > 1)
+            yield Row("transfer", scenario, lives, evaluations, shown, alarms / evaluations, others, None, ceiling)
+
+
+NOTED = {(10, 20, 0.1): 0.48, (20, 20, 0.1): 0.81, (40, 10, 0.1): 0.92, (40, 40, 0.05): 0.68}
+"""(lives, seeds, effect) -> the power by which the default of 20 × 20 was chosen."""
+
+
+def powers(evaluations: int) -> Iterator[Row]:
+    """Effects found by the test over life means, beside the formula and the figures by which the default was chosen."""
+    for kind in ("normal", "0/1", "seed × arm, own seeds"):
+        for (lives, seeds, effect), noted in NOTED.items():
+            rng = _rng("power", kind, lives, seeds, effect)
+            found = 0
+            for size in _chunks(evaluations):
+                seen = _lives(rng, size, lives, seeds, effect, kind).mean(axis=-1)
+                found += int((bounds.student(seen, LEVEL)[0] > 0).sum())
+            spread = math.sqrt(0.5) if kind == "0/1" else WITHIN
+            others = {"formula": power(effect, within_sd=spread, between_sd=BETWEEN, lives=lives, seeds=seeds)}
+            if kind != "0/1":
+                others["planned with"] = noted
+            scenario = f"{kind}: {lives} × {seeds}, effect {effect:g}"
+            yield Row("power", scenario, lives, evaluations, 1.0, found / evaluations, others)
+
+
+CASES: dict[str, Callable[[int], Iterator[Row]]] = {
+    "unbounded": unbounded,
+    "clustered": clustered,
+    "bounded": bounded,
+    "paired": differences,
+    "sequence": sequences,
+    "set": sets,
+    "ratio": ratios,
+    "ratings": strengths,
+    "transfer": transfer,
+    "power": powers,
+}
+RATE = {"paired": "false alarms", "sequence": "ever wrong", "transfer": "false alarms", "power": "found"}
+
+
+def table(rows: Sequence[Row]) -> str:
+    """Return the rows of one case as a Markdown table."""
+    case = rows[0].case
+    names = list(dict.fromkeys(name for row in rows for name in row.others))
+    count = "lives" if case in ("transfer", "power") else "seeds"
+    shown = any(row.shown not in (0.0, 1.0) for row in rows)
+    head = ["scenario", count, *(["shown"] if shown else []), RATE.get(case, "holds"), *names]
+    lines = [head, ["---", *["--:"] * (len(head) - 1)]]
+    for row in rows:
+        rate = "none" if row.shown == 0 else f"{100 * row.rate:.1f} ± {100 * row.error:.1f}"
+        others = [_figure(name, row.others[name]) if name in row.others else "" for name in names]
+        lines.append([row.scenario, str(row.seeds), *([f"{100 * row.shown:.0f}"] if shown else []), rate, *others])
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def _figure(name: str, value: float) -> str:
+    return f"{value:.3f}" if name == "mean width" else f"{100 * value:.1f}"
+
+
+def main() -> int:
+    """Simulate and print; 1 if a row misses what it has to reach."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--case", action="append", choices=sorted(CASES), help="only this; may be repeated")
+    parser.add_argument("--evaluations", type=int, default=10_000, help="simulated evaluations of each scenario")
+    parser.add_argument("--json", action="store_true", help="print JSON and nothing else")
+    options = parser.parse_args()
+    missed, found = 0, []
+    for case in options.case or CASES:
+        rows = list(CASES[case](options.evaluations))
+        missed += sum(not row.reached for row in rows)
+        if options.json:
+            found += [asdict(row) | {"error": row.error, "reached": row.reached} for row in rows]
+        else:
+            told = " ".join((CASES[case].__doc__ or "").split())
+            print(f"\n### {case}\n\n{told} In percent.\n\n{table(rows)}", flush=True)
+            for row in rows:
+                if not row.reached:
+                    print(f"MISSED: {row}")
+    if options.json:
+        print(json.dumps(found, indent=1))
+    return 1 if missed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
