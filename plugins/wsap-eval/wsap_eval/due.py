@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from wsap_core.specs import ScoreMetric
@@ -74,7 +74,11 @@ class Due:
         """Cell -> why no more of it is played."""
 
     def __iter__(self) -> Iterator[Job]:
-        for job in self.missing:
+        return self.those(lambda job: True)
+
+    def those(self, wanted: Callable[[Job], bool]) -> Iterator[Job]:
+        """Give some of the episodes alone, for one of several places in which they are played."""
+        for job in filter(wanted, self.missing):
             cell = (job.key.game, job.key.entrant)
             if cell not in self.stopped and (why := self._enough(*cell)):
                 self.stopped[cell] = why

@@ -11,12 +11,12 @@ from importlib import metadata
 
 from wsap_core.errors import UsageError
 from wsap_core.host import PluginHost
-from wsap_core.references import load_adapter_spec
+from wsap_core.references import load_adapter_spec, load_agent_spec
 from wsap_core.specs import AdapterSpec, ScoreMetric
 from wsap_eval.records import EpisodeKey
 from wsap_eval.suite import Entrant, GameEntry, Suite
 
-__all__ = ["REWARD", "Game", "Job", "games_of", "jobs_of"]
+__all__ = ["REWARD", "Game", "Job", "asks_models", "games_of", "jobs_of"]
 
 REWARD = ScoreMetric("reward", "Reward of an episode", "wsap_eval.plan:mean_reward")
 """The metric of a game that declares none."""
@@ -116,6 +116,14 @@ def jobs_of(suite: Suite, games: dict[str, Game], entrants: Iterable[Entrant]) -
                     key = EpisodeKey(game.entry.name, entrant.name, seed, repeat)
                     seats = game.seats(entrant, number)
                     yield Job(key, game.entry, entrant, seats, _run_id(suite, key, game.entry, seats), suite.forfeit)
+
+
+def asks_models(job: Job, game: Game, host: PluginHost) -> bool:
+    """Return whether a language model may be asked in an episode: by the game, or by an agent with an option for it."""
+    agents = {entrant.agent for entrant in job.seats.values()}
+    return game.spec.asks_models or any(
+        option.name == "model" for agent in agents for option in load_agent_spec(agent, host).options
+    )
 
 
 def _run_id(suite: Suite, key: EpisodeKey, entry: GameEntry, seats: dict[str, Entrant]) -> str:

@@ -18,7 +18,7 @@ from wsap_core.untrusted import single_line
 from wsap_eval.plan import Game, Job
 from wsap_eval.records import EpisodeRecord, Outcome, SeatRecord
 
-__all__ = ["play_episode"]
+__all__ = ["failed", "play_episode"]
 
 
 async def play_episode(services: Services, game: Game, job: Job) -> EpisodeRecord:
@@ -43,7 +43,7 @@ async def play_episode(services: Services, game: Game, job: Job) -> EpisodeRecor
     except WsapError as error:
         if error.exit_code == 6:
             raise
-        return _failed(job, single_line(error)[:300], started, time.monotonic() - begun)
+        return failed(job, single_line(error)[:300], started, time.monotonic() - begun)
     record = record_of(game, job, summary, started, time.monotonic() - begun)
     return replace(record, conditions=_conditions(services.require("runs"), game, job))
 
@@ -104,7 +104,8 @@ def _conditions(runs: RunReader, game: Game, job: Job) -> dict[str, str]:
     return {name: value for name, value in found.items() if value}
 
 
-def _failed(job: Job, reason: str, started: str, seconds: float) -> EpisodeRecord:
+def failed(job: Job, reason: str, started: str = "", seconds: float = 0.0) -> EpisodeRecord:
+    """Return the record of an episode that a game or provider has broken off."""
     key = job.key
     return EpisodeRecord(
         key.game, key.entrant, key.seed, key.repeat, "failed", reason, None, {}, 0, 0.0, (), (), "",

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,9 +15,12 @@ from wsap_core.seams.model import Price
 from wsap_core.seams.model_errors import BudgetReachedError
 from wsap_core.seams.services import Services, WorldModels, runtime_services
 from wsap_eval.due import NO_LIMITS, CellLimits, Due
-from wsap_eval.plan import Game, Job, games_of, jobs_of
+from wsap_eval.jobs.frames import Setup
+from wsap_eval.jobs.local import play_in_workers
+from wsap_eval.jobs.together import first_error_ends
+from wsap_eval.plan import Game, Job, asks_models, games_of, jobs_of
 from wsap_eval.play import play_episode
-from wsap_eval.records import EpisodeRecord
+from wsap_eval.records import EpisodeKey, EpisodeRecord
 from wsap_eval.results import Results
 from wsap_eval.suite import Entrant, Suite
 from wsap_eval.table import Row, rows_of
@@ -53,8 +55,10 @@ class Evaluation:
     prices: Mapping[str, Price] | None = None
     cells: CellLimits = NO_LIMITS
     """When a cell has had enough."""
-    in_flight: int = 8
-    """Episodes that are played at once in one process."""
+    jobs: int = 1
+    """Worker processes for episodes in which no model is asked; this process plays all when 1."""
+    in_flight: int = 64
+    """Episodes that are played at once in this process: most of them wait for models."""
 
 
 @dataclass(frozen=True)
@@ -111,13 +115,17 @@ def evaluate(
         database = evaluation.database or results.database
         taken = spent(results.episodes.values())
         budgets = [evaluation.limits.budget("evaluation", taken)] if evaluation.limits else []
+        setup = Setup(evaluation.suite, database, limited=bool(budgets))
+        apart = {
+            job.key for job in due.missing if evaluation.jobs > 1 and not asks_models(job, games[job.key.game], host)
+        }
         with runtime_services(database, budgets=budgets, prices=evaluation.prices) as services:
             models = services.require("models")
 
             async def whole() -> None:
                 try:
-                    await _open_models(models, (job.entrant for job in due.missing))
-                    await play_side_by_side(services, games, iter(due), keep, evaluation.in_flight)
+                    await _open_models(models, (job.entrant for job in due.missing if job.key not in apart))
+                    await play_due(evaluation, due, games, apart, services, setup, keep)
                 finally:
                     await models.aclose()
 
@@ -151,6 +159,27 @@ def spent(records: Iterable[EpisodeRecord]) -> Usage:
     return sum(usages, NO_USAGE)
 
 
+async def play_due(
+    evaluation: Evaluation,
+    due: Due,
+    games: Mapping[str, Game],
+    apart: Collection[EpisodeKey],
+    services: Services,
+    setup: Setup,
+    keep: Callable[[EpisodeRecord], None],
+) -> None:
+    """Play what is due, the episodes `apart` in worker processes and the others in this one.
+
+    Raises:
+        WsapError: a limit was reached, or nothing can be recorded.
+    """
+    here, there = due.those(lambda job: job.key not in apart), due.those(lambda job: job.key in apart)
+    await first_error_ends([
+        play_side_by_side(services, games, here, keep, evaluation.in_flight),
+        play_in_workers(there, setup, keep, workers=min(evaluation.jobs, len(apart))),
+    ])  # fmt: skip
+
+
 async def play_side_by_side(
     services: Services, games: Mapping[str, Game], jobs: Iterator[Job], keep: Callable[[EpisodeRecord], None], most: int
 ) -> None:
@@ -164,12 +193,4 @@ async def play_side_by_side(
         for job in jobs:
             keep(await play_episode(services, games[job.key.game], job))
 
-    tasks = [asyncio.create_task(work()) for _ in range(most)]
-    try:
-        await asyncio.gather(*tasks)
-    finally:
-        for task in tasks:
-            task.cancel()
-        for task in tasks:
-            with suppress(asyncio.CancelledError, Exception):
-                await task
+    await first_error_ends(work() for _ in range(most))

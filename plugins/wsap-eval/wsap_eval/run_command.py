@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         "What is played": ("games", "entrants", "seeds", "first_seed", "repeats", "steps", "legal"),
         "How much is played": ("limits", "prices", "until", "pilot"),
         "The table": ("baseline",),
+        "Where it is played": ("jobs",),
         "Where results go": ("out", "database"),
     },
     examples=(
@@ -47,6 +48,9 @@ if TYPE_CHECKING:
 @click.option("--until", metavar="half-width=X", help="Play seeds until each figure is known to within X.")
 @click.option("--pilot", is_flag=True, help="Play two episodes of each cell and say what all would take.")
 @click.option("--baseline", metavar="ENTRANT", help="Whom the others are compared to; the first entrant by default.")
+@click.option(
+    "--jobs", type=STEPS, help="Worker processes for episodes without models; one for each processor by default."
+)
 @click.option("--out", type=click.Path(path_type=Path, file_okay=False), help="Folder of the results.")
 @click.option("--database", metavar="PATH|URL", help="Where runs are recorded; a file in the folder by default.")
 @json_option
@@ -59,6 +63,7 @@ def run(
     prices: tuple[str, ...],
     until: str | None,
     pilot: bool,
+    jobs: int | None,
     as_json: bool,
     **given: Any,
 ) -> None:
@@ -70,6 +75,7 @@ def run(
     """
     from wsap_core.errors import CutOffError
     from wsap_core.seams.model_errors import BudgetReachedError
+    from wsap_eval.jobs.local import cpus
     from wsap_eval.live import Live  # deferred for weight: scipy, the runtime
     from wsap_eval.run import Evaluation, evaluate
     from wsap_eval.spending import all_limits, cell_limits, prices_of
@@ -78,7 +84,9 @@ def run(
     chosen = _suite(suite, given)
     cells = cell_limits(limits, until, pilot=pilot)
     folder = out or folder_of(chosen, suite)
-    evaluation = Evaluation(chosen, chosen.entrants, database, all_limits(limits), prices_of(prices), cells)
+    evaluation = Evaluation(
+        chosen, chosen.entrants, database, all_limits(limits), prices_of(prices), cells, jobs or cpus()
+    )
     with Live(quiet=as_json) as live:
         played = evaluate(evaluation, folder, progress=live)
     if as_json:

@@ -1,0 +1,20 @@
+"""Work side by side in one event loop."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine, Iterable
+from typing import Any
+
+__all__ = ["first_error_ends"]
+
+
+async def first_error_ends(work: Iterable[Coroutine[Any, Any, None]]) -> None:
+    """Return when all is done; the first error ends the rest, and is raised once that has ended."""
+    tasks = [asyncio.ensure_future(each) for each in work]
+    try:
+        await asyncio.gather(*tasks)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
