@@ -303,6 +303,25 @@ def test_an_answer_in_another_language_is_asked_again_and_then_replaced() -> Non
     assert {(story.reasked, story.degraded[0].kind) for story in done.stories} == {(1, "language")}
 
 
+@pytest.mark.parametrize("copied", ["...", "… - …", "success|partial|failure", "failure|success"])
+def test_what_is_copied_from_the_form_of_the_reply_is_no_text(copied: str) -> None:
+    def answer(_key: str, facts: Facts) -> Data:
+        if isinstance(facts, SceneFacts):
+            return scene(facts, **{one.person.id: {"event": copied, "goal": copied} for one in facts.actors})
+        return {"intention": copied, "story": copied}
+
+    done = played(mill(), answer)
+    record = done.records[0]
+    assert {(one.phase, one.kind, one.detail) for one in record.degraded} == {
+        ("intent", "empty", "intention"),
+        ("scene", "empty", "event"),
+    }
+    assert record.reasked == 3 + 2  # each intention, and the two scenes with somebody in them
+    assert not any(copied in event.text for event in record.events)
+    assert done.world.character("anna").external_intent == mill().character("anna").external_intent
+    assert all(copied not in story.text for story in done.stories)
+
+
 def test_people_are_told_when_many_replies_could_not_be_used() -> None:
     unspoilt, spoilt = played(mill()).records[0], played(mill(), lambda _key, _facts: "no").records[0]
     one = at_the_mill(lambda facts: without(facts, "boris")).records[0]

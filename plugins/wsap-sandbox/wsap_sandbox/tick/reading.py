@@ -128,9 +128,10 @@ class _Reader:
         self._noted.append(Degraded(self._phase, subject or self._subject, kind, single_line(detail)[:60]))
 
     def text(self, value: JsonValue, limit: int, name: str, subject: str = "", *, needed: bool = True) -> str:
-        """A text made harmless; empty if it is none, is blank, or is in another language."""
+        """A text made harmless; empty if it is none, says nothing, or is in another language."""
         text = sanitize(value, limit) if isinstance(value, str) else ""
-        if not text:
+        # Dots and a choice of outcomes are copied from the form that the reply was to have.
+        if not any(map(str.isalnum, text)) or set(re.split(r"[\W_]+", text)) <= {"", *OUTCOMES}:
             if needed:
                 self.note("empty", subject, name)
             return ""
