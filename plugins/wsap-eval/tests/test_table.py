@@ -34,8 +34,9 @@ def played(entrant: str, seed: int, value: float | None, outcome: Any = "finishe
     found = about.pop("achievements", ())
     seats = (SeatRecord("seat-1", entrant, 10, 0.0, found, True, 0, 0),)
     trajectory = about.pop("trajectory", f"{entrant}{seed}")
+    reason = about.pop("reason", "")
     return EpisodeRecord(
-        "dig", entrant, seed, 0, outcome, "", value, {}, 10, 0.0, found, seats, trajectory, **about,
+        "dig", entrant, seed, 0, outcome, reason, value, {}, 10, 0.0, found, seats, trajectory, **about,
     )  # fmt: skip
 
 
@@ -63,7 +64,7 @@ def test_a_failed_episode_is_not_scored_and_a_forfeited_one_counts_as_the_worst(
         played("a", 0, 4.0),
         played("a", 1, 2.0),
         played("a", 2, None, "forfeited"),
-        played("a", 3, None, "failed"),
+        played("a", 3, None, "failed", reason="the server is gone"),
     ]
     row = table(records)["a"]
     assert (row.figure.n, row.figure.mean, row.worst, row.played) == (3, pytest.approx(8 / 3), 2.0, 3.0)
@@ -71,7 +72,7 @@ def test_a_failed_episode_is_not_scored_and_a_forfeited_one_counts_as_the_worst(
     assert (bounded.figure.mean, bounded.worst) == (pytest.approx(4 / 3), -2.0)
     told = " ".join(notes(row))
     assert "Forfeited episodes count as 2; without them the mean is 3." in told
-    assert "Failed episodes are not scored" in told
+    assert "1 failed, and are not scored: the server is gone" in told
 
 
 def test_equal_trajectories_have_no_interval_and_say_so() -> None:

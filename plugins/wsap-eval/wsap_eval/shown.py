@@ -38,8 +38,8 @@ def notes(row: Row) -> Iterator[str]:
         yield f"Forfeited episodes count as {number(row.worst)}{without}."
     elif row.outcomes.get("forfeited"):
         yield "In forfeited episodes nothing counts as achieved."
-    if row.outcomes.get("failed"):
-        yield "Failed episodes are not scored; run the same command again to play them."
+    for reason, count in list(row.failures.items())[:2]:
+        yield f"{count} failed, and are not scored: {reason}"
     if row.difference is not None and row.difference.seeds_to_settle is not None:
         yield f"About {row.difference.seeds_to_settle} seeds would settle a difference as large as this one."
     for name, found in row.sets.items():

@@ -54,6 +54,8 @@ class Row:
     """The mean without forfeited episodes; None where none was forfeited, or all were."""
     trajectories: int
     """Distinct trajectories."""
+    failures: Mapping[str, int] = field(default_factory=dict)
+    """Why episodes failed -> how many, the most frequent first."""
     difference: Paired | None = None
     """To the baseline on the same seeds; None for the baseline itself, and without common seeds."""
     p_adjusted: float | None = None
@@ -165,6 +167,7 @@ def _row(
         worst if forfeits else None,
         sum(scored) / len(scored) if forfeits and scored else None,
         distinct,
+        dict(Counter(record.reason for record in found if record.outcome == "failed").most_common()),
         calls=sum(record.calls for record in found),
         tokens=sum(record.prompt_tokens + record.completion_tokens for record in found),
         cost=None if None in costs else sum(cost or 0.0 for cost in costs),
