@@ -73,6 +73,8 @@ def ratings(matches: Sequence[Match], *, level: float = 0.95, resamples: int = 5
                 pair, share = (names.index(a), names.index(b)), (1 + float(np.sign(x - y))) / 2
                 wins[seeds[match.seed], *pair] += share / (len(match.entrants) - 1)
                 wins[seeds[match.seed], *pair[::-1]] += (1 - share) / (len(match.entrants) - 1)
+    if not names:
+        return []
     group = _groups(wins.sum(axis=0))
     elo = _strengths(wins.sum(axis=0)[None], group)[0] * _ELO
     intervals: list[Interval | None] = [None] * len(names)
