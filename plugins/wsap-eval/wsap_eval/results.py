@@ -6,7 +6,9 @@ episode counts, so that a failed one that was played again is scored once.
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from types import TracebackType
@@ -50,7 +52,7 @@ class Results:
             self._keep_suite(suite)
             self.episodes = {} if not self._path.exists() else _last(_whole_lines(self._path))
             self._tidy()
-            self._file = self._path.open("ab")
+            self._file = self._path.open("ab", buffering=0)
         except BaseException:
             self._lock.release()
             raise
@@ -61,9 +63,13 @@ class Results:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._file.close()
-        self._tidy()
-        self._lock.release()
+        try:
+            self._file.close()
+            # After an error, a full disk among them, the next command tidies up.
+            if error is None:
+                self._tidy()
+        finally:
+            self._lock.release()
 
     @property
     def database(self) -> str:
@@ -77,8 +83,9 @@ class Results:
             StorageError: it can't be written.
         """
         try:
-            self._file.write(record.to_json().encode() + b"\n")
-            self._file.flush()
+            line = record.to_json().encode() + b"\n"
+            if self._file.write(line) != len(line):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         except OSError as error:
             raise StorageError(f"{str(self._path)!r} can't be written: {error.strerror or error}.") from error
         self.episodes[record.key] = record

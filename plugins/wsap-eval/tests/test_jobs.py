@@ -1,0 +1,86 @@
+"""Episodes in worker processes: the same scores as in one process, whatever dies."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from wsap_core.errors import StorageError
+from wsap_eval.records import SCORE_COLUMNS, EpisodeRecord
+from wsap_eval.results import read_results
+from wsap_eval.run import Evaluation, Played, Progress, evaluate
+from wsap_eval.suite import Entrant, GameEntry, Seeds, Suite
+
+
+@pytest.fixture
+def hazard(tmp_path: Path) -> str:
+    shutil.copy(Path(__file__).with_name("hazard.py"), tmp_path)
+    return f"{tmp_path / 'hazard.py'}:Hazard"
+
+
+def play(
+    game: str,
+    folder: Path,
+    *,
+    seeds: int,
+    jobs: int = 1,
+    progress: Callable[[Progress], None] = lambda so_far: None,
+    **options: str,
+) -> Played:
+    entrants = (Entrant(agent="random"),)
+    entry = GameEntry(game=game, label="hazard", options=options, metric="reward")
+    suite = Suite(name="jobs", games=(entry,), entrants=entrants, seeds=Seeds(count=seeds))
+    return evaluate(Evaluation(suite, entrants, jobs=jobs), folder, progress=progress)
+
+
+def scores(records: tuple[EpisodeRecord, ...]) -> list[list[object]]:
+    return [[getattr(record, column) for column in SCORE_COLUMNS] for record in records]
+
+
+def test_workers_give_the_scores_of_one_process_though_one_dies(hazard: str, tmp_path: Path) -> None:
+    apart = play(hazard, tmp_path / "apart", seeds=4, jobs=2, once="1", raises="2")
+    assert (tmp_path / "died-of-1").exists()
+    here = play(hazard, tmp_path / "here", seeds=4, once="1", raises="2")
+    assert scores(apart.records) == scores(here.records)
+    assert [r.outcome for r in apart.records] == ["finished", "finished", "failed", "finished"]
+    assert "raised KeyError: 'something it forgot'" in apart.records[2].reason
+
+
+@pytest.mark.slow
+def test_an_episode_of_which_all_workers_die_is_failed_and_played_by_the_next_command(
+    hazard: str, tmp_path: Path
+) -> None:
+    found = play(hazard, tmp_path / "out", seeds=5, jobs=2, always="1,4").records
+    assert [r.outcome for r in found] == ["finished", "failed", "finished", "finished", "failed"]
+    assert found[1].reason == "3 worker processes ended in the middle of it, the last with exit status 3"
+    again = play(hazard, tmp_path / "out", seeds=5, jobs=2, always="1,4").records
+    assert scores(again) == scores(found)
+    assert [a.seconds for a in again if a.outcome == "finished"] == [
+        r.seconds for r in found if r.outcome == "finished"
+    ]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs a limit on file sizes")
+def test_a_full_disk_ends_the_evaluation_which_goes_on_once_there_is_room(hazard: str, tmp_path: Path) -> None:
+    import resource
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+
+    def fill(so_far: Progress) -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (0, hard))  # no file of this process can grow
+
+    try:
+        with pytest.raises(StorageError, match=r"can't be written|room") as told:
+            play(hazard, tmp_path, seeds=3, progress=fill)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert told.value.exit_code == 6
+    before = list(read_results(tmp_path)[1].values())
+    assert len(before) == 1
+    after = play(hazard, tmp_path, seeds=3).records
+    assert after[0] == before[0]
+    assert [r.outcome for r in after] == ["finished"] * 3
