@@ -114,7 +114,7 @@ def evaluate(
 
         database = evaluation.database or results.database
         taken = spent(results.episodes.values())
-        budgets = [evaluation.limits.budget("evaluation", taken)] if evaluation.limits else []
+        budgets = [evaluation.limits.budget("whole evaluation", taken)] if evaluation.limits else []
         setup = Setup(evaluation.suite, database, limited=bool(budgets))
         apart = {
             job.key for job in due.missing if evaluation.jobs > 1 and not asks_models(job, games[job.key.game], host)
