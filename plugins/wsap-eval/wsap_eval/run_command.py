@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from wsap_core.cli.grouped import GroupedCommand
-from wsap_core.cli.output import print_json, print_table
+from wsap_core.cli.output import print_json
 from wsap_core.cli.params import SEED, STEPS, json_option
 
 if TYPE_CHECKING:
@@ -108,10 +108,10 @@ def run(
 
 def tell(played: Played) -> None:
     """Print the table with its notes."""
-    from wsap_eval.shown import COLUMNS, cells, notes, summary_notes
+    from wsap_eval.shown import print_rows, summary_notes
 
     rows = played.rows()
-    print_table(COLUMNS, [cells(row) for row in rows], notes=[list(notes(row)) for row in rows])
+    print_rows(rows)
     for line in summary_notes(rows):
         click.echo(line)
     for (game, entrant), why in played.stopped.items():

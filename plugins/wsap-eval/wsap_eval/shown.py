@@ -4,14 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
+from itertools import groupby
 
+import click
+
+from wsap_core.cli.output import at_terminal, print_table
+from wsap_core.untrusted import single_line
 from wsap_eval.stats import Interval, SetEstimate
 from wsap_eval.table import Row
 
-__all__ = ["COLUMNS", "cells", "notes", "row_json"]
+__all__ = ["COLUMNS", "cells", "notes", "number", "print_rows", "row_json", "summary_notes"]
 
-COLUMNS = ("game", "entrant", "metric", "score", "95 % interval", "to the baseline", "normalised", "episodes", "cost")
-_WORDS = {"step_limit": "at the step limit"}
+COLUMNS = ("game", "entrant", "metric", "score", "95 % interval", "to the baseline", "normalised", "cost", "episodes")
+_WORDS = {"step_limit": "at the limit"}
 
 
 def cells(row: Row) -> list[str]:
@@ -19,7 +24,7 @@ def cells(row: Row) -> list[str]:
     cost = "" if not row.calls else "?" if row.cost is None else f"${row.cost:.2f}"
     return [
         *(row.game, row.entrant, row.metric, _mean(row), _interval(_figure_interval(row))),
-        *(_difference(row), _normalised(row), _outcomes(row), cost),
+        *(_difference(row), _normalised(row), cost, _outcomes(row)),
     ]
 
 
@@ -52,6 +57,21 @@ def row_json(row: Row) -> dict[str, object]:
     return asdict(row)
 
 
+def print_rows(rows: Sequence[Row]) -> None:
+    """Print the table with its notes: at a terminal a part for each game, without the columns that are empty."""
+    told = {id(row): list(notes(row)) for row in rows}
+    if not at_terminal():
+        print_table(COLUMNS, [cells(row) for row in rows], notes=[told[id(row)] for row in rows])
+        return
+    for game, group in groupby(rows, lambda row: (row.game, row.metric)):
+        own = list(group)
+        table = [cells(row)[1:2] + cells(row)[3:] for row in own]
+        kept = [i for i, column in enumerate(zip(*table, strict=True)) if any(column)]
+        click.echo(f"\n{single_line(game[0])}: {single_line(game[1])}")
+        heading = [(COLUMNS[1:2] + COLUMNS[3:])[i] for i in kept]
+        print_table(heading, [[line[i] for i in kept] for line in table], notes=[told[id(row)] for row in own])
+
+
 def summary_notes(rows: Sequence[Row]) -> Iterator[str]:
     """Yield what holds for the whole table."""
     if any(row.difference is not None for row in rows):
@@ -61,6 +81,10 @@ def summary_notes(rows: Sequence[Row]) -> Iterator[str]:
 def number(value: float) -> str:
     """Return a number with three digits that count."""
     return f"{value:.3g}" if abs(value) < 1000 else f"{value:.0f}"
+
+
+def _bound(value: float) -> str:
+    return f"{value:.2g}" if abs(value) < 100 else f"{value:.0f}"
 
 
 def _mean(row: Row) -> str:
@@ -73,7 +97,7 @@ def _figure_interval(row: Row) -> Interval | None:
 
 
 def _interval(interval: Interval | None) -> str:
-    return "-" if interval is None else f"{number(interval.low)} to {number(interval.high)}"
+    return "-" if interval is None else f"{_bound(interval.low)} to {_bound(interval.high)}"
 
 
 def _of(found: SetEstimate) -> str:
