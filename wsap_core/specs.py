@@ -37,9 +37,13 @@ class EpisodeSummary:
     achievements: tuple[str, ...]
     """Names unlocked in this episode, sorted."""
     done: bool
-    """False if it was cut short by a step limit or an interruption; it counts all the same."""
+    """False if it was cut short by a step limit or an interruption; no score counts it then."""
     seat: str = ""
     episode: int = 0
+    forced: int = 0
+    """Decisions that were forced, because the agent's own could not be read or were illegal."""
+    repaired: int = 0
+    """Decisions that were repaired."""
 
 
 @dataclass(frozen=True)

@@ -38,7 +38,7 @@ def typed(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str
 
 
 def rows(capsys: pytest.CaptureFixture[str]) -> list[dict[str, Any]]:
-    return list(json.loads(typed(capsys, "runs", "--json")[1]))
+    return list(json.loads(typed(capsys, "runs", "--all", "--json")[1]))
 
 
 def test_a_run_that_is_played_again_says_that_nothing_was_spent(
@@ -54,7 +54,7 @@ def test_a_run_that_is_played_again_says_that_nothing_was_spent(
     assert (again["replays"], again["trajectory_hash"]) == (first["run"], first["trajectory_hash"])
     assert "replays" not in first
     assert len(server.requests) == asked
-    table = [line.split("\t") for line in typed(capsys, "runs")[1].splitlines()]
+    table = [line.split("\t") for line in typed(capsys, "runs", "--all")[1].splitlines()]
     assert [row[9:11] for row in table[:2]] == [["-", "-"]] * 2
     assert "-" not in table[2][9:11]
 
@@ -64,6 +64,7 @@ def test_a_paused_run_is_played_again_up_to_where_it_paused(
 ) -> None:
     assert typed(capsys, *ECHO, "--limit", "calls=4")[0] == 9
     (paused,) = rows(capsys)
+    assert "could pass the limit of 4 calls a run" in paused["reason"]
     code, out, err = typed(capsys, "play", "--replay", "last")
     assert (code, err) == (0, "")
     assert out.splitlines()[-1] == (
@@ -71,6 +72,11 @@ def test_a_paused_run_is_played_again_up_to_where_it_paused(
     )
     replayed = next(row for row in rows(capsys) if row["run"] != paused["run"])
     assert (replayed["steps"], replayed["replay"], replayed["resumable"]) == (4, True, False)
+    assert replayed["replays"] == paused["run"]
+    # A mean over the list counts nothing twice.
+    code, out, err = typed(capsys, "runs", "--json")
+    assert [row["run"] for row in json.loads(out)] == [paused["run"]]
+    assert "Left out: 1 replay; list them with: wsap runs --all" in typed(capsys, "runs")[2]
     assert paused["resumable"]
     # The paused one goes on as if nobody had looked.
     assert json.loads(typed(capsys, "play", "--resume", paused["run"], "--json")[1])["steps"] == 9

@@ -207,7 +207,7 @@ def test_a_model_remembers_as_its_agent_does_and_is_who_the_persona_says(capsys:
 def test_an_agents_own_policy_decides_where_nobody_else_is_named(capsys: pytest.CaptureFixture[str]) -> None:
     answered(capsys, "play", *MODEL, "--as", "ada")
     third = answered(capsys, "play", "echo", "--steps", "3", "--as", "ada")
-    assert third["agent"] == "llm"
+    assert third["agent"] == "llm (scripted/x)"
     assert third["usage"]["calls"] == 3
     assert answered(capsys, "play", *WITNESS, "--as", "ada")["usage"]["calls"] == 0
 

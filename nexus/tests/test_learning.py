@@ -37,7 +37,7 @@ from wsap_nexus.runs.loop import StepTaken
 from wsap_nexus.runs.plan import RunPlan, SeatPlan
 from wsap_nexus.runs.session import replies_of, start
 from wsap_nexus.runs.store import open_store
-from wsap_nexus.runs.tally import RunSummary
+from wsap_nexus.runs.summary import RunSummary
 from wsap_nexus.store.entities import SessionRecord
 from wsap_nexus.store.nexus_store import NexusStore
 

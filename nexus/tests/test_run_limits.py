@@ -20,7 +20,7 @@ from wsap_nexus.runs.loop import StepTaken
 from wsap_nexus.runs.plan import RunPlan, plan_seats
 from wsap_nexus.runs.session import start, unrecorded
 from wsap_nexus.runs.store import open_store
-from wsap_nexus.runs.tally import CutOff, RunSummary
+from wsap_nexus.runs.summary import CutOff, RunSummary
 
 PENNIES = {"game": "matching-pennies", "rounds": 4}
 """What one wins, the other loses; in turns, the first hears of it with the answer of the second."""

@@ -181,14 +181,19 @@ def test_the_end_of_a_game_for_several_stays_with_all_of_its_picture() -> None:
 
 def test_a_summary_tells_few_seats_one_by_one_and_many_by_what_they_won() -> None:
     def told(count: int) -> list[str]:
-        seats = [{"seat": f"p-{n}", "agent": "bot", "reward": n % 2, "steps": n} for n in range(1, count)]
-        seats.append({"seat": "p-0", "agent": "human", "reward": 1, "steps": 1})
-        summary = {"episodes": 1, "steps": 9, "seconds": 1, "done": True, "reward": 1, "score": {}, "achievements": {},
+        same = {"agent": "bot", "model": None, "score": {"wins": 1}, "left_out": {}}
+        seats = [same | {"seat": f"p-{n}", "reward": n % 2, "steps": n} for n in range(1, count)]
+        seats.append(same | {"seat": "p-0", "agent": "llm", "model": "openai/x", "reward": 1, "steps": 1})
+        summary = {"episodes": 1, "steps": 9, "seconds": 1, "done": True, "achievements": {},
                    "decisions": {"repaired": 0, "forced": 0}, "seats": seats, "trajectory_hash": "abc"}  # fmt: skip
         return summary_lines(summary, units={}, catalogue=0)[1:-1]
 
-    assert told(2) == ["p-1 (bot): reward 1, 1 step", "p-0 (human): reward 1, 1 step"]
-    assert told(8) == ["reward 1 (bot): p-1, p-3, p-5, p-7", "reward 1 (human): p-0", "reward 0 (bot): p-2, p-4, p-6"]
+    assert told(2) == ["p-1 (bot): reward 1, 1 step, wins: 1", "p-0 (openai/x): reward 1, 1 step, wins: 1"]
+    assert told(8) == [
+        "reward 1 (bot): p-1, p-3, p-5, p-7",
+        "reward 1 (openai/x): p-0",
+        "reward 0 (bot): p-2, p-4, p-6",
+    ]
 
 
 # --- a person at the keyboard -------------------------------------------------------------

@@ -37,7 +37,7 @@ from wsap_nexus.runs.recorder import Recorder
 from wsap_nexus.runs.restoring import Runs
 from wsap_nexus.runs.session import replies_of, resume, start
 from wsap_nexus.runs.store import open_database, open_store
-from wsap_nexus.runs.tally import RunSummary
+from wsap_nexus.runs.summary import RunSummary
 from wsap_nexus.runs.world_calls import Recorded, WorldJournal
 from wsap_nexus.services import StoreRunner
 from wsap_nexus.store.entities import EntryRequest, Policy, WorldRecord

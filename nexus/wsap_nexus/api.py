@@ -24,7 +24,7 @@ from wsap_nexus.runs.recorder import read_step
 from wsap_nexus.runs.replay_order import IN_ORDER, in_order_made
 from wsap_nexus.runs.session import ResolvedSpecs, RunHandle, run_to_end, unrecorded
 from wsap_nexus.runs.store import Store, open_database, open_store
-from wsap_nexus.runs.tally import RunSummary
+from wsap_nexus.runs.summary import RunSummary
 from wsap_nexus.store.records import RunRecord
 from wsap_nexus.store.repository import Repository
 

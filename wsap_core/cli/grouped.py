@@ -35,6 +35,15 @@ class GroupedCommand(click.Command):
         write_examples(formatter, self.examples)
 
 
+class ListGroup(GroupedCommand, click.Group):
+    """A group that does something by itself, such as listing, when it is typed without a command."""
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the options and the commands into the help."""
+        super().format_options(ctx, formatter)
+        self.format_commands(ctx, formatter)
+
+
 def write_examples(formatter: click.HelpFormatter, examples: Sequence[str]) -> None:
     """Write the section "Examples" into a help; nothing if there are none."""
     if examples:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from wsap_nexus.runs.run import Run
     from wsap_nexus.runs.session import ResolvedSpecs
     from wsap_nexus.runs.store import Store
-    from wsap_nexus.runs.tally import RunSummary
+    from wsap_nexus.runs.summary import RunSummary
 
 
 @dataclass(frozen=True)

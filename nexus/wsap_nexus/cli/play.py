@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from wsap_nexus.runs.plan import RunPlan, SeatPlan
     from wsap_nexus.runs.session import ResolvedSpecs, RunHandle
     from wsap_nexus.runs.store import Store
-    from wsap_nexus.runs.tally import RunSummary
+    from wsap_nexus.runs.summary import RunSummary
     from wsap_nexus.terminal.live import LiveView
 
 

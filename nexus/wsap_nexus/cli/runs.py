@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from wsap_core.cli.grouped import GroupedCommand, complete_games
+from wsap_core.cli.grouped import GroupedCommand, ListGroup, complete_games
 from wsap_core.cli.params import STEPS, json_option
 from wsap_core.untrusted import single_line
 from wsap_nexus.cli.common import database_option, output_console, plural
@@ -26,36 +27,47 @@ SHOWN = 30
 """Maximum number of listed runs, unless `--limit` says otherwise."""
 
 
-@click.command(cls=GroupedCommand, examples=("wsap runs", "wsap runs --game crafter --limit 5", "wsap runs --json"))
+@click.group(
+    cls=ListGroup,
+    invoke_without_command=True,
+    examples=("wsap runs", "wsap runs --game crafter --limit 5", "wsap runs rm 20261120-crafter-7f3a"),
+)
 @json_option
 @click.option("--limit", type=STEPS, default=SHOWN, show_default=True, help="Maximum number of runs.")
 @click.option("--game", metavar="GAME", shell_complete=complete_games, help="Only runs of this game.")
 @click.option("--agent", metavar="AGENT", help="Only runs of this agent: an installed one, or one of the nexus.")
-@click.option("--all", "with_nexus", is_flag=True, help="List the runs of agents in the nexus, too.")
+@click.option("--all", "everything", is_flag=True, help="List replays and the runs of agents in the nexus, too.")
 @database_option
+@click.pass_context
 def runs(
-    *, as_json: bool, limit: int, game: str | None, agent: str | None, with_nexus: bool, database: str | None
-) -> None:
+    context: click.Context, *, as_json: bool, limit: int, game: str | None, agent: str | None, everything: bool,
+    database: str | None,
+) -> None:  # fmt: skip
     """List the recorded runs, the newest first.
 
-    Runs of agents in a nexus are left out without --all or --agent.
+    Replays of other runs are left out without --all, and runs of agents in a nexus without --all
+    or --agent.
 
-    An interrupted or failed run can be continued: wsap play --resume RUN. FIXED is the share of
-    decisions of language models that were repaired or forced. In STEPS, 12t are 12 ticks of a
-    world that lives by itself.
+    An interrupted or failed run can be continued: wsap play --resume RUN. A SCORE in parentheses is
+    of episodes that are not whole. FIXED is the share of decisions of language models that were
+    repaired or forced. In STEPS, 12t are 12 ticks of a world that lives by itself.
     """
     from wsap_nexus.store.repository import NEXUS, Repository
 
+    if context.invoked_subcommand is not None:
+        return
     opened = open_for_reading(database)
     if opened is None:
         click.echo("[]" if as_json else "Nothing is recorded yet; begin with: wsap play crafter")
         return
     with opened:
         repository = Repository(opened)
-        hidden = not with_nexus and agent is None and game != NEXUS
-        records = repository.list_runs(limit=limit, game=game, agent=agent, without_nexus=hidden)
-        rows = [_row_of(repository, record, hidden=hidden) for record in records]
-        left_out = repository.count_of_nexus() if hidden and not as_json else 0
+        hidden = not everything and agent is None and game != NEXUS
+        records = repository.list_runs(
+            limit=limit, game=game, agent=agent, without_nexus=hidden, without_replays=not everything
+        )
+        rows = [_row(repository, record, hidden=hidden) for record in records]
+        nexus, replays = repository.count_left_out() if not everything and not as_json else (0, 0)
     if as_json:
         click.echo(json.dumps(rows, indent=2))
     elif not rows:
@@ -66,22 +78,70 @@ def runs(
     else:
         for row in rows:
             click.echo("\t".join(_cells(row)))
+    left_out = [f"{plural(nexus, 'run')} in the nexus"] if nexus and hidden else []
+    left_out += [plural(replays, "replay")] if replays else []
     if left_out:
-        click.echo(f"Left out: {plural(left_out, 'run')} in the nexus; list them with: wsap runs --all", err=True)
+        click.echo(f"Left out: {' and '.join(left_out)}; list them with: wsap runs --all", err=True)
 
 
-def _row_of(repository: Repository, record: RunRecord, *, hidden: bool) -> dict[str, Any]:
+@runs.command(cls=GroupedCommand, examples=("wsap runs rm last", "wsap runs rm 7f3a 91c2 --yes"))
+@click.argument("names", metavar="RUN...", nargs=-1, required=True)
+@click.option("--yes", is_flag=True, help="Don't ask for confirmation.")
+@json_option
+@database_option
+def rm(*, names: tuple[str, ...], yes: bool, as_json: bool, database: str | None) -> None:
+    """Delete each RUN for good: its steps, snapshots, calls of models and pictures.
+
+    RUN is its id, the beginning or end of it, or last. What agents of the database remember of it
+    stays. Recordings of a nexus are deleted with: wsap nexus prune
+    """
+    from wsap_nexus.runs.store import hold_run, open_database
+    from wsap_nexus.store.repository import Repository
+
+    with open_database(database) as opened:
+        repository = Repository(opened)
+        records = list({record.id: record for record in map(repository.get_run, names)}.values())
+        _check_removable(repository, records)
+        events = sum(repository.count_events(record.id) for record in records)
+        what = f"{plural(len(records), 'run')} with {plural(events, 'event')}"
+        if not yes and not as_json:
+            shown = ", ".join(record.id for record in records[:5]) + (", ..." if len(records) > 5 else "")
+            click.confirm(f"Delete {what} for good ({single_line(shown)})?", abort=True)
+        with contextlib.ExitStack() as held:
+            for record in records:
+                held.enter_context(hold_run(opened, record.id))
+            repository.delete_run(*(record.id for record in records))
+    deleted = [record.id for record in records]
+    click.echo(json.dumps({"deleted": deleted, "events": events}) if as_json else f"Deleted {what}.")
+
+
+def _check_removable(repository: Repository, records: Sequence[RunRecord]) -> None:
+    """Refuse to delete runs of a nexus, and runs with branches that stay.
+
+    Raises:
+        UsageError: there is one; nothing was deleted.
+    """
+    from wsap_core.errors import UsageError
+
+    chosen = {record.id for record in records}
+    for record in records:
+        if repository.is_of_nexus(record.id):
+            raise UsageError(f"Run {record.id!r} was recorded by a nexus; delete old ones with: wsap nexus prune")
+        if branches := [name for name in repository.branches_of(record.id) if name not in chosen]:
+            raise UsageError(f"Run {record.id!r} is what {branches[0]!r} was branched from; delete that with it.")
+
+
+def _row(repository: Repository, record: RunRecord, *, hidden: bool) -> dict[str, Any]:
     # Any: JSON.
-    from wsap_nexus.runs.totals import summary_now
+    from wsap_nexus.runs.listed import row_of
 
     database = repository.database
-    if hidden or not repository.is_of_nexus(record.id):
-        return {**_row(record, status_of(database, record), summary_now(repository, record)), "nexus": False}
-    row = _row(record, record.status.value, record.summary)
-    if row["status"] == "running" and not _is_led(database):
-        row["status"] = "interrupted"
-    # The nexus goes on with it by itself.
-    return {**row, "nexus": True, "resumable": False}
+    nexus = not hidden and repository.is_of_nexus(record.id)
+    status = record.status.value if nexus else status_of(database, record)
+    if nexus and status == "running" and not _is_led(database):
+        status = "interrupted"
+    # The nexus goes on with its runs by itself.
+    return {**row_of(repository, record, status, resumable=not nexus), "nexus": nexus}
 
 
 def _is_led(database: Database) -> bool:
@@ -122,54 +182,48 @@ def status_of(database: Database, record: RunRecord) -> str:
     return record.status.value if is_played(database, record.id) else RunStatus.INTERRUPTED.value
 
 
-def _row(record: RunRecord, status: str, found: Mapping[str, Any] | None) -> dict[str, Any]:
-    summary = found or {}
-    replay = bool(record.config.get("replay"))
-    return {
-        "run": record.id,
-        "game": record.game,
-        "agent": record.agent,
-        "seed": record.seed,
-        "step_limit": record.step_limit,
-        "episode_limit": record.config.get("episodes"),
-        "steps": summary.get("steps"),
-        **({"ticks": (summary.get("world") or {}).get("ticks")} if record.config.get("lives") else {}),
-        "episodes": summary.get("episodes"),
-        "cut_off": summary.get("cut_off"),
-        "reward": summary.get("reward"),
-        "achievements": summary.get("achievements"),
-        "score": summary.get("score"),
-        "decisions": summary.get("decisions"),
-        "usage": summary.get("usage"),
-        **({"world": summary["world"]} if "world" in summary else {}),
-        "status": status,
-        "resumable": status in ("interrupted", "failed") and not replay,
-        "replay": replay,
-        "created": record.created,
-        "updated": record.updated,
-        "trajectory_hash": summary.get("trajectory_hash"),
-    }
-
+_FEW_SEATS = 3
+"""Seats of which a table has the figures side by side."""
 
 _COLUMNS = ("RUN", "GAME", "AGENT", "SEED", "STEPS", "REWARD", "SCORE", "STATUS", "WHEN", "TOKENS", "COST", "FIXED")
 
 
 def _cells(row: dict[str, Any]) -> list[str]:
-    score = row["score"] if isinstance(row["score"], dict) else {}
-    # Metrics come sorted by name; one that is called the score is the one to show.
-    first = score.get("score", next(iter(score.values()), None))
     return [
         single_line(row["run"]),
         single_line(row["game"]),
         single_line(row["agent"]),
         str(row["seed"]),
         _length(row),
-        "-" if not isinstance(row["reward"], int | float) else f"{row['reward']:.4g}",
-        "-" if not isinstance(first, int | float) else f"{first:.4g}",
+        _by_seat(row, lambda seat: _figure(seat.get("reward"))),
+        _by_seat(row, _score),
         row["status"],
         _when(row["created"]),
         *_taken(row),
     ]
+
+
+def _by_seat(row: dict[str, Any], figure: Callable[[Mapping[str, Any]], str]) -> str:
+    """Return a figure of each seat, where there are few of them: one for all would mix opponents."""
+    figures = [figure(seat) for seat in row["seats"]]
+    return "/".join(figures) if 1 <= len(figures) <= _FEW_SEATS and set(figures) != {"-"} else "-"
+
+
+def _score(seat: Mapping[str, Any]) -> str:
+    """Return the main score of a seat's whole episodes or, in parentheses, of those that are not whole."""
+    score = seat.get("score")
+    if not score and "unfinished" in (left_out := seat.get("left_out") or {}):
+        return f"({_main(left_out['unfinished']['score'])})"
+    return _main(score)
+
+
+def _main(score: Any) -> str:
+    # Metrics come sorted by name; one that is called the score is the one to show. Any: JSON.
+    return _figure(score.get("score", next(iter(score.values()), None))) if isinstance(score, dict) else "-"
+
+
+def _figure(value: object) -> str:
+    return f"{value:.4g}" if isinstance(value, int | float) else "-"
 
 
 def _length(row: dict[str, Any]) -> str:

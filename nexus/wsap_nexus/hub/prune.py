@@ -34,11 +34,12 @@ from wsap_nexus.store.database import Database
 from wsap_nexus.store.events import PruneFailed, RecordsPruned
 from wsap_nexus.store.nexus_store import NexusStore, Transaction
 from wsap_nexus.store.records import RunStatus
+from wsap_nexus.store.repository import Repository
 from wsap_nexus.store.room import used_bytes
 from wsap_nexus.store.tables import METADATA
 
 _T = METADATA.tables
-_RUN, _EVENT, _DICTIONARY, _SESSION = _T["run"], _T["event"], _T["dictionary"], _T["session"]
+_RUN, _EVENT, _SESSION = _T["run"], _T["event"], _T["session"]
 _NEXUS_EVENT, _TRANSFER, _WORLD, _METAGOAL = _T["nexus_event"], _T["transfer"], _T["world"], _T["metagoal"]
 _AVATAR = _T["avatar"]
 
@@ -300,13 +301,11 @@ def _delete_run(database: Database, name: str) -> tuple[int, int]:
         with database.write() as connection:
             query = select(_EVENT.c.seq, func.length(_EVENT.c.body)).where(_EVENT.c.run_id == name)
             rows = connection.execute(query.order_by(_EVENT.c.seq.desc()).limit(_CHUNK)).all()
-            if rows:
+            if len(rows) == _CHUNK:
                 connection.execute(delete(_EVENT).where(_EVENT.c.run_id == name, _EVENT.c.seq >= rows[-1][0]))
-            if len(rows) < _CHUNK:
-                connection.execute(delete(_DICTIONARY).where(_DICTIONARY.c.run_id == name))
-                connection.execute(delete(_RUN).where(_RUN.c.id == name))
         events, size = events + len(rows), size + sum(int(row[1]) for row in rows)
         if len(rows) < _CHUNK:
+            Repository(database).delete_run(name)
             return events, size
 
 

@@ -64,6 +64,8 @@ class Checkpoint:
     """Whether no model may be asked: a recorded run is played again."""
     again: bool = False
     """Whether the run that is played again is recorded anew, rather than gone back to."""
+    replays: str | None = None
+    """The run that is played again."""
     script: Mapping[str, Sequence[Decided]] = field(default_factory=dict)
     """Recorded decisions of a run that is played again, of seats whose prompts an older version made."""
 

@@ -19,8 +19,6 @@ from wsap_nexus.runs.replay_order import ReplayOrder
 from wsap_nexus.runs.run import Run
 from wsap_nexus.runs.run_life import RunLife
 from wsap_nexus.runs.stopping import play_until_stopped
-from wsap_nexus.runs.tally import SeatTally
-from wsap_nexus.runs.trajectory import TrajectoryHash
 from wsap_nexus.worlds.seats import SeatPort
 
 
@@ -57,8 +55,7 @@ class OpenRun(Run):
         """
         name, seed = plan.name, derive_seed(self.plan.seed, self._episode)
         if name not in self._tallies:
-            hash_ = TrajectoryHash(chained=self.plan.chained)
-            self._tallies[name] = SeatTally(name, plan.agent, hash=hash_)
+            self._tallies[name] = self.plan.tally(plan)
             self._tallies[name].begin_episode(self._episode, seed)
         self._tallies[name].agent, self._tallies[name].done = plan.agent, False
         others = tuple(seat for seat in self.plan.seats if seat.name != name)

@@ -49,6 +49,17 @@ class SeatPlan:
     identity: str | None = None
     """The agent of the database who sits there: it remembers the run, and is credited with what it achieves."""
 
+    @property
+    def model(self) -> str | None:
+        """The address of the language model that decides; None where none does."""
+        model = self.options.get("model")
+        return model if isinstance(model, str) and model else None
+
+    @property
+    def label(self) -> str:
+        """The agent with its model, if it has one: `llm (openai/gpt-5)`."""
+        return self.agent if self.model is None else f"{self.agent} ({self.model})"
+
 
 @dataclass(frozen=True)
 class RunPlan:
@@ -99,8 +110,13 @@ class RunPlan:
 
     def tallies(self) -> dict[str, SeatTally]:
         """Return seat -> totals of a run that begins."""
-        names = {s.name: s.agent for s in self.seats} | ({WORLD: ""} if self.lives else {})
-        return {name: SeatTally(name, who, hash=TrajectoryHash(chained=self.chained)) for name, who in names.items()}
+        seats = [*self.seats, SeatPlan(WORLD, "")] if self.lives else self.seats
+        return {seat.name: self.tally(seat) for seat in seats}
+
+    def tally(self, seat: SeatPlan) -> SeatTally:
+        """Return the totals of a seat that begins."""
+        hash_ = TrajectoryHash(chained=self.chained)
+        return SeatTally(seat.name, seat.agent, redacted(seat.options), hash=hash_)
 
     def for_game(self, game: AdapterSpec) -> RunPlan:
         """Return the plan with what the game's abilities say of it."""
@@ -123,19 +139,18 @@ class RunPlan:
 
     @property
     def agent_label(self) -> str:
-        """Return who plays, for a reader: with their models where seats are played by different ones, and counted
-        where there are too many to name.
+        """Return who plays, for a reader: `llm (openai/gpt-5)`, or `row=random, column=openai/gpt-5` where they differ,
+        counted where there are too many to name.
         """
         if not self.seats:
             return WORLD
-        models = {str(seat.options.get("model", "")) for seat in self.seats}
-        several = len(models - {""}) > 1
-        agents = [str(seat.options.get("model", seat.agent)) if several else seat.agent for seat in self.seats]
-        if len(set(agents)) == 1:
-            return agents[0]
-        label = ", ".join(f"{seat.name}={agent}" for seat, agent in zip(self.seats, agents, strict=True))
-        if len(label) > LONGEST_LABEL:
-            label = ", ".join(f"{agents.count(agent)} {agent}" for agent in dict.fromkeys(agents))
+        if len({seat.label for seat in self.seats}) == 1:
+            label = self.seats[0].label
+        else:
+            agents = [seat.model or seat.agent for seat in self.seats]
+            label = ", ".join(f"{seat.name}={agent}" for seat, agent in zip(self.seats, agents, strict=True))
+            if len(label) > LONGEST_LABEL:
+                label = ", ".join(f"{agents.count(agent)} {agent}" for agent in dict.fromkeys(agents))
         return label if len(label) <= LONGEST_LABEL else f"{label[: LONGEST_LABEL - 3]}..."
 
     def to_config(self) -> dict[str, Any]:

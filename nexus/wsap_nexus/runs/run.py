@@ -38,7 +38,8 @@ from wsap_nexus.runs.run_life import RunLife
 from wsap_nexus.runs.saving import Saver
 from wsap_nexus.runs.seated import make_agent, make_loop
 from wsap_nexus.runs.stopping import play_until_stopped, side_by_side, stuck_at
-from wsap_nexus.runs.tally import CutOffBy, RunSummary, SeatTally, cut_off, score
+from wsap_nexus.runs.summary import CutOffBy, RunSummary, cut_off, score
+from wsap_nexus.runs.tally import SeatTally
 from wsap_nexus.runs.totals import TotalsWriter
 from wsap_nexus.runs.trajectory import WORLD
 from wsap_nexus.runs.venue import OwnVenue, Venue
@@ -149,18 +150,18 @@ class Run:
         """Add an observer, called after each new tick of a world that lives."""
         self._observers_of_ticks.append(observer)
 
-    def summary(self) -> RunSummary:
-        """Return the summary so far."""
-        plan, tallies = self.plan, self.tallies
-        seconds, metrics = self._past.seconds + self.own_seconds(), score(self.spec, tallies)
+    def summary(self, *, failed: bool = False, reason: str | None = None) -> RunSummary:
+        """Return the summary so far; for a run that ends in an error or a pause, with the reason."""
+        plan, tallies, seconds = self.plan, self.tallies, self._past.seconds + self.own_seconds()
         meter = self.meter
         speed, retries = (None, 0) if meter is None else (meter.tokens_per_second, meter.retries)
         left = any(loop.seat.left is not None and not loop.let_go for loop in self._loops)
         by: CutOffBy = "left" if left else "steps" if self._used_up() else "stopped"
+        by = "failed" if failed else by
         return RunSummary(
-            self.run_id, self.spec.name, plan.agent_label, plan.seed, tallies, metrics, seconds, speed,
-            None if plan.lives else cut_off(tallies, plan.asked_episodes, by), self.world_journal.usage,
-            self._tallies.get(WORLD), retries,
+            self.run_id, self.spec.name, plan.agent_label, plan.seed, tallies, score(self.spec, tallies, by), seconds,
+            speed, None if plan.lives else cut_off(tallies, plan.asked_episodes, by), self.world_journal.usage,
+            self._tallies.get(WORLD), retries, reason,
         )  # fmt: skip
 
     @property

@@ -32,7 +32,7 @@ from wsap_nexus.runs.recorder import Recorder, read_snapshot
 from wsap_nexus.runs.resume import read_call_events, read_memories, read_past, read_world_calls
 from wsap_nexus.runs.run import Run
 from wsap_nexus.runs.store import Store, hold_run
-from wsap_nexus.runs.tally import RunSummary
+from wsap_nexus.runs.summary import RunSummary
 from wsap_nexus.store.records import NewRun, RunStatus
 
 MemoriesOf = Callable[[AdapterSpec, RunPlan, str, Recorder, Checkpoint | None], RunMemories]
@@ -112,7 +112,8 @@ class RunHandle:
         store, run_id = self._store, self.run.run_id
         if store is None or run_id is None:
             return
-        summary = self.run.summary().to_json()
+        reason = str(error) or type(error).__name__ if isinstance(error, Exception) else None
+        summary = self.run.summary(failed=status is RunStatus.FAILED, reason=reason).to_json()
         more = {} if error is None else {"error": f"{type(error).__name__}: {error}"}
         try:
             seconds = self.run.own_seconds()
@@ -201,7 +202,7 @@ def start(
             seed=plan.seed,
             step_limit=plan.steps,
             id=run_id,
-            config={**plan.to_config(), **({"replay": True} if again else {})},
+            config={**plan.to_config(), **({"replay": past.replays or True} if past is not None and again else {})},
         )
     )
     recorder = Recorder(store.writer, record.id)
@@ -294,7 +295,9 @@ def replies_of(name: str, store: Store) -> tuple[RunPlan, Checkpoint]:
     memories = read_memories(store.repository, record.id)
     script = read_decided(store.repository, record.id, calls)
     world = read_world_calls(store.repository, record.id)
-    past = Checkpoint(calls=calls, memories=memories, world_calls=world, offline=True, again=True, script=script)
+    past = Checkpoint(
+        calls=calls, memories=memories, world_calls=world, offline=True, again=True, script=script, replays=record.id
+    )
     plan = RunPlan.from_config(record.config)
     if plan.lives:
         past.life.extend(read_whole_life(store.repository, record.id))

@@ -1,21 +1,21 @@
-"""Totals, scores and the trajectory hash of a run."""
+"""Totals and the trajectory hash of each seat of a run."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any, Literal
+from typing import Any
 
 from wsap_core.errors import WireError
 from wsap_core.protocol import ActionResult
 from wsap_core.seams.agent import NO_USAGE, DecisionInfo, Usage
-from wsap_core.specs import AdapterSpec, EpisodeSummary
+from wsap_core.specs import EpisodeSummary
 from wsap_nexus.runs.forced import add_causes
-from wsap_nexus.runs.trajectory import WORLD, TrajectoryHash, combined
+from wsap_nexus.runs.trajectory import TrajectoryHash
 
 _COUNTS = ("steps", "reward", "done", "repaired", "forced", "unconstrained", "cut", "continued", "unlocking", "episode")
-_LATER = ("chosen",)
+_LATER = ("chosen", "_episode_forced", "_episode_repaired")
 """Counts that states of earlier versions lack."""
 _OPEN = ("_seed", "_episode_steps", "_episode_reward")
 
@@ -26,6 +26,8 @@ class SeatTally:
 
     name: str
     agent: str
+    options: Mapping[str, Any] = field(default_factory=dict)
+    """The agent's, without anything confidential."""
     steps: int = 0
     reward: float = 0.0
     done: bool = False
@@ -54,6 +56,8 @@ class SeatTally:
     _seed: int = 0
     _episode_steps: int = 0
     _episode_reward: float = 0.0
+    _episode_forced: int = 0
+    _episode_repaired: int = 0
     _settled: Usage = NO_USAGE
     _last: Usage = NO_USAGE
 
@@ -95,6 +99,8 @@ class SeatTally:
         if info is not None:
             self.repaired += info.repaired
             self.forced += info.forced
+            self._episode_repaired += info.repaired
+            self._episode_forced += info.forced
             if info.forced:
                 add_causes(self.causes, {info.cause: 1})
             self.unconstrained += info.unconstrained
@@ -114,6 +120,12 @@ class SeatTally:
             self.worked.update((*acted, *(f"achievement:{name}" for name in achievements)))
 
     @property
+    def model(self) -> str | None:
+        """The address of the language model that decides; None where none does."""
+        model = self.options.get("model")
+        return model if isinstance(model, str) and model else None
+
+    @property
     def usage(self) -> Usage:
         """Model usage over all decisions."""
         return self._settled + self._last
@@ -126,7 +138,7 @@ class SeatTally:
         """Move the open episode, if it has any step, to the finished ones."""
         if self._episode_steps:
             self.episodes.append(self._current())
-        self._episode_steps, self._episode_reward = 0, 0.0
+        self._episode_steps, self._episode_reward, self._episode_forced, self._episode_repaired = 0, 0.0, 0, 0
 
     def all_episodes(self) -> list[EpisodeSummary]:
         """Return every episode that has a step, the open one included, so that no mean leaves one out.
@@ -165,10 +177,7 @@ class SeatTally:
             "unlocked": dict(self.unlocked),
             **({} if self.worked is None else {"worked": dict(self.worked)}),
             "usage": [asdict(self._settled), asdict(self._last)],
-            "episodes": [
-                e if isinstance(e, list) else [e.episode, e.seed, e.steps, e.reward, list(e.achievements), e.done]
-                for e in self.episodes[first:]
-            ],
+            "episodes": [e if isinstance(e, list) else _encoded(e) for e in self.episodes[first:]],
         }
 
     def restore(self, state: Mapping[str, Any]) -> None:
@@ -182,7 +191,7 @@ class SeatTally:
                 # A whole number has no fraction in JSON.
                 setattr(self, name, type(getattr(self, name))(state[name.strip("_")]))
             for name in _LATER:
-                setattr(self, name, int(state.get(name, 0)))
+                setattr(self, name, int(state.get(name.strip("_"), 0)))
             self.hash = TrajectoryHash(str(state["hash"]))
             self.causes = {str(cause): int(times) for cause, times in state.get("causes", {}).items()}
             self.outcomes = {str(outcome): int(times) for outcome, times in state.get("outcomes", {}).items()}
@@ -199,8 +208,11 @@ class SeatTally:
 
     def _decoded(self, recorded: list[Any]) -> EpisodeSummary:
         try:
-            episode, seed, steps, reward, names, done = recorded
-            return EpisodeSummary(seed, steps, float(reward), tuple(names), bool(done), self.name, episode)
+            # Earlier versions did not count what was forced and repaired by episode.
+            episode, seed, steps, reward, names, done, forced, repaired = (*recorded, 0, 0)[:8]
+            return EpisodeSummary(
+                seed, steps, float(reward), tuple(names), bool(done), self.name, episode, int(forced), int(repaired)
+            )
         except (TypeError, ValueError) as error:
             raise WireError(f"A recorded episode of seat {self.name!r} is damaged: {error}.") from error
 
@@ -213,35 +225,18 @@ class SeatTally:
             done=self.done,
             seat=self.name,
             episode=self.episode,
+            forced=self._episode_forced,
+            repaired=self._episode_repaired,
         )
+
+
+def _encoded(e: EpisodeSummary) -> list[Any]:
+    return [e.episode, e.seed, e.steps, e.reward, list(e.achievements), e.done, e.forced, e.repaired]
 
 
 def _usage(data: Mapping[str, Any]) -> Usage:
     cost = data["cost"]
     return Usage(data["calls"], data["prompt_tokens"], data["completion_tokens"], None if cost is None else float(cost))
-
-
-CutOffBy = Literal["steps", "left", "stopped"]
-"""The step limit; a seat that left the game; or whoever stopped the run, or an error: then it can be resumed."""
-
-
-@dataclass(frozen=True)
-class CutOff:
-    """What was left unplayed when a run ended."""
-
-    by: CutOffBy
-    episode: int | None
-    """The episode that was cut off, from 1; None if every episode that was begun is whole."""
-    steps: int
-    """Decisions of all seats in that episode."""
-    missing: int
-    """Episodes that were asked for and not begun."""
-
-    def __str__(self) -> str:
-        cause = {"steps": "the step limit", "left": "a seat that left", "stopped": "the stop"}[self.by]
-        parts = [f"episode {self.episode} after {_plural(self.steps, 'step')}"] if self.episode else []
-        parts += [f"{_plural(self.missing, 'episode')} not begun"] if self.missing else []
-        return f"cut off by {cause}: {', '.join(parts)}"
 
 
 @dataclass(frozen=True)
@@ -265,146 +260,3 @@ class WorldUsage:
 
 
 NO_WORLD_USAGE = WorldUsage()
-
-
-@dataclass(frozen=True)
-class RunSummary:
-    """The summary of a run, as `wsap play --json` prints it."""
-
-    run: str | None
-    """The run's id; None if it was not recorded."""
-    game: str
-    agent: str
-    seed: int
-    seats: tuple[SeatTally, ...]
-    metrics: Mapping[str, float]
-    seconds: float
-    tokens_per_second: float | None = None
-    """Tokens of the models' replies for each second of a call, in this part of the run; None where none was made."""
-    cut_off: CutOff | None = None
-    """What was left unplayed; None if every episode that was asked for is whole."""
-    world_usage: WorldUsage = NO_WORLD_USAGE
-    """What the world itself asked of models."""
-    world: SeatTally | None = None
-    """What is counted of a world that lives: its ticks, as steps."""
-    retries: int = 0
-    """Waits of more than two seconds before a call to a model was tried again, in this part of the run."""
-
-    @property
-    def steps(self) -> int:
-        """Decisions, over all seats."""
-        return sum(s.steps for s in self.seats)
-
-    @property
-    def reward(self) -> float:
-        """Reward, over all seats."""
-        return sum(s.reward for s in self.seats)
-
-    @property
-    def done(self) -> bool:
-        """Whether every seat's last episode ended by itself, and with it a world that lives."""
-        return all(s.done for s in self.all_tallies)
-
-    @property
-    def all_tallies(self) -> tuple[SeatTally, ...]:
-        """Those of the seats, and that of a world that lives."""
-        return self.seats if self.world is None else (*self.seats, self.world)
-
-    @property
-    def trajectory_hash(self) -> str:
-        """The seat's hash; with several seats, the SHA-256 of their names and hashes in order of name.
-
-        A world that lives counts as a seat of the name `world`.
-        """
-        return combined({seat.name: seat.digest for seat in self.all_tallies})
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the summary as JSON-ready data."""
-        data = {
-            "run": self.run,
-            "game": self.game,
-            "agent": self.agent,
-            "seed": self.seed,
-            **counts(self.seats, self.world),
-            "score": dict(self.metrics),
-            "done": self.done,
-            "cut_off": None if self.cut_off is None else asdict(self.cut_off),
-            "trajectory_hash": self.trajectory_hash,
-            "seconds": round(self.seconds, 3),
-        }
-        speed = self.tokens_per_second
-        data |= with_world(data, self.world_usage)
-        data["usage"]["tokens_per_second"] = None if speed is None else round(speed, 2)
-        data["usage"] |= {"retries": self.retries} if self.retries else {}
-        if len(self.seats) > 1:
-            data["seats"] = [
-                {"seat": s.name, "agent": s.agent, **counts((s,)), "done": s.done, "trajectory_hash": s.digest}
-                for s in self.seats
-            ]
-        return data
-
-
-def score(spec: AdapterSpec, seats: Sequence[SeatTally]) -> dict[str, float]:
-    """Return the game's metrics over every episode of every seat."""
-    episodes = [e for s in seats for e in s.all_episodes()]
-    return {metric.name: round(metric.of(episodes), 4) for metric in spec.score_metrics}
-
-
-def cut_off(seats: Sequence[SeatTally], asked: int | None, by: CutOffBy) -> CutOff | None:
-    """Return what is left unplayed if play ends now, and of as many episodes as were asked for, if they were."""
-    done = all(seat.done for seat in seats)
-    begun = any(seat.done or seat.episode_steps for seat in seats)
-    number = seats[0].episode + begun
-    missing = max(0, (asked or 0) - number)
-    if done or not begun:
-        return CutOff(by, None, 0, missing) if missing else None
-    steps = sum(e.steps for seat in seats for e in seat.all_episodes() if e.episode == seat.episode)
-    return CutOff(by, number, steps, missing)
-
-
-def counts(seats: Sequence[SeatTally], world: SeatTally | None = None) -> dict[str, Any]:
-    """Return the totals of seats, and of a world that lives, together, as in a summary."""
-    times: dict[str, int] = {}
-    for seat in seats:
-        for episode in seat.all_episodes():
-            for name in episode.achievements:
-                times[name] = times.get(name, 0) + 1
-    usage = sum((s.usage for s in seats), NO_USAGE)
-    causes: dict[str, int] = {}
-    outcomes: dict[str, int] = {}
-    for seat in seats:
-        add_causes(causes, seat.causes)
-        add_causes(outcomes, seat.outcomes)
-    everybody = seats if world is None else (*seats, world)
-    told = world and {"ticks": world.steps, "done": world.done, "trajectory_hash": world.digest}
-    return {
-        "steps": sum(s.steps for s in seats),
-        "episodes": max((len(s.all_episodes()) for s in everybody), default=0),
-        "reward": round(sum(s.reward for s in seats), 6),
-        "achievements": dict(sorted(times.items())),
-        "decisions": {
-            "total": sum(s.steps for s in seats),
-            "repaired": sum(s.repaired for s in seats),
-            "forced": sum(s.forced for s in seats),
-            "unconstrained": sum(s.unconstrained for s in seats),
-            "cut": sum(s.cut for s in seats),
-            "continued": sum(s.continued for s in seats),
-            **({"chosen": chosen} if (chosen := sum(s.chosen for s in seats)) else {}),
-            **({"causes": causes} if causes else {}),
-        },
-        **({"outcomes": outcomes} if outcomes else {}),
-        "usage": asdict(usage),
-        **({WORLD: told} if told else {}),
-    }
-
-
-def with_world(counted: Mapping[str, Any], own: WorldUsage) -> dict[str, Any]:
-    """Return the totals with what the world itself asked of models in them; as they are if it asked nothing."""
-    if not own.usage.calls:
-        return dict(counted)
-    whole = asdict(Usage(**counted["usage"]) + own.usage)
-    return {**counted, "usage": whole, "world": {**counted.get("world", {}), **asdict(own)}}
-
-
-def _plural(number: int, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}"

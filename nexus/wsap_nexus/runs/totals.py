@@ -18,7 +18,8 @@ from wsap_core.protocol.wire import dumps
 from wsap_nexus.runs.plan import RunPlan
 from wsap_nexus.runs.reading import COUNTED, Tell, count, with_progress
 from wsap_nexus.runs.replay_order import OpenChoices
-from wsap_nexus.runs.tally import NO_WORLD_USAGE, SeatTally, WorldUsage, counts, with_world
+from wsap_nexus.runs.summary import SeatScore, counts, seats_json, with_world
+from wsap_nexus.runs.tally import NO_WORLD_USAGE, SeatTally, WorldUsage
 from wsap_nexus.runs.trajectory import WORLD, is_chained
 from wsap_nexus.store.records import EventRecord, RunRecord, RunStatus
 from wsap_nexus.store.repository import Repository
@@ -186,7 +187,10 @@ def _totals_now(repository: Repository, run: RunRecord) -> dict[str, Any]:
     for event in repository.read_events(run.id, from_seq=totals.seq + 1, kinds=COUNTED):
         count(totals.tallies, event)
     world = totals.tallies.pop(WORLD, None)
-    return with_world(counts(list(totals.tallies.values()), world), read_world_usage(repository, run.id, totals))
+    seats = list(totals.tallies.values())
+    scores = {seat.name: SeatScore.of(seat, "stopped") for seat in seats}
+    counted = with_world(counts(seats, world), read_world_usage(repository, run.id, totals))
+    return {**counted, "seats": seats_json(seats, scores)}
 
 
 def read_world_usage(repository: Repository, run_id: str, totals: Totals) -> WorldUsage:

@@ -28,16 +28,15 @@ _DICTIONARY = METADATA.tables["dictionary"]
 _INBOX = METADATA.tables["inbox"]
 _SESSION = METADATA.tables["session"]
 
+_IS_REPLAY: ColumnElement[bool] = _RUN.c.config["replay"].as_string().is_not(None)
+
 NEXUS = "nexus"
 """The game of an agent's run in the nexus itself."""
 
-_PAGE_BYTES = 1 << 20
-_PAGE_EVENTS = 256
+_PAGE_BYTES, _PAGE_EVENTS = 1 << 20, 256
 # A page is about a megabyte of stored bodies. Each is a transaction of its own, so that a slow reader does not
 # prevent SQLite's checkpoints.
-
-_ATTEMPTS = 20
-_SHORT_ATTEMPTS = 4
+_ATTEMPTS, _SHORT_ATTEMPTS = 20, 4
 
 
 def _utc_now() -> datetime:
@@ -167,6 +166,7 @@ class Repository:
         game: str | None = None,
         agent: str | None = None,
         without_nexus: bool = False,
+        without_replays: bool = False,
     ) -> list[RunRecord]:
         """Return the runs, newest first.
 
@@ -176,6 +176,7 @@ class Repository:
             game: only those of this game.
             agent: only those of this agent, an installed one or one of the nexus.
             without_nexus: leave out runs in the nexus.
+            without_replays: leave out runs that play another one again, so that nothing is counted twice.
         """
         query = select(_RUN).order_by(_RUN.c.created.desc(), _RUN.c.id.desc()).limit(limit)
         if game is not None:
@@ -184,6 +185,8 @@ class Repository:
             query = query.where(_played_by(agent))
         if without_nexus:
             query = query.where(~_of_nexus())
+        if without_replays:
+            query = query.where(~_IS_REPLAY)
         if since is not None:
             query = query.where(_RUN.c.updated >= since.astimezone(UTC).isoformat())
         with self.database.read() as connection:
@@ -194,23 +197,31 @@ class Repository:
         with self.database.read() as connection:
             return connection.execute(select(_RUN.c.id).where(_RUN.c.id == run_id, _of_nexus())).first() is not None
 
-    def count_of_nexus(self) -> int:
-        """Return the number of runs that were played in the nexus."""
+    def count_left_out(self) -> tuple[int, int]:
+        """Return the number of runs that were played in the nexus, and of replays elsewhere."""
+        counted, nexus = select(func.count()).select_from(_RUN), _of_nexus()
         with self.database.read() as connection:
-            return int(connection.execute(select(func.count()).select_from(_RUN).where(_of_nexus())).scalar_one())
+            of_nexus = connection.execute(counted.where(nexus)).scalar_one()
+            return int(of_nexus), int(connection.execute(counted.where(_IS_REPLAY & ~nexus)).scalar_one())
 
-    def delete_run(self, run_id: str) -> None:
-        """Delete a run and all its events.
+    def branches_of(self, run_id: str) -> list[str]:
+        """Return the ids of the runs that were branched from a run, and need what it recorded."""
+        query = select(_RUN.c.id).where(_RUN.c.config["branched_from"]["run"].as_string() == run_id)
+        with self.database.read() as connection:
+            return list(connection.execute(query.order_by(_RUN.c.id)).scalars())
+
+    def delete_run(self, *run_ids: str) -> None:
+        """Delete runs and all their events, in one transaction.
 
         Raises:
-            UnknownNameError: there is no such run.
+            UnknownNameError: there is no such run; nothing is deleted then.
         """
         with self.database.write() as connection:
-            for table in (_EVENT, _DICTIONARY, _INBOX):
-                connection.execute(table.delete().where(table.c.run_id == run_id))
-            gone = connection.execute(_RUN.delete().where(_RUN.c.id == run_id)).rowcount
-        if not gone:
-            raise self._unknown(run_id)
+            for run_id in run_ids:
+                for table in (_EVENT, _DICTIONARY, _INBOX):
+                    connection.execute(table.delete().where(table.c.run_id == run_id))
+                if not connection.execute(_RUN.delete().where(_RUN.c.id == run_id)).rowcount:
+                    raise self._unknown(run_id)
 
     def find_run(self, run_id: str) -> RunRecord | None:
         """Return the run of exactly this id, or None."""

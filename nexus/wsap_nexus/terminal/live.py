@@ -25,6 +25,7 @@ from wsap_core.untrusted import single_line
 from wsap_nexus.runs.controls import Controls
 from wsap_nexus.runs.loop import StepTaken
 from wsap_nexus.runs.run import Run
+from wsap_nexus.runs.summary import score_so_far
 from wsap_nexus.terminal import keys
 from wsap_nexus.terminal.blocks import map_of
 from wsap_nexus.terminal.keymap import KEYS, KEYS_OF_PLAYERS, LINE_ASKED, LINE_WAITING, LINE_WATCHING
@@ -338,7 +339,8 @@ class LiveView:
         )
         scores = []
         with contextlib.suppress(WsapError):
-            metrics = run.summary().metrics
+            focused = [seat for seat in run.tallies if seat.name == self._focus]
+            metrics = score_so_far(spec, focused[0]) if focused else {}
             units = {m.name: m.unit for m in spec.score_metrics}
             scores = [(name, value, units.get(name, "")) for name, value in metrics.items()]
         return Stage(

@@ -10,7 +10,7 @@ from typing import Any
 from wsap_core.protocol import Tick
 from wsap_core.untrusted import single_line
 from wsap_nexus.runs.loop import StepTaken
-from wsap_nexus.runs.tally import CutOff
+from wsap_nexus.runs.summary import CutOff
 from wsap_nexus.terminal.panels import number
 from wsap_nexus.terminal.spending import Spent, packed, parts, rate, spending_of
 from wsap_nexus.terminal.story import Note
@@ -123,15 +123,18 @@ def summary_lines(
     episodes = int(summary["episodes"])
     steps = int(summary["steps"])
     took = f"{steps} step{_s(steps)} in {episodes} episode{_s(episodes)}, {number(float(summary['seconds']))} s"
-    lines = [f"{took}: reward {number(float(summary['reward']))}"]
+    seats: Sequence[Mapping[str, Any]] = summary["seats"]
+    only = seats[0] if len(seats) == 1 else None
+    lines = [took if only is None else f"{took}: reward {number(float(only['reward']))}"]
     lived = summary.get("world") or {}
     if (ticks := lived.get("ticks")) is not None:
         took = f"{ticks} tick{_s(ticks)}" + (", and the world has come to its end" if lived["done"] else "")
-        lines = [*lines, took] if "seats" in summary or steps else [f"{took}, {number(float(summary['seconds']))} s"]
+        lines = [*lines, took] if seats or steps else [f"{took}, {number(float(summary['seconds']))} s"]
     if cut_off := summary.get("cut_off"):
         lines.append(str(CutOff(**cut_off)))
-    for name, value in summary["score"].items():
-        lines.append(f"{single_line(name)}: {number(round(float(value), 2))}{single_line(units.get(name, ''))}")
+    if only is not None:
+        lines += _scores(only["score"], units)
+        lines += _left_out(only, units)
     reached: Mapping[str, int] = summary["achievements"]
     if reached or catalogue:
         of = f" of {catalogue}" if catalogue else ""
@@ -143,8 +146,26 @@ def summary_lines(
         lines.append("outcomes: " + ", ".join(f"{times} {outcome}" for outcome, times in sorted(outcomes.items())))
     lines += _how_decided(summary["decisions"])
     lines += _what_models_took(summary, planned, " then" if again else "")
-    lines += _how_seats_did(summary.get("seats", ()))
+    lines += _how_seats_did(seats, units) if only is None else []
     lines.append(f"trajectory {str(summary['trajectory_hash'])[:16]}")
+    return lines
+
+
+def _scores(score: Mapping[str, Any], units: Mapping[str, str]) -> list[str]:
+    return [
+        f"{single_line(name)}: {number(round(float(value), 2))}{single_line(units.get(name, ''))}"
+        for name, value in score.items()
+    ]
+
+
+def _left_out(seat: Mapping[str, Any], units: Mapping[str, str]) -> list[str]:
+    """Return the lines on episodes of a seat that are not in its score."""
+    words = {"unfinished": "unfinished", "forfeited": "forfeited (most decisions forced)"}
+    lines = []
+    for kind, those in seat["left_out"].items():
+        so_far = ", ".join([f"reward {number(float(those['reward']))}", *_scores(those["score"], units)])
+        episodes = f"{those['episodes']} {words[kind]} episode{_s(those['episodes'])}"
+        lines.append(f"not scored: {episodes} of {those['steps']} step{_s(those['steps'])}, {so_far}")
     return lines
 
 
@@ -160,19 +181,24 @@ def _what_models_took(summary: Mapping[str, Any], planned: int | None, then: str
     return [line] if alone else [f"models{then}: {', '.join(parts(spent))}", *rate(spent), line]
 
 
-def _how_seats_did(seats: Sequence[Mapping[str, Any]]) -> list[str]:
+def _how_seats_did(seats: Sequence[Mapping[str, Any]], units: Mapping[str, str]) -> list[str]:
     """Return a line for each seat; where there are many of them, one for each reward and agent, the best first."""
     if len(seats) <= FEW:
-        return [
-            f"{single_line(seat['seat'])} ({single_line(seat['agent'])}): reward {number(float(seat['reward']))}, "
-            f"{seat['steps']} step{_s(int(seat['steps']))}"
-            for seat in seats
-        ]
+        lines = []
+        for seat in seats:
+            did = [f"reward {number(float(seat['reward']))}", f"{seat['steps']} step{_s(int(seat['steps']))}"]
+            did += [*_scores(seat["score"], units), *_left_out(seat, units)]
+            lines.append(f"{single_line(seat['seat'])} ({_who(seat)}): {', '.join(did)}")
+        return lines
     groups: dict[tuple[float, str], list[str]] = {}
     for seat in seats:
-        groups.setdefault((float(seat["reward"]), single_line(seat["agent"])), []).append(single_line(seat["seat"]))
+        groups.setdefault((float(seat["reward"]), _who(seat)), []).append(single_line(seat["seat"]))
     best_first = sorted(groups.items(), key=lambda group: -group[0][0])
     return [f"reward {number(reward)} ({agent}): {', '.join(names)}" for (reward, agent), names in best_first]
+
+
+def _who(seat: Mapping[str, Any]) -> str:
+    return single_line(seat["model"] or seat["agent"])
 
 
 def _how_decided(decisions: Mapping[str, Any]) -> list[str]:

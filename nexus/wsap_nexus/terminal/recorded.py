@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import fields, replace
 from itertools import islice
 from typing import Any
@@ -19,6 +19,7 @@ from wsap_core.specs import AdapterSpec
 from wsap_core.untrusted import single_line
 from wsap_nexus.runs.reading import Tell, silent, with_progress
 from wsap_nexus.runs.replay_order import IN_ORDER, in_order_made
+from wsap_nexus.runs.summary import score_so_far
 from wsap_nexus.runs.tally import SeatTally
 from wsap_nexus.runs.totals import TotalsIndex
 from wsap_nexus.runs.trajectory import TrajectoryHash, is_chained
@@ -178,7 +179,7 @@ class Recording:
             scenes,
             focus,
             catalogue,
-            self._scores(tallies),
+            self._scores(tallies[self.seats[focus % len(self.seats)][0]]),
             spending=spending_of_seats(list(tallies.values())),
             episodes=self.run.config.get("episodes"),
         )
@@ -231,13 +232,13 @@ class Recording:
         positions = enumerate(self._part(index)[1], start=self._index.positions[index] + 1)
         return [position for position, note in positions if note.achievements and after < position <= last]
 
-    def _scores(self, tallies: Mapping[str, SeatTally]) -> tuple[tuple[str, float, str], ...]:
-        """Return the game's metrics; nothing where the game is not installed."""
+    def _scores(self, tally: SeatTally) -> tuple[tuple[str, float, str], ...]:
+        """Return the game's metrics over a seat's episodes; nothing where the game is not installed."""
         if self.spec is None:
             return ()
-        episodes = [episode for tally in tallies.values() for episode in tally.all_episodes()]
+        units = {metric.name: metric.unit for metric in self.spec.score_metrics}
         try:
-            return tuple((m.name, m.of(episodes), m.unit) for m in self.spec.score_metrics)
+            return tuple((name, value, units[name]) for name, value in score_so_far(self.spec, tally).items())
         except WsapError:
             return ()
 

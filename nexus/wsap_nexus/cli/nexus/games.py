@@ -6,23 +6,15 @@ import json
 from typing import Any
 
 import click
-from typing_extensions import override
 
-from wsap_core.cli.grouped import GroupedCommand, complete_games
+from wsap_core.cli.grouped import GroupedCommand, ListGroup, complete_games
 from wsap_core.cli.params import json_option
 from wsap_core.untrusted import single_line
 from wsap_nexus.cli.common import database_option, plural
 
 
-class _GamesGroup(GroupedCommand, click.Group):
-    @override
-    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        super().format_options(ctx, formatter)
-        self.format_commands(ctx, formatter)
-
-
 @click.group(
-    cls=_GamesGroup,
+    cls=ListGroup,
     invoke_without_command=True,
     examples=("wsap nexus games", "wsap nexus games --json", "wsap nexus games offline crafter --reason maintenance"),
 )

@@ -1,0 +1,294 @@
+"""The summary of a run: what each seat did, how each episode ended, and the scores of the episodes that are whole."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+from wsap_core.seams.agent import NO_USAGE, Usage
+from wsap_core.specs import AdapterSpec, EpisodeSummary
+from wsap_nexus.runs.forced import add_causes
+from wsap_nexus.runs.tally import NO_WORLD_USAGE, SeatTally, WorldUsage
+from wsap_nexus.runs.trajectory import WORLD, combined
+
+MOST_EPISODES = 200
+"""Episodes of all seats that a summary lists one by one; all of them are in the log."""
+FORFEITED = 0.5
+"""An episode in which a larger share of the decisions was forced was not played by its agent."""
+
+CutOffBy = Literal["steps", "left", "stopped", "failed"]
+"""The step limit; a seat that left the game; whoever stopped the run; or an error. A run that was stopped or failed can
+be resumed."""
+EpisodeEnd = Literal["finished", "step_limit", "left", "stopped", "failed"]
+"""How an episode ended for a seat: by itself, or as `CutOffBy` says."""
+
+
+@dataclass(frozen=True)
+class CutOff:
+    """What was left unplayed when a run ended."""
+
+    by: CutOffBy
+    episode: int | None
+    """The episode that was cut off, from 1; None if every episode that was begun is whole."""
+    steps: int
+    """Decisions of all seats in that episode."""
+    missing: int
+    """Episodes that were asked for and not begun."""
+
+    def __str__(self) -> str:
+        cause = {"steps": "the step limit", "left": "a seat that left", "stopped": "the stop", "failed": "an error"}
+        parts = [f"episode {self.episode} after {_plural(self.steps, 'step')}"] if self.episode else []
+        parts += [f"{_plural(self.missing, 'episode')} not begun"] if self.missing else []
+        return f"cut off by {cause[self.by]}: {', '.join(parts)}"
+
+
+@dataclass(frozen=True)
+class Scored:
+    """Episodes of one seat, together."""
+
+    episodes: int
+    steps: int
+    reward: float
+    score: Mapping[str, float]
+    """Metric -> value over these episodes; empty without any, or where the game is unknown."""
+
+
+@dataclass(frozen=True)
+class SeatScore:
+    """The episodes of one seat: how each ended, and what they come to."""
+
+    episodes: tuple[tuple[EpisodeSummary, EpisodeEnd], ...]
+    """Each with its end, in the order in which they were begun."""
+    whole: Scored
+    """Those that count: finished, and not forfeited."""
+    unfinished: Scored
+    """Those that were cut off."""
+    forfeited: Scored
+    """Those that were finished, with most decisions forced."""
+
+    @classmethod
+    def of(cls, seat: SeatTally, by: CutOffBy, spec: AdapterSpec | None = None) -> SeatScore:
+        """Return it for a seat.
+
+        Args:
+            seat: its totals.
+            by: what ends the run, and with it an open episode.
+            spec: the game, for its metrics.
+        """
+        end: EpisodeEnd = "step_limit" if by == "steps" else by
+        episodes = seat.all_episodes()
+        whole = [e for e in episodes if e.done]
+        return cls(
+            tuple((e, "finished" if e.done else end if e.episode == seat.episode else "left") for e in episodes),
+            _scored([e for e in whole if not is_forfeited(e)], spec),
+            _scored([e for e in episodes if not e.done], spec),
+            _scored([e for e in whole if is_forfeited(e)], spec),
+        )
+
+    def to_json(self, most: int = MOST_EPISODES) -> dict[str, Any]:
+        """Return it as JSON-ready data, with the last episodes one by one."""
+        left_out = {"unfinished": self.unfinished, "forfeited": self.forfeited}
+        shown = self.episodes[max(0, len(self.episodes) - most) :]
+        return {
+            "score": dict(self.whole.score),
+            "scored": self.whole.episodes,
+            "left_out": {name: asdict(those) for name, those in left_out.items() if those.episodes},
+            "episodes": [
+                {
+                    "episode": e.episode, "seed": e.seed, "outcome": end, "steps": e.steps,
+                    "reward": round(e.reward, 6), "achievements": list(e.achievements),
+                    "forced": e.forced, "repaired": e.repaired,
+                }
+                for e, end in shown
+            ],
+            **({"episodes_before": len(self.episodes) - len(shown)} if len(shown) < len(self.episodes) else {}),
+        }  # fmt: skip
+
+
+def is_forfeited(episode: EpisodeSummary) -> bool:
+    """Return whether most decisions of an episode were forced, so that it says nothing of its agent."""
+    return episode.forced > FORFEITED * episode.steps
+
+
+@dataclass(frozen=True)
+class RunSummary:
+    """The summary of a run, as `wsap play --json` prints it."""
+
+    run: str | None
+    """The run's id; None if it was not recorded."""
+    game: str
+    agent: str
+    """Who plays, with their models: `llm (openai/gpt-5)`."""
+    seed: int
+    seats: tuple[SeatTally, ...]
+    """The totals of each seat, with its agent, `model` and `options`."""
+    scores: Mapping[str, SeatScore]
+    """Seat -> its episodes and their scores."""
+    seconds: float
+    tokens_per_second: float | None = None
+    """Tokens of the models' replies for each second of a call, in this part of the run; None where none was made."""
+    cut_off: CutOff | None = None
+    """What was left unplayed; None if every episode that was asked for is whole."""
+    world_usage: WorldUsage = NO_WORLD_USAGE
+    """What the world itself asked of models."""
+    world: SeatTally | None = None
+    """What is counted of a world that lives: its ticks, as steps."""
+    retries: int = 0
+    """Waits of more than two seconds before a call to a model was tried again, in this part of the run."""
+    reason: str | None = None
+    """The error that ended or paused the run; None without one."""
+
+    @property
+    def steps(self) -> int:
+        """Decisions, over all seats."""
+        return sum(s.steps for s in self.seats)
+
+    @property
+    def reward(self) -> float | None:
+        """The reward of the only seat; None with several, whose rewards are in `seats`."""
+        return self.seats[0].reward if len(self.seats) == 1 else None
+
+    @property
+    def metrics(self) -> Mapping[str, float]:
+        """Metric -> value over the whole episodes of the only seat; empty with several, whose are in `scores`."""
+        return self.scores[self.seats[0].name].whole.score if len(self.seats) == 1 else {}
+
+    @property
+    def done(self) -> bool:
+        """Whether every seat's last episode ended by itself, and with it a world that lives."""
+        return all(s.done for s in self.all_tallies)
+
+    @property
+    def all_tallies(self) -> tuple[SeatTally, ...]:
+        """Those of the seats, and that of a world that lives."""
+        return self.seats if self.world is None else (*self.seats, self.world)
+
+    @property
+    def trajectory_hash(self) -> str:
+        """The seat's hash; with several seats, the SHA-256 of their names and hashes in order of name.
+
+        A world that lives counts as a seat of the name `world`.
+        """
+        return combined({seat.name: seat.digest for seat in self.all_tallies})
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the summary as JSON-ready data; `docs/reference/event-log.md` describes it."""
+        data = {
+            "run": self.run,
+            "game": self.game,
+            "agent": self.agent,
+            "model": only_model(seat.model for seat in self.seats),
+            "seed": self.seed,
+            **counts(self.seats, self.world),
+            "score": dict(self.metrics) if len(self.seats) == 1 else None,
+            "done": self.done,
+            "cut_off": None if self.cut_off is None else asdict(self.cut_off),
+            "reason": self.reason,
+            "trajectory_hash": self.trajectory_hash,
+            "seconds": round(self.seconds, 3),
+        }
+        speed = self.tokens_per_second
+        data |= with_world(data, self.world_usage)
+        data["usage"]["tokens_per_second"] = None if speed is None else round(speed, 2)
+        data["usage"] |= {"retries": self.retries} if self.retries else {}
+        data["seats"] = seats_json(self.seats, self.scores)
+        return data
+
+
+def score(spec: AdapterSpec, seats: Sequence[SeatTally], by: CutOffBy = "stopped") -> dict[str, SeatScore]:
+    """Return seat -> its episodes and their scores, if play ends now."""
+    return {seat.name: SeatScore.of(seat, by, spec) for seat in seats}
+
+
+def score_so_far(spec: AdapterSpec, seat: SeatTally) -> Mapping[str, float]:
+    """Return metric -> value over all episodes of a seat, the open one included, for who watches it being played."""
+    return _scored(seat.all_episodes(), spec).score
+
+
+def cut_off(seats: Sequence[SeatTally], asked: int | None, by: CutOffBy) -> CutOff | None:
+    """Return what is left unplayed if play ends now, and of as many episodes as were asked for, if they were."""
+    done = all(seat.done for seat in seats)
+    begun = any(seat.done or seat.episode_steps for seat in seats)
+    number = seats[0].episode + begun
+    missing = max(0, (asked or 0) - number)
+    if done or not begun:
+        return CutOff(by, None, 0, missing) if missing else None
+    steps = sum(e.steps for seat in seats for e in seat.all_episodes() if e.episode == seat.episode)
+    return CutOff(by, number, steps, missing)
+
+
+def counts(seats: Sequence[SeatTally], world: SeatTally | None = None) -> dict[str, Any]:
+    """Return the totals of seats, and of a world that lives, together, as in a summary; several have no one reward."""
+    times: dict[str, int] = {}
+    for seat in seats:
+        for episode in seat.all_episodes():
+            for name in episode.achievements:
+                times[name] = times.get(name, 0) + 1
+    usage = sum((s.usage for s in seats), NO_USAGE)
+    causes: dict[str, int] = {}
+    outcomes: dict[str, int] = {}
+    for seat in seats:
+        add_causes(causes, seat.causes)
+        add_causes(outcomes, seat.outcomes)
+    everybody = seats if world is None else (*seats, world)
+    told = world and {"ticks": world.steps, "done": world.done, "trajectory_hash": world.digest}
+    return {
+        "steps": sum(s.steps for s in seats),
+        "episodes": max((len(s.all_episodes()) for s in everybody), default=0),
+        "reward": round(seats[0].reward, 6) if len(seats) == 1 else None,
+        "achievements": dict(sorted(times.items())),
+        "decisions": {
+            "total": sum(s.steps for s in seats),
+            "repaired": sum(s.repaired for s in seats),
+            "forced": sum(s.forced for s in seats),
+            "unconstrained": sum(s.unconstrained for s in seats),
+            "cut": sum(s.cut for s in seats),
+            "continued": sum(s.continued for s in seats),
+            **({"chosen": chosen} if (chosen := sum(s.chosen for s in seats)) else {}),
+            **({"causes": causes} if causes else {}),
+        },
+        **({"outcomes": outcomes} if outcomes else {}),
+        "usage": asdict(usage),
+        **({WORLD: told} if told else {}),
+    }
+
+
+def seats_json(seats: Sequence[SeatTally], scores: Mapping[str, SeatScore]) -> list[dict[str, Any]]:
+    """Return each seat's totals and scores as JSON-ready data, with no more than `MOST_EPISODES` of them one by one."""
+    most = max(1, MOST_EPISODES // max(1, len(seats)))
+    return [
+        {
+            "seat": s.name, "agent": s.agent, "model": s.model, "options": dict(s.options), **counts((s,)),
+            **scores[s.name].to_json(most), "done": s.done, "trajectory_hash": s.digest,
+        }
+        for s in seats
+    ]  # fmt: skip
+
+
+def only_model(models: Iterable[str | None]) -> str | None:
+    """Return the address of the model that plays; None where none does, or several do."""
+    named = {model for model in models if model is not None}
+    return next(iter(named)) if len(named) == 1 else None
+
+
+def with_world(counted: Mapping[str, Any], own: WorldUsage) -> dict[str, Any]:
+    """Return the totals with what the world itself asked of models in them; as they are if it asked nothing."""
+    if not own.usage.calls:
+        return dict(counted)
+    whole = asdict(Usage(**counted["usage"]) + own.usage)
+    return {**counted, "usage": whole, "world": {**counted.get("world", {}), **asdict(own)}}
+
+
+def _scored(episodes: Sequence[EpisodeSummary], spec: AdapterSpec | None) -> Scored:
+    metrics = () if spec is None or not episodes else spec.score_metrics
+    return Scored(
+        len(episodes),
+        sum(e.steps for e in episodes),
+        round(sum(e.reward for e in episodes), 6),
+        {metric.name: round(metric.of(episodes), 4) for metric in metrics},
+    )
+
+
+def _plural(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"
