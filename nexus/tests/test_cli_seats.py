@@ -12,6 +12,7 @@ import pytest
 from llm_server import ModelServer, Say
 
 from wsap_core.cli import main
+from wsap_core.errors import UsageError
 from wsap_core.loading import names_model
 from wsap_nexus.api import play
 from wsap_nexus.cli.nexus.policies import policies_of
@@ -84,6 +85,13 @@ def test_a_models_address_is_an_agent(capsys: pytest.CaptureFixture[str], server
     play("matrix", "random", seats={"row": "openai/llama3.2:latest"}, **given)
     assert asked(server)["qwen3:8b completions"] == 20
     assert asked(server)["llama3.2:latest completions"] == 5
+    summary = play("matrix", "openai/qwen3:8b", prices={"openai/qwen3:8b": (1e6, 2e6)}, **given)
+    for usage in (seat.usage for seat in summary.seats):
+        assert usage.cost == pytest.approx(usage.prompt_tokens + 2 * usage.completion_tokens)
+    assert [seat["model"] for seat in summary.to_json()["seats"]] == ["openai/qwen3:8b"] * 2
+    for wrong in ({"openai/other": (1, 2)}, {"openai/qwen3:8b": (-1, 2)}):
+        with pytest.raises(UsageError, match="price"):
+            play("matrix", "openai/qwen3:8b", prices=wrong, **given)
     decider = policies_of(None, None, ("echo=openai/qwen3:8b",))["echo"]
     assert decider == Policy("llm", {"model": "openai/qwen3:8b"})
 

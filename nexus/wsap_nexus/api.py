@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,6 +14,7 @@ from wsap_core.loading import portable_reference
 from wsap_core.protocol import Action, ActionResult
 from wsap_core.protocol.wire import Codec
 from wsap_core.references import load_adapter_spec, load_agent_spec
+from wsap_core.seams.model import Price
 from wsap_core.seams.services import Services
 from wsap_core.specs import AdapterSpec, AgentSpec
 from wsap_llm.middleware import BudgetLimits, Budgets
@@ -30,6 +32,7 @@ from wsap_nexus.store.repository import Repository
 
 GameLike = str | type | AdapterSpec | Callable[..., Any]
 AgentLike = str | type | AgentSpec | Callable[..., Any]
+Prices = Price | tuple[float, float]
 
 
 @dataclass(frozen=True)
@@ -72,6 +75,7 @@ def play(
     as_: str | Mapping[str, str] | None = None,
     record: bool = True,
     budgets: Budgets | None = None,
+    prices: Mapping[str, Prices] | None = None,
     database: str | None = None,
     observers: Iterable[Observer] = (),
     host: PluginHost | None = None,
@@ -93,6 +97,8 @@ def play(
             policy decides where no agent is named.
         record: write the run to the database.
         budgets: the limits of models; reaching one pauses the run.
+        prices: model's address -> its price, such as `{"openai/gpt-5": (1.25, 10)}`: US dollars for a million tokens of
+            the prompt and of the reply; for models whose backend does not know it.
         database: path or URL of the database; the default one when None.
         observers: called with a `StepTaken` after each decision.
         host: resolves names; all installed plugins when None.
@@ -122,7 +128,7 @@ def play(
                 "What an agent of the database plays has to be recorded; leave as_ out, or record the run."
             )
         parts = ResolvedSpecs(spec, {s.name: agents.get(s.name, default) for s in plan.seats})
-        services = _limited(budgets, found, None)
+        services = _limited(plan, budgets, prices, found, None)
         return _to_end(unrecorded(plan, found, parts=parts, observers=observers, services=services), services)
     with open_store(database) as store:
         if as_ is not None:
@@ -131,7 +137,7 @@ def play(
             plan = replace(plan, seats=seat_agents(plan.seats, seated, store, found, game=spec.name, decided=decided))
             agents |= {s.name: load_agent_spec(s.agent, found) for s in plan.seats if s.name not in decided}
         parts = ResolvedSpecs(spec, {s.name: agents.get(s.name, default) for s in plan.seats})
-        services = _limited(budgets, found, store)
+        services = _limited(plan, budgets, prices, found, store)
         with start_as(plan, found, store, parts=parts, observers=observers, services=services) as session:
             return _to_end(session, services)
 
@@ -140,6 +146,7 @@ def resume_run(
     run: str = "last",
     *,
     budgets: Budgets | None = None,
+    prices: Mapping[str, Prices] | None = None,
     database: str | None = None,
     observers: Iterable[Observer] = (),
     host: PluginHost | None = None,
@@ -149,6 +156,7 @@ def resume_run(
     Args:
         run: its id, the beginning or end of it, or "last".
         budgets: the limits of models; the earlier usage of the run counts.
+        prices: as for `play`.
         database: path or URL of the database; the default one when None.
         observers: called with a `StepTaken` after each new decision.
         host: resolves names; all installed plugins when None.
@@ -158,7 +166,8 @@ def resume_run(
     """
     found = host or PluginHost.discovered()
     with open_store(database) as store:
-        services = _limited(budgets, found, store, run=run)
+        record = store.repository.get_run(run)
+        services = _limited(RunPlan.from_config(record.config), budgets, prices, found, store, run_id=record.id)
         with resume_as(run, found, store, observers=observers, services=services) as session:
             return _to_end(session, services)
 
@@ -183,13 +192,23 @@ def list_runs(*, limit: int | None = None, database: str | None = None) -> list[
 
 
 def _limited(
-    budgets: Budgets | None, host: PluginHost, store: Store | None, *, run: str | None = None
-) -> Services | None:
-    if budgets is None:
+    plan: RunPlan, budgets: Budgets | None, prices: Mapping[str, Prices] | None, host: PluginHost,
+    store: Store | None, *, run_id: str | None = None,
+) -> Services | None:  # fmt: skip
+    if budgets is None and not prices:
         return None
+    priced = {address: _price(address, price, plan.addresses) for address, price in (prices or {}).items()}
     repository = None if store is None else store.repository
-    run_id = None if repository is None or run is None else repository.get_run(run).id
-    return Services(models=limited_models(host, budgets, repository, run_id=run_id))
+    return Services(models=limited_models(host, budgets or Budgets(), repository, run_id=run_id, prices=priced))
+
+
+def _price(address: str, given: Prices, asked: Sequence[str]) -> Price:
+    price = given if isinstance(given, Price) else Price(*given)
+    if address not in asked:
+        raise UsageError(f"There is a price for {address!r}, which nobody asks; asked: {', '.join(asked) or 'none'}.")
+    if not (0 <= price.prompt < math.inf and 0 <= price.completion < math.inf):
+        raise UsageError(f"The price of {address!r} is in US dollars per million tokens, at least 0, not {given!r}.")
+    return price
 
 
 def _to_end(session: RunHandle, services: Services | None) -> RunSummary:
@@ -215,6 +234,7 @@ def _steps(repository: Repository, record: RunRecord, host: PluginHost) -> Itera
 __all__ = [
     "BudgetLimits",
     "Budgets",
+    "Price",
     "RecordedRun",
     "RecordedStep",
     "RunSummary",

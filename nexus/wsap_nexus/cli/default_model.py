@@ -5,16 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import click
 
 from wsap_core.loading import MODEL_AGENT
 from wsap_core.untrusted import single_line
 from wsap_nexus.cli.model_options import ModelRequest
-
-if TYPE_CHECKING:
-    from wsap_nexus.runs.plan import RunPlan
 
 VARIABLE = "WSAP_MODEL"
 """The environment variable with the address of the default model."""
@@ -40,10 +36,3 @@ def with_default(request: ModelRequest, agents: Iterable[str | None], *, named: 
         return request
     click.echo(f"Model: {single_line(model)}, from {VARIABLE}; use --model ADDRESS for another.", err=True)
     return replace(request, model=model)
-
-
-def addresses(plan: RunPlan) -> list[str]:
-    """Return the addresses of the models that a plan's agents and its world (`model`, `scene.model`) ask, each once."""
-    found = [str(seat.options["model"]) for seat in plan.seats if seat.agent == MODEL_AGENT and "model" in seat.options]
-    found += [str(value) for name, value in plan.options.items() if name == "model" or name.endswith(".model")]
-    return list(dict.fromkeys(found))

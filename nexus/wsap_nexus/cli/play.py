@@ -15,7 +15,6 @@ from wsap_core.cli.params import SEED, STEPS, WholeNumber, json_option
 from wsap_core.loading import names_model
 from wsap_core.untrusted import strip_control
 from wsap_nexus.cli.common import database_option, output_console, typed_pairs
-from wsap_nexus.cli.default_model import addresses
 from wsap_nexus.cli.interruption import Interruption, Tail
 from wsap_nexus.cli.model_options import ModelRequest, model_options, refuse_key
 from wsap_nexus.cli.notices import Notices
@@ -257,7 +256,7 @@ def _services(
     tell = Notices(None if view is None else view.tell)
     return Services(
         views=view,
-        models=request.models.models(host, store, addresses(plan), gone_on_with=gone_on_with, tell=tell),
+        models=request.models.models(host, store, plan.addresses, gone_on_with=gone_on_with, tell=tell),
         progress=tell,
     )
 

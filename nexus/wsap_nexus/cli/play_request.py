@@ -11,7 +11,7 @@ import click
 
 from wsap_core.cli.grouped import refuse_given
 from wsap_nexus.cli.common import is_dumb, output_console, pairs
-from wsap_nexus.cli.default_model import addresses, with_default
+from wsap_nexus.cli.default_model import with_default
 from wsap_nexus.cli.model_options import ModelRequest
 from wsap_nexus.cli.seat_options import Seating
 
@@ -90,7 +90,7 @@ class Request:
         Raises:
             UsageError: there is one.
         """
-        asked = addresses(plan)
+        asked = plan.addresses
         if not asked:
             refuse_given("where no seat has a model's address", "price_in", "price_out")
         # An agent that follows from its seed asks no model.

@@ -138,6 +138,13 @@ class RunPlan:
         return {seat.name: seat.identity for seat in self.seats if seat.identity is not None}
 
     @property
+    def addresses(self) -> list[str]:
+        """The addresses of the models that the agents and the world (`model`, `scene.model`) ask, each once."""
+        found = [seat.model for seat in self.seats if seat.agent == MODEL_AGENT and seat.model is not None]
+        found += [str(value) for name, value in self.options.items() if name == "model" or name.endswith(".model")]
+        return list(dict.fromkeys(found))
+
+    @property
     def agent_label(self) -> str:
         """Return who plays, for a reader: `llm (openai/gpt-5)`, or `row=random, column=openai/gpt-5` where they differ,
         counted where there are too many to name.
