@@ -10,6 +10,9 @@ from wsap_core.cli.lazy import LazyGroup
 
 COMMANDS: Mapping[str, tuple[str, str]] = {
     "run": ("wsap_eval.run_command:run", "Play what is missing of an evaluation, and print its table (the default)."),
+    "show": ("wsap_eval.read_commands:show", "Print the table of a folder of results, or its episodes."),
+    "compare": ("wsap_eval.read_commands:compare", "Compare entrants, or folders, on the seeds that they share."),
+    "export": ("wsap_eval.read_commands:export", "Write results as CSV, an HTML report, Inspect's logs and others."),
 }
 
 

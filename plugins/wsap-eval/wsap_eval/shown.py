@@ -13,7 +13,7 @@ from wsap_core.untrusted import single_line
 from wsap_eval.stats import Interval, SetEstimate
 from wsap_eval.table import Row
 
-__all__ = ["COLUMNS", "cells", "notes", "number", "print_rows", "row_json", "summary_notes"]
+__all__ = ["COLUMNS", "cells", "difference_of", "notes", "number", "print_rows", "row_json", "summary_notes"]
 
 COLUMNS = ("game", "entrant", "metric", "score", "95 % interval", "to the baseline", "normalised", "cost", "episodes")
 _WORDS = {"step_limit": "at the limit"}
@@ -24,7 +24,7 @@ def cells(row: Row) -> list[str]:
     cost = "" if not row.calls else "?" if row.cost is None else f"${row.cost:.2f}"
     return [
         *(row.game, row.entrant, row.metric, _mean(row), _interval(_figure_interval(row))),
-        *(_difference(row), _normalised(row), cost, _outcomes(row)),
+        *(difference_of(row), _normalised(row), cost, _outcomes(row)),
     ]
 
 
@@ -104,7 +104,8 @@ def _of(found: SetEstimate) -> str:
     return f" ({_interval(found.interval)}, {found.interval.method})" if found.interval else ""
 
 
-def _difference(row: Row) -> str:
+def difference_of(row: Row) -> str:
+    """Return the difference to the baseline with its interval, p-value and verdict; empty where there is none."""
     if row.metric in row.sets:
         found = row.sets[row.metric].difference
         return "" if found is None or found.value is None else f"{found.value:+.3g} ({_interval(found.interval)})"

@@ -173,7 +173,7 @@ def shipped_suites() -> tuple[str, ...]:
 
 
 def composed(
-    name: str | None,
+    name: Suite | str | None,
     *,
     games: Sequence[str] = (),
     entrants: Sequence[Entrant] = (),
@@ -187,7 +187,7 @@ def composed(
     """Return a suite of this name, or one of games, with more entrants and other seeds.
 
     Args:
-        name: as `load_suite` takes it; None where there are games.
+        name: as `load_suite` takes it, or a suite; None where there are games.
         games: each played with `steps` and `legal`, which a suite says itself.
         entrants: besides those of the suite.
         seeds: how many; as the suite says when None, and so for the others.
@@ -206,7 +206,7 @@ def composed(
     chosen: dict[str, Any] = (
         {"name": "+".join(games), "games": [{"game": game, "steps": steps, "legal": legal} for game in games]}
         if name is None
-        else load_suite(name).model_dump(mode="json")
+        else (name if isinstance(name, Suite) else load_suite(name)).model_dump(mode="json")
     )
     changed = {"count": seeds, "first": first_seed, "repeats": repeats}
     numbers = chosen.get("seeds", {}) | {key: value for key, value in changed.items() if value is not None}

@@ -1,0 +1,3 @@
+"""Results in the forms of other tools; each writer is imported when it is used."""
+
+from __future__ import annotations

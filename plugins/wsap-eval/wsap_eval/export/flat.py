@@ -1,0 +1,152 @@
+"""Rows of the table and episodes as flat columns, for CSV, JSON lines and data frames."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Literal
+
+from wsap_core.textfile import written_to
+from wsap_eval.records import EpisodeRecord
+from wsap_eval.stats import Interval
+from wsap_eval.table import Row
+
+__all__ = ["Flat", "flat_episode", "flat_row", "to_csv", "to_jsonl", "write_flat"]
+
+Flat = Mapping[str, str | int | float | None]
+"""Column -> value; None where there is none."""
+_RISKY = ("=", "+", "-", "@", "\t", "\r")
+
+
+def flat_row(row: Row) -> Flat:
+    """Return a row of the table as columns: the figure and its interval, what it rests on, differences, spending."""
+    figure, paired, share = row.figure, row.difference, row.normalised
+    own = row.sets.get(row.metric)
+    value = own.estimate.value if own else figure.mean
+    interval, why = (
+        (own.estimate.interval, own.estimate.why_no_interval) if own else (figure.interval, figure.why_no_interval)
+    )
+    difference: dict[str, str | int | float | None] = {
+        "difference": paired.difference if paired else None,
+        **_bounds("difference", paired.interval if paired else None),
+        "p": paired.p_value if paired else None,
+        "p_adjusted": row.p_adjusted,
+        "verdict": paired.verdict if paired else None,
+        "common_seeds": paired.seeds if paired else None,
+        "seeds_to_settle": paired.seeds_to_settle if paired else None,
+    }
+    if own and own.difference:
+        interval_ = own.difference.interval
+        difference |= {"difference": own.difference.value, **_bounds("difference", interval_)}
+        difference["common_seeds"] = own.difference.seeds
+    return {
+        "game": row.game,
+        "entrant": row.entrant,
+        "metric": row.metric,
+        "score": value,
+        **_bounds("score", interval),
+        "level": interval.level if interval else None,
+        "method": interval.method if interval else None,
+        "why_no_interval": why or None,
+        "standard_error": None if own else figure.standard_error,
+        "seeds": own.estimate.seeds if own else figure.clusters,
+        "values": figure.n,
+        "episodes": row.episodes,
+        **{name: row.outcomes.get(name, 0) for name in ("finished", "step_limit", "forfeited", "failed")},
+        "forfeits_count_as": row.worst,
+        "score_without_forfeits": row.played,
+        "trajectories": row.trajectories,
+        "between_sd": figure.between_sd,
+        "within_sd": figure.within_sd,
+        **difference,
+        "normalised": share.value if share else None,
+        **_bounds("normalised", share.interval if share else None),
+        "calls": row.calls,
+        "tokens": row.tokens,
+        "cost": row.cost,
+        "score_per_dollar": row.score_per_dollar,
+        "seconds": row.seconds,
+        "asked_again": row.asked_again,
+        **{
+            key: bound
+            for name, found in row.sets.items()
+            for key, bound in {
+                f"set.{name}": found.estimate.value,
+                **_bounds(f"set.{name}", found.estimate.interval),
+            }.items()
+        },
+    }
+
+
+def flat_episode(record: EpisodeRecord) -> Flat:
+    """Return an episode as columns; its metrics are `metric.NAME`, its conditions `condition.NAME`."""
+    return {
+        "game": record.game,
+        "entrant": record.entrant,
+        "seed": record.seed,
+        "repeat": record.repeat,
+        "outcome": record.outcome,
+        "reason": record.reason or None,
+        "value": record.value,
+        **{f"metric.{name}": value for name, value in record.metrics.items()},
+        "steps": record.steps,
+        "reward": record.reward,
+        "achievements": " ".join(record.achievements),
+        "forced": sum(s.forced for s in record.seats if s.entrant == record.entrant),
+        "repaired": sum(s.repaired for s in record.seats if s.entrant == record.entrant),
+        "trajectory": record.trajectory or None,
+        "run": record.run,
+        "started": record.started,
+        "seconds": record.seconds,
+        "calls": record.calls,
+        "prompt_tokens": record.prompt_tokens,
+        "completion_tokens": record.completion_tokens,
+        "cost": record.cost,
+        "asked_again": record.asked_again,
+        **{f"condition.{name}": value for name, value in record.conditions.items()},
+    }
+
+
+def to_csv(rows: Sequence[Flat]) -> str:
+    """Return CSV with a heading; text that a spreadsheet would take for a formula begins with an apostrophe."""
+    out = io.StringIO()
+    writer = csv.DictWriter(out, list(dict.fromkeys(name for row in rows for name in row)), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows({name: _cell(value) for name, value in row.items()} for row in rows)
+    return out.getvalue()
+
+
+def to_jsonl(rows: Iterable[Flat]) -> str:
+    """Return a line of JSON for each row."""
+    return "".join(json.dumps(dict(row), ensure_ascii=False) + "\n" for row in rows)
+
+
+def write_flat(
+    rows: Sequence[Row], records: Sequence[EpisodeRecord], out: Path, kind: Literal["csv", "jsonl"]
+) -> list[Path]:
+    """Write the table and the episodes; those of JSON lines are whole records, which a folder of results has already.
+
+    Raises:
+        UsageError: a file can't be written.
+    """
+    form = to_csv if kind == "csv" else to_jsonl
+    texts = {f"table.{kind}": form([flat_row(row) for row in rows])}
+    if kind == "csv":
+        texts["episodes.csv"] = to_csv([flat_episode(record) for record in records])
+    elif not (out / "suite.json").exists():
+        texts["episodes.jsonl"] = "".join(record.to_json() + "\n" for record in records)
+    for name, text in texts.items():
+        with written_to(out / name) as file:
+            file.write(text)
+    return [out / name for name in texts]
+
+
+def _bounds(name: str, interval: Interval | None) -> dict[str, float | None]:
+    return {f"{name}_low": interval.low if interval else None, f"{name}_high": interval.high if interval else None}
+
+
+def _cell(value: str | int | float | None) -> str | int | float | None:
+    return f"'{value}" if isinstance(value, str) and value.startswith(_RISKY) else value

@@ -1,0 +1,67 @@
+"""What models were told and said in a recorded episode."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from wsap_core.errors import UnknownNameError, WireError
+from wsap_core.seams.services import RunReader
+from wsap_core.untrusted import strip_control
+
+__all__ = ["Turn", "transcript"]
+
+Role = Literal["system", "user", "assistant"]
+
+
+@dataclass(frozen=True)
+class Turn:
+    """A message."""
+
+    role: Role
+    text: str
+    thinking: str = ""
+    """What a model thought before it."""
+    model: str = ""
+    """Who said it, where a model did."""
+
+
+def transcript(runs: RunReader, run: str, seats: Collection[str]) -> Iterator[Turn]:
+    """Yield the conversations of seats with their models in order; each message once, then the reply to it.
+
+    Nothing where no model was asked, or the run is not among those recorded.
+
+    Raises:
+        WireError: an event of the run is damaged.
+    """
+    models: dict[str, str] = {}
+    try:
+        for event in runs.events(run, "model", "call"):
+            if event["seat"] not in seats:
+                continue
+            body = event["body"]
+            if event["kind"] == "model":
+                models[event["seat"]] = str(body["model"])
+                continue
+            for message in body.get("messages", ()):
+                yield Turn(_role(message["role"]), _text(message["content"]))
+            reply = body["reply"]
+            thinking, text = (
+                strip_control(str(reply.get("thinking") or "")),
+                str(body.get("prefill") or "") + reply["text"],
+            )
+            yield Turn("assistant", strip_control(text), thinking, models.get(event["seat"], ""))
+    except UnknownNameError:
+        return
+    except (KeyError, TypeError) as error:
+        raise WireError(f"An event of run {run!r} is no call of a model: {error}.") from error
+
+
+def _role(given: object) -> Role:
+    return "system" if given == "system" else "assistant" if given == "assistant" else "user"
+
+
+def _text(content: Any) -> str:  # Any: JSON, a text or parts
+    parts = [content] if isinstance(content, str) else [part.get("text") or "[image]" for part in content]
+    return strip_control("\n".join(map(str, parts)))

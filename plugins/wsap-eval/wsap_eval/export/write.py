@@ -1,0 +1,83 @@
+"""Writes the results of a folder in one of the forms."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from wsap_core.errors import UsageError
+from wsap_core.seams.services import RunReader, runtime_services
+from wsap_eval.reading import played_of
+from wsap_eval.run import Played
+
+__all__ = ["write", "write_report"]
+
+
+def write(folder: Path, form: str, *, out: Path | None, database: str | None, dashboard: str = "") -> list[Path]:
+    """Write the results of a folder and return the files.
+
+    Args:
+        folder: has the results.
+        form: csv, jsonl, html, inspect or every-eval-ever.
+        out: a folder, or the file of a report; the results' folder when None.
+        database: where its runs are recorded; the file in the folder when None.
+        dashboard: address of the dashboard that a report's points open.
+
+    Raises:
+        UsageError: the folder holds no results, or nothing can be written there.
+        MissingServiceError: a package is not installed.
+    """
+    played = played_of(folder)
+    if not played.records:
+        raise UsageError(f"No episode was played into {str(folder)!r} yet, so there is nothing to export.")
+    if form == "html":
+        path = out or folder
+        if path.suffix != ".html":
+            path = _made(path) / "report.html"
+        return [write_report(played, path, database=database or str(folder / "runs.db"), dashboard=dashboard)]
+    if form in ("csv", "jsonl"):
+        from wsap_eval.export.flat import write_flat
+
+        return write_flat(played.rows(), played.records, _made(out or folder), "csv" if form == "csv" else "jsonl")
+    if form == "every-eval-ever":
+        from wsap_eval.export.every import write_every
+
+        return write_every(played, _made(out or folder / form))
+    from wsap_eval.export.inspect import write_inspect
+
+    with _runs(folder, database) as runs:
+        return write_inspect(played, runs, _made(out or folder / form))
+
+
+def write_report(played: Played, path: Path, *, database: str, dashboard: str = "") -> Path:
+    """Write the HTML report and return its path.
+
+    Raises:
+        UsageError: it can't be written.
+    """
+    from wsap_core.textfile import written_to
+    from wsap_eval.report.page import report_html
+
+    page = report_html(played, database=database, dashboard=dashboard)
+    with written_to(path) as file:
+        file.write(page)
+    return path
+
+
+@contextmanager
+def _runs(folder: Path, database: str | None) -> Iterator[RunReader | None]:
+    """Give the recorded runs; None where the folder has none of its own and no database is named."""
+    if database is None and not (folder / "runs.db").exists():
+        yield None
+        return
+    with runtime_services(database or str(folder / "runs.db")) as services:
+        yield services.require("runs")
+
+
+def _made(folder: Path) -> Path:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(f"{str(folder)!r} can't be made: {error.strerror or error}.") from error
+    return folder

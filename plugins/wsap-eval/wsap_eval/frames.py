@@ -1,0 +1,126 @@
+"""Evaluations from Python: played or read back, as data frames (pandas: `pip install 'wsap-eval[pandas]'`)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from wsap_core.errors import MissingServiceError
+from wsap_eval.export.flat import Flat, flat_episode, flat_row
+from wsap_eval.reading import played_of
+from wsap_eval.run import Evaluation, Played
+from wsap_eval.run import evaluate as play
+from wsap_eval.spending import all_limits, cell_limits, prices_of
+from wsap_eval.suite import Entrant, Legal, Suite, composed, folder_of, read_entrant
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["Evaluated", "evaluate", "read"]
+
+
+@dataclass(frozen=True)
+class Evaluated:
+    """An evaluation that was played."""
+
+    folder: Path
+    """Where its results are."""
+    played: Played
+    """Its suite, episodes and table as objects."""
+
+    def table(self) -> pd.DataFrame:
+        """Return the table: a row for each game and entrant, as in `table.csv`.
+
+        Raises:
+            MissingServiceError: pandas is not installed.
+        """
+        return _frame([flat_row(row) for row in self.played.rows()])
+
+    def episodes(self) -> pd.DataFrame:
+        """Return a row for each episode, failed ones included, as in `episodes.csv`.
+
+        Raises:
+            MissingServiceError: pandas is not installed.
+        """
+        return _frame([flat_episode(record) for record in self.played.records])
+
+    def __repr__(self) -> str:
+        count = len(self.played.records)
+        return f"Evaluated({self.played.suite.name!r}, {count} episodes, {self.played.missing} missing, {self.folder})"
+
+
+def evaluate(
+    suite: Suite | str | None = None,
+    *,
+    games: Sequence[str] = (),
+    entrants: Sequence[Entrant | str] = (),
+    seeds: int | None = None,
+    first_seed: int | None = None,
+    repeats: int | None = None,
+    steps: int | None = None,
+    legal: Legal = "bound",
+    baseline: str | None = None,
+    limits: Sequence[str] = (),
+    prices: Mapping[str, str] | None = None,
+    until: str | None = None,
+    out: Path | str | None = None,
+    database: str | None = None,
+) -> Evaluated:
+    """Play the episodes that are missing and return all, as `wsap eval` does; it goes on where it was stopped.
+
+        found = evaluate(games=["minigrid"], entrants=["random", "minigrid-finder"], seeds=20)
+        found.table()[["game", "entrant", "score", "score_low", "score_high"]]
+
+    Args:
+        suite: one that is shipped, a TOML file, or an object; None where games are given.
+        games: each played with `steps` and `legal`.
+        entrants: agents or addresses of models, with options: "ollama/qwen3:8b,temperature=0".
+        seeds: how many are played; 20, or what the suite says.
+        first_seed: the first of them.
+        repeats: how often each is played.
+        steps: decisions after which an episode is cut off.
+        legal: how models get legal actions.
+        baseline: whom the others are compared to; the first entrant when None.
+        limits: what may be spent, such as "cost=5" and "cell.calls=100".
+        prices: address -> US dollars for a million tokens of prompts and of replies, "IN/OUT".
+        until: "half-width=X": play seeds until each figure is known to within X.
+        out: folder of the results; the one that `wsap eval` takes when None.
+        database: path or URL; a file in the folder when None.
+
+    Raises:
+        UsageError: something can't be played like this, or the folder holds something else.
+        WsapError: whatever stopped it; what was played is kept, and the same call goes on.
+    """
+    name = None if isinstance(suite, Suite) else suite
+    own = [entrant if isinstance(entrant, Entrant) else read_entrant(entrant) for entrant in entrants]
+    chosen = composed(
+        suite, games=games, entrants=own, seeds=seeds, first_seed=first_seed, repeats=repeats, steps=steps,
+        legal=legal, baseline=baseline,
+    )  # fmt: skip
+    folder = Path(out) if out is not None else folder_of(chosen, chosen.name if isinstance(suite, Suite) else name)
+    told = prices_of([f"{address}={price}" for address, price in (prices or {}).items()])
+    cells = cell_limits(limits, until, pilot=False)
+    return Evaluated(
+        folder, play(Evaluation(chosen, chosen.entrants, database, all_limits(limits), told, cells), folder)
+    )
+
+
+def read(folder: Path | str) -> Evaluated:
+    """Return what was played into a folder.
+
+    Raises:
+        UsageError: it holds no results of `wsap eval`.
+    """
+    return Evaluated(Path(folder), played_of(Path(folder)))
+
+
+def _frame(rows: Sequence[Flat]) -> pd.DataFrame:
+    try:
+        import pandas as pd
+    except ModuleNotFoundError:
+        raise MissingServiceError(
+            "Data frames need pandas, which is not installed; install it with: pip install 'wsap-eval[pandas]'"
+        ) from None
+    return pd.DataFrame.from_records([dict(row) for row in rows])

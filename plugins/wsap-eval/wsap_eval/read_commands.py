@@ -1,0 +1,114 @@
+"""`wsap eval show`, `compare` and `export`: results that are there."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from wsap_core.cli.grouped import GroupedCommand
+from wsap_core.cli.output import print_json, print_table
+from wsap_core.cli.params import json_option
+
+_FOLDER = click.Path(path_type=Path, exists=True, file_okay=False)
+FORMATS = ("csv", "jsonl", "html", "inspect", "every-eval-ever")
+
+
+@click.command(
+    cls=GroupedCommand, examples=("wsap eval show wsap-eval/crafter-20", "wsap eval show results --episodes --json")
+)
+@click.argument("folder", type=_FOLDER)
+@click.option("--episodes", is_flag=True, help="One line for each episode, with its run, in place of the table.")
+@json_option
+def show(folder: Path, *, episodes: bool, as_json: bool) -> None:
+    """Print the table of the results in FOLDER, also while they are being written."""
+    from wsap_eval.export.flat import flat_episode
+    from wsap_eval.reading import played_of
+    from wsap_eval.run_command import tell
+    from wsap_eval.shown import number, row_json
+
+    played = played_of(folder)
+    if as_json:
+        rows = map(flat_episode, played.records) if episodes else map(row_json, played.rows())
+        print_json([dict(row) for row in rows])
+    elif episodes:
+        print_table(
+            ("game", "entrant", "seed", "outcome", "value", "steps", "run"),
+            [
+                (r.game, r.entrant, f"{r.seed}" + (f".{r.repeat}" if r.repeat else ""), r.outcome,
+                 "-" if r.value is None else number(r.value), str(r.steps), r.run)
+                for r in played.records
+            ],
+            notes=[[r.reason] if r.reason else [] for r in played.records],
+        )  # fmt: skip
+    else:
+        tell(played)
+        if played.missing:
+            click.echo(f"{played.missing} episodes are missing or failed; run the same command again to play them.")
+
+
+@click.command(
+    cls=GroupedCommand,
+    examples=(
+        "wsap eval compare results --baseline random",
+        "wsap eval compare results Qwen Llama --baseline random",
+        "wsap eval compare before after --baseline ollama/qwen3:8b",
+    ),
+)
+@click.argument("folder", type=_FOLDER)
+@click.argument("others", nargs=-1, metavar="[ENTRANT|FOLDER]...")
+@click.option("--baseline", default="", metavar="ENTRANT", help="An entrant of FOLDER; its suite's by default.")
+@json_option
+def compare(folder: Path, others: tuple[str, ...], *, baseline: str, as_json: bool) -> None:
+    """Print paired differences to a baseline, on the seeds that both played.
+
+    They are those of the entrants of FOLDER, of some of them, or of the entrants of other folders with results of the
+    same suite. p-values are adjusted for the number of comparisons (Holm).
+    """
+    from wsap_eval.export.flat import flat_row
+    from wsap_eval.reading import compared
+    from wsap_eval.shown import difference_of, summary_notes
+
+    found = compared(folder, others, baseline=baseline)
+    if as_json:
+        print_json({"baseline": found.baseline, "apart": found.apart, "rows": [dict(flat_row(r)) for r in found.rows]})
+        return
+    print_table(
+        ("game", "entrant", "seeds", f"difference to {found.baseline}"),
+        [(r.game, r.entrant, str(flat_row(r)["common_seeds"]), difference_of(r)) for r in found.rows],
+        notes=[
+            [r.difference.why_no_interval] if r.difference and r.difference.why_no_interval else [] for r in found.rows
+        ],
+    )
+    for line in (*found.apart, *summary_notes(found.rows)):
+        click.echo(line)
+
+
+@click.command(
+    cls=GroupedCommand,
+    examples=(
+        "wsap eval export results --format html",
+        "wsap eval export results --format csv --out tables",
+        "wsap eval export results --format inspect --out logs",
+    ),
+)
+@click.argument("folder", type=_FOLDER)
+@click.option("--format", "form", type=click.Choice(FORMATS), required=True, help="The form; see the documentation.")
+@click.option("--out", type=click.Path(path_type=Path), help="Where to; a folder, or the file of an HTML report. "
+              "The folder of the results by default.")  # fmt: skip
+@click.option("--database", metavar="PATH|URL", help="Where the runs are; the file in the folder by default.")
+@click.option("--dashboard", metavar="URL", default="", help="Points of the report open the replay in this dashboard.")
+def export(folder: Path, *, form: str, out: Path | None, database: str | None, dashboard: str) -> None:
+    """Write the results in FOLDER in another form, and print the files.
+
+    csv and jsonl are the table and the episodes; html is one self-contained page; inspect writes a log for each game
+    and entrant, with what models were told and said, for the tools of Inspect (pip install 'wsap-eval[inspect]');
+    every-eval-ever writes its version 0.3.
+    """
+    from wsap_core.cli.grouped import refuse_given
+    from wsap_eval.export.write import write
+
+    if form != "html":
+        refuse_given("with this form", "dashboard")
+    for path in write(folder, form, out=out, database=database, dashboard=dashboard):
+        click.echo(str(path))

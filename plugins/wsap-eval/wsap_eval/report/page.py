@@ -1,0 +1,205 @@
+"""The report as one HTML page: the table and the conditions as text, plots drawn by a script from the data in it.
+
+A policy in the page allows its own script alone and no request, so that nothing that a game, player or model wrote can
+run, or send anything, even where escaping failed.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import shlex
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from hashlib import sha256
+from html import escape
+from importlib import resources
+from typing import Any
+
+from wsap_core.errors import UsageError
+from wsap_core.untrusted import single_line
+from wsap_eval.export.flat import flat_row
+from wsap_eval.records import EpisodeRecord
+from wsap_eval.run import Played
+from wsap_eval.shown import COLUMNS, cells, difference_of, notes, number, summary_notes
+from wsap_eval.table import Row
+
+__all__ = ["report_html"]
+
+OUTCOMES = ("finished", "step_limit", "forfeited", "failed")
+Cells = Mapping[tuple[str, str], Sequence[EpisodeRecord]]
+
+
+def report_html(played: Played, *, database: str, dashboard: str = "") -> str:
+    """Return the report.
+
+    Args:
+        played: the results.
+        database: path or URL where the runs are; a URL, which may hold a password, is not put into the page.
+        dashboard: address of the dashboard that points open; without one they copy a command.
+
+    Raises:
+        UsageError: the address is none of HTTP.
+    """
+    if dashboard and not dashboard.startswith(("http://", "https://")):
+        raise UsageError(
+            f"{single_line(dashboard)[:80]!r} is no address of a dashboard; it looks like http://127.0.0.1:9998."
+        )
+    rows, found = played.rows(), _cells(played)
+    where = "" if "://" in database else f" --database {shlex.quote(database)}"
+    data = {
+        "rows": [_row_data(row, found[row.game, row.entrant]) for row in rows],
+        "games": {label: _game_data(played, label) for label in dict.fromkeys(row.game for row in rows)},
+        "entrants": list(dict.fromkeys(row.entrant for row in rows)),
+        "outcomes": [name.replace("_", " ") for name in OUTCOMES],
+        "command": f"wsap replay RUN{where}",
+        "dashboard": dashboard.rstrip("/"),
+    }
+    # "<" would end the element that holds the data, or begin a comment in it.
+    packed = json.dumps(data, ensure_ascii=False, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
+    assets = {name: resources.files(__package__).joinpath("assets", name).read_text("utf-8") for name in _ASSETS}
+    allowed = " ".join(
+        f"'sha256-{base64.b64encode(sha256(assets[n].encode()).digest()).decode()}'" for n in _ASSETS[:1]
+    )
+    parts = {
+        "title": escape(played.suite.name),
+        "policy": f"default-src 'none'; script-src {allowed}; style-src 'unsafe-inline'; base-uri 'none'",
+        "about": _about(played, rows),
+        "table": _table(rows),
+        "conditions": "".join(_conditions(played, rows, found)),
+        "data": packed,
+        "style": assets["report.css"],
+        "script": assets["report.js"],
+    }
+    page = assets["report.html"]
+    pieces = page.split("@@")  # text, name, text, name, ..., text: what is put in is not looked at again
+    return "".join(parts[piece] if index % 2 else piece for index, piece in enumerate(pieces))
+
+
+_ASSETS = ("report.js", "report.css", "report.html")
+
+
+def _cells(played: Played) -> Cells:
+    found: dict[tuple[str, str], list[EpisodeRecord]] = {}
+    for record in played.records:
+        found.setdefault((record.game, record.entrant), []).append(record)
+    return found
+
+
+def _row_data(row: Row, records: Sequence[EpisodeRecord]) -> dict[str, Any]:
+    flat, scored = flat_row(row), max(1, row.scored)
+    return {
+        "game": row.game,
+        "entrant": row.entrant,
+        "score": flat["score"],
+        "method": flat["method"],
+        "low": flat["score_low"],
+        "high": flat["score_high"],
+        "worst": row.worst,
+        "spent": [None if row.cost is None else row.cost / scored, row.tokens / scored, row.seconds / scored],
+        "counts": [row.outcomes.get(name, 0) for name in OUTCOMES],
+        "difference": difference_of(row),
+        "seeds": [record.seed for record in records],
+        "repeats": [record.repeat for record in records] if any(record.repeat for record in records) else None,
+        "ends": [OUTCOMES.index(record.outcome) for record in records],
+        "values": [record.value for record in records],
+        "steps": [record.steps for record in records],
+        "costs": [record.cost for record in records] if any(record.cost for record in records) else None,
+        "runs": [record.run for record in records],
+        "hashes": [record.trajectory[:16] for record in records],
+        "why": {index: single_line(record.reason) for index, record in enumerate(records) if record.reason},
+    }
+
+
+def _game_data(played: Played, label: str) -> dict[str, Any]:
+    metric = played.games[label].metric
+    return {"metric": metric.name, "summary": metric.summary, "unit": metric.unit, "set": metric.of_set,
+            "low": metric.low, "high": metric.high, "baseline": played.suite.baseline}  # fmt: skip
+
+
+def _about(played: Played, rows: Sequence[Row]) -> str:
+    days = sorted({record.started[:10] for record in played.records if record.started})
+    when = "" if not days else f", {days[0]}" if len(days) == 1 else f", {days[0]} to {days[-1]}"
+    failed = sum(record.outcome == "failed" for record in played.records)
+    told = [f"{_many(len(played.records), 'episode')} of {_many(len(rows), 'cell')}{when}."]
+    if played.missing:
+        told.append(f"{_many(played.missing, 'episode')} missing, {failed} of them failed." if failed else
+                    f"{_many(played.missing, 'episode')} missing.")  # fmt: skip
+    summary = f"<p class=summary>{escape(played.suite.summary)}</p>" if played.suite.summary else ""
+    return summary + "".join(f"<p>{escape(line)}</p>" for line in (" ".join(told), *summary_notes(rows)))
+
+
+def _many(count: int, word: str) -> str:
+    return f"{count:,} {word}{'' if count == 1 else 's'}"
+
+
+def _table(rows: Sequence[Row]) -> str:
+    head = "".join(f"<th scope=col>{escape(name)}</th>" for name in COLUMNS)
+    lines = []
+    for row in rows:
+        shown = zip(COLUMNS, cells(row), strict=True)
+        body = "".join(f'<td data-name="{escape(name)}">{escape(single_line(cell))}</td>' for name, cell in shown)
+        lines.append(f"<tr>{body}</tr>")
+        lines += [
+            f"<tr class=note><td colspan={len(COLUMNS)}>{escape(single_line(note))}</td></tr>" for note in notes(row)
+        ]
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(lines)}</tbody></table>"
+
+
+def _conditions(played: Played, rows: Sequence[Row], found: Cells) -> Iterator[str]:
+    suite = played.suite
+    every = _distinct(record for records in found.values() for record in records)
+    common = {name: values[0] for name, values in every.items() if len(values) == 1 and _everywhere(name, found)}
+    seeds = list(suite.seeds.numbers())
+    yield _list({
+        "suite": f"{suite.name}, version {suite.version}, {suite.digest}",
+        "seeds": f"{'a private range of ' if suite.seeds.salt else f'from {suite.seeds.first}, '}{len(seeds)}, "
+                 f"each played {_many(suite.seeds.repeats, 'time')}, {_hash(seeds)}",
+        "forfeited": f"more than {suite.forfeit:.0%} of decisions forced",
+        **common,
+    })  # fmt: skip
+    entrants = {entrant.name: entrant for entrant in suite.entrants}
+    for label in dict.fromkeys(row.game for row in rows):
+        entry, metric = played.games[label].entry, played.games[label].metric
+        low, high = ("none" if bound is None else number(bound) for bound in (metric.low, metric.high))
+        told = {
+            "figure": f"{metric.name}: {metric.summary}; least value {low}, most {high}",
+            "steps": "no limit" if entry.steps is None else f"at most {entry.steps}",
+            "legal actions": entry.legal,
+            **{f"option {name}": str(value) for name, value in entry.options.items()},
+            **({"against": entry.against} if entry.against else {}),
+        }
+        yield f"<h3>{escape(single_line(label))}</h3>{_list(told)}"
+        for row in rows:
+            if row.game == label:
+                yield _cell_conditions(row, found[label, row.entrant], entrants.get(row.entrant), common)
+
+
+def _cell_conditions(row: Row, records: Sequence[EpisodeRecord], entrant: Any, common: Mapping[str, str]) -> str:
+    own = {name: " | ".join(values[:5]) for name, values in _distinct(records).items() if name not in common}
+    hashes = sorted(record.trajectory for record in records if record.trajectory)
+    options = {} if entrant is None else {"agent": entrant.agent, **entrant.options}
+    shown = {**{name: str(value) for name, value in options.items()}, **own}
+    shown["trajectories"] = f"{row.trajectories} different, {_hash(hashes)}"
+    return f"<details><summary>{escape(single_line(row.entrant))}</summary>{_list(shown)}</details>"
+
+
+def _distinct(records: Iterable[EpisodeRecord]) -> dict[str, list[str]]:
+    """Return condition -> its values in order, each once."""
+    values: dict[str, dict[str, None]] = {}
+    for record in records:
+        for name, value in record.conditions.items():
+            values.setdefault(name, {})[value] = None
+    return {name: list(found) for name, found in values.items()}
+
+
+def _everywhere(name: str, found: Cells) -> bool:
+    return all(any(name in record.conditions for record in records) for records in found.values())
+
+
+def _list(pairs: Mapping[str, str]) -> str:
+    items = (f"<dt>{escape(single_line(n))}</dt><dd>{escape(single_line(v)[:2000])}</dd>" for n, v in pairs.items())
+    return f"<dl>{''.join(items)}</dl>"
+
+
+def _hash(values: Sequence[object]) -> str:
+    return f"SHA-256 {sha256(json.dumps(values).encode()).hexdigest()}"
