@@ -106,7 +106,7 @@ def export(folder: Path, *, form: str, out: Path | None, database: str | None, d
     every-eval-ever writes its version 0.3.
     """
     from wsap_core.cli.grouped import refuse_given
-    from wsap_eval.export.write import write
+    from wsap_eval.writing import write
 
     if form != "html":
         refuse_given("with this form", "dashboard")
