@@ -190,7 +190,7 @@ def _unbounded(rows: Array) -> tuple[Array, Array, NDArray[np.bool_]]:
 def unbounded(evaluations: int) -> Iterator[Row]:
     """Means of a metric without declared bounds: shown only where the interval holds."""
     for name, (draw, mean, holds) in UNBOUNDED.items():
-        for k in (5, 10, 20, 30, 40, 80, 160, 320):
+        for k in (5, 10, 20, 30, 40, 80, 160, 320, 640):
             rng = _rng("unbounded", name, k)
             count = {"shown": 0, "held": 0, "t": 0, "BCa": 0}
             for size in _chunks(evaluations):

@@ -6,32 +6,23 @@ Importing this package imports numpy; scipy is imported by the functions that ne
 from __future__ import annotations
 
 from wsap_eval.stats.estimates import Estimate, Interval, Values, contiguous, estimate, sequence
-from wsap_eval.stats.lives import Lives, by_life, lives_needed, power
-from wsap_eval.stats.paired import Paired, Ratio, holm, normalised, paired, ratio
+from wsap_eval.stats.paired import (
+    Lives,
+    Paired,
+    Ratio,
+    by_life,
+    holm,
+    lives_needed,
+    normalised,
+    paired,
+    power,
+    ratio,
+)  # fmt: skip
 from wsap_eval.stats.ratings import Match, Rating, ratings
 from wsap_eval.stats.sets import SetEstimate, paired_set_metric, set_metric
 
 __all__ = [
-    "Estimate",
-    "Interval",
-    "Lives",
-    "Match",
-    "Paired",
-    "Rating",
-    "Ratio",
-    "SetEstimate",
-    "Values",
-    "by_life",
-    "contiguous",
-    "estimate",
-    "holm",
-    "lives_needed",
-    "normalised",
-    "paired",
-    "paired_set_metric",
-    "power",
-    "ratings",
-    "ratio",
-    "sequence",
-    "set_metric",
-]
+    "Estimate", "Interval", "Lives", "Match", "Paired", "Rating", "Ratio", "SetEstimate", "Values", "by_life",
+    "contiguous", "estimate", "holm", "lives_needed", "normalised", "paired", "paired_set_metric", "power", "ratings",
+    "ratio", "sequence", "set_metric",
+]  # fmt: skip

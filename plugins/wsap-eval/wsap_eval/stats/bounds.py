@@ -10,28 +10,15 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = [
-    "Array",
-    "asymptotic_sequence",
-    "betting",
-    "betting_sequence",
-    "bootstrap_t",
-    "clopper_pearson",
-    "log_wealth",
-    "skewness",
-    "student",
-    "wider",
-]
-
 Array = NDArray[np.float64]
 Bounds = tuple[Array, Array]
 
+SEQUENCE_BETS: Array = np.exp2(np.arange(-3.0, 4.0))
+"""Bets of a confidence sequence by `betting`: they do not depend on how many values come."""
 _DEVIATIONS: Array = np.array([0.5, 0.35, 0.25, 0.15, 0.08, 0.04])
 """Standard deviations of values from 0 to 1 for which a bet of `betting` is the best."""
-SEQUENCE_BETS: Array = np.exp2(np.arange(-3.0, 4.0))
-"""Bets of `betting_sequence`, which do not depend on how many values come."""
-_BISECTIONS = 40
-_LARGE = 2000
+_RESAMPLES = 1000
+_LARGE = 640
 """Values from which Student's t alone holds, whatever the skewness that `estimate` lets through."""
 
 
@@ -39,36 +26,33 @@ def student(rows: Array, level: float = 0.95) -> Bounds:
     """Return Student's t interval of each row's mean; rows of at least two values."""
     from scipy import stats  # deferred for weight
 
-    n = rows.shape[-1]
-    mean = rows.mean(axis=-1)
+    n, mean = rows.shape[-1], rows.mean(axis=-1)
     half = stats.t.ppf((1 + level) / 2, n - 1) * rows.std(axis=-1, ddof=1) / math.sqrt(n)
     return mean - half, mean + half
 
 
-def bootstrap_t(rows: Array, level: float = 0.95, *, resamples: int = 1000, seed: int = 0) -> Bounds:
-    """Return the studentised bootstrap interval of each row's mean (Efron and Tibshirani, "An Introduction to the
-    Bootstrap", 1993, section 12.5); infinite where too many resamples hold one value only.
+def bootstrap_t(rows: Array, level: float = 0.95) -> Bounds:
+    """Return the studentised bootstrap interval of each row's mean; infinite where too many resamples are constant.
 
-    All rows are resampled alike, so that a row's interval does not depend on the others.
+    Efron and Tibshirani, "An Introduction to the Bootstrap" (1993), section 12.5. All rows are resampled alike, so
+    that a row's interval does not depend on the others.
     """
-    n = rows.shape[-1]
-    mean = rows.mean(axis=-1, keepdims=True)
-    centred = rows - mean
-    weights = np.random.default_rng(seed).multinomial(n, np.full(n, 1 / n), size=resamples).T / n
+    n, mean = rows.shape[-1], rows.mean(axis=-1)
+    centred = rows - mean[..., None]
+    weights = np.random.default_rng(0).multinomial(n, np.full(n, 1 / n), size=_RESAMPLES).T / n
     shift = centred @ weights
     variance = np.maximum(centred**2 @ weights - shift**2, 0.0)
-    flat = variance <= 1e-12 * (centred**2).mean(axis=-1, keepdims=True)
-    t = np.where(flat, np.copysign(np.inf, shift), shift / np.sqrt(np.where(flat, 1.0, variance)))
+    constant = variance <= 1e-12 * (centred**2).mean(axis=-1, keepdims=True)
+    t = np.where(constant, np.copysign(np.inf, shift), shift / np.sqrt(np.where(constant, 1.0, variance)))
     t.sort(axis=-1)
-    tail = math.floor((1 - level) / 2 * resamples)
-    deviation = centred.std(axis=-1)
-    return mean[..., 0] - t[..., resamples - 1 - tail] * deviation, mean[..., 0] - t[..., tail] * deviation
+    tail, deviation = math.floor((1 - level) / 2 * _RESAMPLES), centred.std(axis=-1)
+    return mean - t[..., _RESAMPLES - 1 - tail] * deviation, mean - t[..., tail] * deviation
 
 
 def wider(rows: Array, level: float = 0.95) -> Bounds:
     """Return at each end the wider of Student's t and the studentised bootstrap.
 
-    The bootstrap follows skewed values, Student's t holds for heavy tails on both sides.
+    The bootstrap follows skewed values; Student's t holds for heavy tails on both sides.
     """
     low, high = student(rows, level)
     if rows.shape[-1] >= _LARGE:
@@ -78,14 +62,12 @@ def wider(rows: Array, level: float = 0.95) -> Bounds:
 
 
 def clopper_pearson(hits: Array, n: int, level: float = 0.95) -> Bounds:
-    """Return the exact interval of a share, from the number of hits among n (Clopper and Pearson, Biometrika 26,
-    1934)."""
+    """Return the exact interval of a share from the hits among n (Clopper and Pearson, Biometrika 26, 1934)."""
     from scipy import stats  # deferred for weight
 
     tail = (1 - level) / 2
     low = np.where(hits > 0, stats.beta.ppf(tail, np.maximum(hits, 1), n - hits + 1), 0.0)
-    high = np.where(hits < n, stats.beta.ppf(1 - tail, hits + 1, np.maximum(n - hits, 1)), 1.0)
-    return low, high
+    return low, np.where(hits < n, stats.beta.ppf(1 - tail, hits + 1, np.maximum(n - hits, 1)), 1.0)
 
 
 def log_wealth(rows: Array, mean: Array, bets: Array, *, over_time: bool = False) -> Array:
@@ -116,29 +98,22 @@ def log_wealth(rows: Array, mean: Array, bets: Array, *, over_time: bool = False
 def betting(rows: Array, level: float = 0.95, *, bets: Array | None = None) -> Bounds:
     """Return an interval of the mean of values from 0 to 1 that holds for every distribution and every n.
 
-    Args:
-        rows: values from 0 to 1, shape (..., n).
-        level: the coverage, at least.
-        bets: see `log_wealth`; by default the best ones for n values of six standard deviations.
+    With bets that do not depend on n, such as `SEQUENCE_BETS`, the intervals after every number of values hold
+    together; by default the bets are the best ones for n values of six standard deviations.
     """
     threshold = math.log(2 / (1 - level))
     chosen = math.sqrt(2 * threshold / rows.shape[-1]) / _DEVIATIONS if bets is None else bets
-    return _lower(rows, chosen, threshold), 1 - _lower(1 - rows, chosen, threshold)
 
+    def lower(values: Array) -> Array:
+        """Return the highest mean that the wealth refutes, by bisection; 0 where it refutes none."""
+        low, high = np.zeros(values.shape[:-1]), values.mean(axis=-1)
+        for _ in range(40):
+            middle = (low + high) / 2
+            refuted = log_wealth(values, middle, chosen) >= threshold
+            low, high = np.where(refuted, middle, low), np.where(refuted, high, middle)
+        return low
 
-def betting_sequence(rows: Array, level: float = 0.95) -> Bounds:
-    """Return the bounds after the last value of a confidence sequence for the mean of values from 0 to 1."""
-    return betting(rows, level, bets=SEQUENCE_BETS)
-
-
-def _lower(rows: Array, bets: Array, threshold: float) -> Array:
-    """Return the highest mean that the gambler's wealth refutes, by bisection; 0 where it refutes none."""
-    low, high = np.zeros(rows.shape[:-1]), rows.mean(axis=-1)
-    for _ in range(_BISECTIONS):
-        middle = (low + high) / 2
-        refuted = log_wealth(rows, middle, bets) >= threshold
-        low, high = np.where(refuted, middle, low), np.where(refuted, high, middle)
-    return low
+    return lower(rows), 1 - lower(1 - rows)
 
 
 def asymptotic_sequence(n: int | Array, level: float = 0.95) -> Array:
@@ -155,10 +130,8 @@ def asymptotic_sequence(n: int | Array, level: float = 0.95) -> Array:
 
 
 def skewness(rows: Array) -> Array:
-    """Return the skewness of each row, adjusted for bias (G1); 0 where all values are equal or fewer than three."""
-    n = rows.shape[-1]
-    centred = rows - rows.mean(axis=-1, keepdims=True)
-    second = (centred**2).mean(axis=-1)
-    flat = second <= 1e-24 * np.maximum((rows**2).mean(axis=-1), 1e-300)
-    ratio = np.where(flat, 0.0, (centred**3).mean(axis=-1) / np.where(flat, 1.0, second) ** 1.5)
-    return ratio * (math.sqrt(n * (n - 1)) / (n - 2) if n > 2 else 0.0)
+    """Return the skewness of each row, adjusted for bias (G1); rows of three or more values that are not all equal."""
+    n, centred = rows.shape[-1], rows - rows.mean(axis=-1, keepdims=True)
+    adjusted: Array = (centred**3).mean(axis=-1) * (math.sqrt(n * (n - 1)) / (n - 2))
+    adjusted /= (centred**2).mean(axis=-1) ** 1.5
+    return adjusted

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 
 import numpy as np
 
@@ -12,17 +13,14 @@ from wsap_core.errors import UsageError
 from wsap_eval.stats import bounds
 from wsap_eval.stats.bounds import Array
 
-__all__ = ["Estimate", "Interval", "Values", "contiguous", "estimate", "means_of", "sequence", "variances"]
-
 Values = Mapping[int, float | Sequence[float]]
 """Seed -> its value, or the values of its repeats."""
 
-FEWEST = 20
-"""Seeds below which a metric without declared bounds gets no interval: skewness can't be seen in fewer."""
-FIRST_LOOK = 100
-"""Seeds before the first look at the confidence sequence of a metric without declared bounds."""
+FEWEST, FIRST_LOOK = 20, 100
+"""Seeds from which a metric without declared bounds gets an interval, or a confidence sequence: skewness can't be seen
+in fewer."""
 SKEW, SKEW_ANY_LOOK = 3, 25
-"""An interval needs this many seeds times the squared skewness; one that is looked at again and again needs more."""
+"""These times the squared skewness: the same, for skewed values."""
 
 
 @dataclass(frozen=True)
@@ -76,6 +74,7 @@ def estimate(
     high: float | None = None,
     level: float = 0.95,
     distinct: int | None = None,
+    any_look: bool = False,
 ) -> Estimate:
     """Return the mean of values with its standard error, clustered by seed, and an interval where one holds.
 
@@ -91,23 +90,28 @@ def estimate(
         high: the greatest value that it can have.
         level: nominal coverage of the interval.
         distinct: number of distinct trajectories among the episodes; None if it is not known.
+        any_look: the values were looked at before, to see whether they are enough; the interval is that of `sequence`.
 
     Raises:
         UsageError: a value is not finite, or `seeds` is not as long as `values`.
     """
-    grouped = _by_seed(values, range(len(values)) if seeds is None else seeds)
-    if not grouped:
-        return Estimate(0, 0, None, None, None, "No episode has a value.", distinct=distinct)
-    means = means_of(grouped)
-    k = len(means)
-    between, within = variances(grouped)
-    interval, why = _interval(means, low, high, level)
+    labels = range(len(values)) if seeds is None else seeds
+    if len(labels) != len(values):
+        raise UsageError(f"There are {len(values)} values and {len(labels)} seeds; give one seed per value.")
+    grouped: dict[int, list[float]] = {}
+    for seed, value in zip(labels, values, strict=True):
+        if not math.isfinite(value):
+            raise UsageError(f"The value of seed {seed} is {value}; statistics need finite numbers.")
+        grouped.setdefault(seed, []).append(float(value))
+    means, k = np.array([np.mean(grouped[seed]) for seed in sorted(grouped)]), len(grouped)
+    interval, why = _interval(means, low, high, level, any_look=any_look)
     if distinct == 1 and len(values) > 1:
         interval, why = None, f"All {len(values)} episodes are the same trajectory and say no more than one."
+    between, within = variances(grouped)
     return Estimate(
         n=len(values),
         clusters=k,
-        mean=float(means.mean()),
+        mean=float(means.mean()) if k else None,
         standard_error=float(means.std(ddof=1)) / math.sqrt(k) if k > 1 else None,
         interval=interval,
         why_no_interval=why,
@@ -123,31 +127,15 @@ def sequence(
     """Return the interval after these values of a confidence sequence, or None and the reason in a sentence.
 
     The intervals after every number of values hold together, so that play may stop at any look: exactly for a metric
-    with both bounds (betting), in the limit for any other (asymptotic, from 100 seeds).
-
-    Args:
-        values: one per seed, in the plan's order without a gap (`contiguous`).
-        low: the metric's declared lower bound.
-        high: its upper bound.
-        level: nominal coverage at all looks together.
+    with both bounds (betting), in the limit for any other (asymptotic, from 100 seeds). The arguments are those of
+    `estimate`, but for one value per seed, in the plan's order without a gap (`contiguous`).
     """
-    means = np.asarray(values, dtype=np.float64)
-    return _interval(means, low, high, level, any_look=True) if len(means) else (None, "No episode has a value.")
+    return _interval(np.asarray(values, dtype=np.float64), low, high, level, any_look=True)
 
 
 def contiguous(values: Values, seeds: Iterable[int]) -> list[int]:
     """Return the plan's seeds up to the first that has no value yet: nothing then depends on which worker was quick."""
-    found: list[int] = []
-    for seed in seeds:
-        if seed not in values:
-            break
-        found.append(seed)
-    return found
-
-
-def means_of(values: Values) -> Array:
-    """Return the mean of each seed, in ascending order of seeds."""
-    return np.array([np.mean(values[seed]) for seed in sorted(values)], dtype=np.float64)
+    return list(takewhile(values.__contains__, seeds))
 
 
 def variances(groups: Mapping[int, Sequence[float]]) -> tuple[float | None, float | None]:
@@ -156,7 +144,7 @@ def variances(groups: Mapping[int, Sequence[float]]) -> tuple[float | None, floa
     By the analysis of variance with one random effect; both None if no group has two values, the first None if there
     is one group only.
     """
-    sizes = np.array([len(group) for group in groups.values()])
+    sizes = np.array([len(group) for group in groups.values()], dtype=int)
     k, n = len(sizes), int(sizes.sum())
     if n == k:
         return None, None
@@ -166,34 +154,22 @@ def variances(groups: Mapping[int, Sequence[float]]) -> tuple[float | None, floa
     if k == 1:
         return None, inside
     among = float((sizes * (means - flat.mean()) ** 2).sum() / (k - 1))
-    size = (n - float((sizes**2).sum()) / n) / (k - 1)
-    return max(0.0, (among - inside) / size), inside
-
-
-def _by_seed(values: Sequence[float], seeds: Sequence[int]) -> dict[int, list[float]]:
-    if len(seeds) != len(values):
-        raise UsageError(f"There are {len(values)} values and {len(seeds)} seeds; give one seed per value.")
-    grouped: dict[int, list[float]] = {}
-    for seed, value in zip(seeds, values, strict=True):
-        if not math.isfinite(value):
-            raise UsageError(f"The value of seed {seed} is {value}; statistics need finite numbers.")
-        grouped.setdefault(seed, []).append(float(value))
-    return grouped
+    return max(0.0, (among - inside) * (k - 1) / (n - float((sizes**2).sum()) / n)), inside
 
 
 def _interval(
-    means: Array, low: float | None, high: float | None, level: float, *, any_look: bool = False
+    means: Array, low: float | None, high: float | None, level: float, *, any_look: bool
 ) -> tuple[Interval | None, str]:
     """Return the interval of a mean from one value per seed, or None and the reason in a sentence."""
-    k, least, most = len(means), float(means.min()), float(means.max())
+    k, fewest = len(means), FIRST_LOOK if any_look else FEWEST
     if k < 2:
-        return None, "One seed says nothing about others; play at least two."
+        return None, "One seed says nothing about others; play at least two." if k else "No episode has a value."
+    least, most = float(means.min()), float(means.max())
     if low is not None and high is not None and low < high:
         if least < low or most > high:
             outside = least if least < low else most
             return None, f"The value {outside:g} lies outside the metric's declared bounds {low:g} to {high:g}."
         return _exact((means - low) / (high - low), low, high - low, level, any_look=any_look), ""
-    fewest = FIRST_LOOK if any_look else FEWEST
     if k < fewest:
         return None, f"{k} seeds are too few for a metric without declared bounds; from {fewest}."
     if least == most:
@@ -203,17 +179,17 @@ def _interval(
         return None, f"{k} seeds are too few for such skewed scores; from about {needed}."
     if any_look:
         half = float(bounds.asymptotic_sequence(k, level)) * float(means.std(ddof=1))
-        a, b = float(means.mean()) - half, float(means.mean()) + half
-        return Interval(a, b, level, f"confidence sequence, asymptotic from {FIRST_LOOK} seeds"), ""
-    a, b = (float(bound) for bound in bounds.wider(means, level))
-    if not math.isfinite(b - a):
+        a, b, method = means.mean() - half, means.mean() + half, f"confidence sequence, asymptotic from {fewest} seeds"
+    else:
+        (a, b), method = bounds.wider(means, level), "t and bootstrap-t, the wider"
+    if not np.isfinite(b - a):
         return None, f"Too few of the {k} seeds have another value than the rest."
-    return Interval(a, b, level, "t and bootstrap-t, the wider"), ""
+    return Interval(float(a), float(b), level, method), ""
 
 
 def _exact(rows: Array, low: float, width: float, level: float, *, any_look: bool) -> Interval:
     if any_look:
-        (a, b), method = bounds.betting_sequence(rows, level), "confidence sequence, exact (betting)"
+        (a, b), method = bounds.betting(rows, level, bets=bounds.SEQUENCE_BETS), "confidence sequence, exact (betting)"
     elif set(np.unique(rows)) <= {0.0, 1.0}:
         (a, b), method = bounds.clopper_pearson(rows.sum(), len(rows), level), "exact (Clopper-Pearson)"
     else:

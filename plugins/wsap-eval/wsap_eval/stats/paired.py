@@ -1,4 +1,4 @@
-"""Differences on the same seeds, corrected for several comparisons, and ratios of such differences."""
+"""Differences on the same seeds or over lives, corrected for several comparisons, and ratios of such differences."""
 
 from __future__ import annotations
 
@@ -10,10 +10,8 @@ from typing import Literal, TypeVar
 import numpy as np
 
 from wsap_core.errors import UsageError
-from wsap_eval.stats.bounds import student
-from wsap_eval.stats.estimates import Interval, Values
-
-__all__ = ["Paired", "Ratio", "common_seeds", "holm", "normalised", "paired", "power_of", "ratio", "values_needed"]
+from wsap_eval.stats.bounds import Array, student
+from wsap_eval.stats.estimates import Interval, Values, variances
 
 T = TypeVar("T")
 
@@ -32,8 +30,7 @@ class Paired:
     p_value: float | None
     """Two-sided, of no difference."""
     verdict: Literal["better", "worse", "tied", "unknown"]
-    """"better" where the difference is above 0 and the interval does not hold 0, "tied" where it does; "unknown"
-    where there is no interval."""
+    """"better" where the interval is above 0, "tied" where it holds 0; "unknown" where there is none."""
     seeds_to_settle: int | None
     """Of a tie: number of seeds with which a true difference of this size is found four times out of five; None if
     more than a million."""
@@ -53,15 +50,10 @@ class Ratio:
 def paired(values: Values, baseline: Values, *, level: float = 0.95) -> Paired:
     """Return the mean difference on common seeds with a t interval and a verdict.
 
-    Args:
-        values: seed -> value, or values of its repeats.
-        baseline: the same of the baseline.
-        level: nominal coverage.
-
     Raises:
         UsageError: no seed was played by both.
     """
-    rows = np.array([_mean(values[seed]) - _mean(baseline[seed]) for seed in common_seeds(values, baseline)])
+    rows = _differences(values, baseline, common_seeds(values, baseline))
     k, mean = len(rows), float(rows.mean())
     if k < 2:
         return Paired(k, mean, None, None, None, "unknown", None, "One common seed says nothing about others.")
@@ -71,8 +63,7 @@ def paired(values: Values, baseline: Values, *, level: float = 0.95) -> Paired:
         return Paired(k, mean, 0.0, None, None, "unknown" if mean else "tied", None, why)
     from scipy import stats  # deferred for weight
 
-    error = deviation / math.sqrt(k)
-    low, high = student(rows, level)
+    error, (low, high) = deviation / math.sqrt(k), student(rows, level)
     interval = Interval(float(low), float(high), level, "t, paired")
     p_value = float(2 * stats.t.sf(abs(mean) / error, k - 1))
     if 0 in interval:
@@ -92,6 +83,10 @@ def common_seeds(values: Mapping[int, T], baseline: Mapping[int, T]) -> list[int
     return common
 
 
+def _differences(values: Values, baseline: Values, seeds: Sequence[int]) -> Array:
+    return np.array([float(np.mean(values[seed])) - float(np.mean(baseline[seed])) for seed in seeds])
+
+
 def power_of(effect: float, n: int, *, level: float = 0.95) -> float:
     """Return the chance that a two-sided t test of n values finds a mean of so many standard deviations."""
     from scipy import stats  # deferred for weight
@@ -101,14 +96,8 @@ def power_of(effect: float, n: int, *, level: float = 0.95) -> float:
 
 
 def values_needed(difference: float, deviation: float, *, level: float = 0.95, power: float = 0.8) -> int | None:
-    """Return how many values a two-sided t test needs to find a mean difference; None if more than a million.
-
-    Args:
-        difference: the true mean difference.
-        deviation: standard deviation of one value.
-        level: 1 minus the rate of false alarms.
-        power: the chance to find it.
-    """
+    """Return how many values of a standard deviation a two-sided t test needs to find a mean difference with that
+    power; None if more than a million."""
     from scipy import stats  # deferred for weight
 
     effect = abs(difference) / deviation
@@ -161,9 +150,56 @@ def normalised(values: Values, random: Values, scripted: Values, *, level: float
     common = sorted(values.keys() & random.keys() & scripted.keys())
     if not common:
         return Ratio(None, None, "undefined: no seed was played by all three")
-    above, below = ([_mean(kind[seed]) - _mean(random[seed]) for seed in common] for kind in (values, scripted))
+    above, below = (list(_differences(kind, random, common)) for kind in (values, scripted))
     return ratio(above, below, level=level)
 
 
-def _mean(values: float | Sequence[float]) -> float:
-    return float(np.mean(values))
+@dataclass(frozen=True)
+class Lives:
+    """A difference between two arms."""
+
+    effect: Paired
+    """Over life means; its `seeds` and `seeds_to_settle` are lives."""
+    naive: Paired
+    """Over episodes, as if lives did not matter: for comparison only, its interval is too narrow."""
+    within_sd: float | None
+    """Standard deviation of a difference on one seed, inside a life; None if no life has two seeds."""
+    between_sd: float | None
+    """Standard deviation of lives' true differences; None if no life has two seeds."""
+
+
+def by_life(differences: Mapping[int, Sequence[float]], *, level: float = 0.95) -> Lives:
+    """Return the mean difference over lives with a t interval over life means.
+
+    Args:
+        differences: life -> the differences of two arms on that life's own target seeds, one per seed.
+        level: nominal coverage.
+
+    Raises:
+        UsageError: there is no life, or one without a seed.
+    """
+    if not differences or not all(map(len, differences.values())):
+        raise UsageError("Each life needs at least one target seed that both arms finished.")
+    flat = dict(enumerate(value for seen in differences.values() for value in seen))
+    between, within = variances(differences)
+    return Lives(
+        effect=paired(differences, dict.fromkeys(differences, 0.0), level=level),
+        naive=paired(flat, dict.fromkeys(flat, 0.0), level=level),
+        within_sd=None if within is None else math.sqrt(within),
+        between_sd=None if between is None else math.sqrt(between),
+    )
+
+
+def power(effect: float, *, within_sd: float, between_sd: float, lives: int, seeds: int, level: float = 0.95) -> float:
+    """Return the chance that the t test over life means finds a true mean difference.
+
+    The deviations are those of `Lives`; there are at least two lives, each with so many target seeds.
+    """
+    return power_of(effect / math.sqrt(between_sd**2 + within_sd**2 / seeds), lives, level=level)
+
+
+def lives_needed(
+    effect: float, *, within_sd: float, between_sd: float, seeds: int, level: float = 0.95, power: float = 0.8
+) -> int | None:
+    """Return how many lives of so many target seeds find an effect with that power; None if more than a million."""
+    return values_needed(effect, math.sqrt(between_sd**2 + within_sd**2 / seeds), level=level, power=power)

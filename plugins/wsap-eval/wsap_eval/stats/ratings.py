@@ -13,15 +13,11 @@ import numpy as np
 from wsap_eval.stats.bounds import Array
 from wsap_eval.stats.estimates import Interval
 
-__all__ = ["Match", "Rating", "ratings"]
-
 _ELO = 400 / math.log(10)
 _PRIOR_SD = 5.0
 """Standard deviation of the strengths' normal prior in logits, about 870 Elo points: it keeps finite the rating of an
 entrant that won or lost every game."""
 _FEWEST = 20
-"""Seeds below which no interval is given."""
-_STEPS = 50
 
 
 @dataclass(frozen=True)
@@ -53,76 +49,52 @@ class Rating:
 
 
 def ratings(matches: Sequence[Match], *, level: float = 0.95, resamples: int = 500) -> list[Rating]:
-    """Return the ratings of all entrants, by group, best first.
+    """Return the ratings of all entrants, by group, best first; OpenSkill sees the games in their order.
 
     Each pair of seats of different entrants is a comparison, a tie half a win for both (Bradley and Terry, Biometrika
     39, 1952). In a game of k seats each weighs 1 / (k - 1), so that a game counts once for each seat. Intervals are
     percentiles of a bootstrap over seeds.
-
-    Args:
-        matches: games, in the order in which OpenSkill shall see them.
-        level: nominal coverage.
-        resamples: number of bootstrap resamples.
     """
     names = sorted({name for match in matches for name in match.entrants})
+    if not names:
+        return []
+    from scipy.sparse.csgraph import connected_components  # deferred for weight
+
     seeds = {seed: i for i, seed in enumerate(sorted({match.seed for match in matches}))}
     wins = np.zeros((len(seeds), len(names), len(names)))
     for match in matches:
         for (a, x), (b, y) in combinations(zip(match.entrants, match.scores, strict=True), 2):
             if a != b:
-                pair, share = (names.index(a), names.index(b)), (1 + float(np.sign(x - y))) / 2
-                wins[seeds[match.seed], *pair] += share / (len(match.entrants) - 1)
-                wins[seeds[match.seed], *pair[::-1]] += (1 - share) / (len(match.entrants) - 1)
-    if not names:
-        return []
-    group = _groups(wins.sum(axis=0))
-    elo = _strengths(wins.sum(axis=0)[None], group)[0] * _ELO
+                i, j, share = names.index(a), names.index(b), (1 + float(np.sign(x - y))) / 2
+                wins[seeds[match.seed], i, j] += share / (len(match.entrants) - 1)
+                wins[seeds[match.seed], j, i] += (1 - share) / (len(match.entrants) - 1)
+    total = wins.sum(axis=0)
+    group: Array = connected_components(total + total.T, directed=False)[1]
+    elo = _strengths(total[None], group)[0] * _ELO
     intervals: list[Interval | None] = [None] * len(names)
     if len(seeds) >= _FEWEST:
         weights = np.random.default_rng(0).multinomial(len(seeds), np.full(len(seeds), 1 / len(seeds)), size=resamples)
         drawn = _strengths(np.tensordot(weights, wins, 1), group) * _ELO
-        low, high = np.quantile(drawn, [(1 - level) / 2, (1 + level) / 2], axis=0)
-        intervals = [
-            Interval(float(a), float(b), level, "bootstrap over seeds") for a, b in zip(low, high, strict=True)
-        ]
+        ends = np.quantile(drawn, [(1 - level) / 2, (1 + level) / 2], axis=0).T.tolist()
+        intervals = [Interval(low, high, level, "bootstrap over seeds") for low, high in ends]
     online = _openskill(matches)
+    games = [sum(name in match.entrants for match in matches) for name in names]
     rated = [
-        Rating(
-            name,
-            sum(name in match.entrants for match in matches),
-            float(elo[i]),
-            intervals[i],
-            int(group[i]),
-            online.get(name),
-        )
+        Rating(name, games[i], float(elo[i]), intervals[i], int(group[i]), online.get(name))
         for i, name in enumerate(names)
     ]
     return sorted(rated, key=lambda rating: (rating.group, -rating.elo, rating.entrant))
 
 
-def _groups(wins: Array) -> Array:
-    """Return the number of each entrant's connected component."""
-    from scipy.sparse.csgraph import connected_components  # deferred for weight
-
-    found: Array = connected_components(wins + wins.T, directed=False)[1]
-    return found
-
-
 def _strengths(wins: Array, group: Array) -> Array:
-    """Return the most probable strengths in logits, centred in each group, by Newton's method.
-
-    Args:
-        wins: wins of one entrant over another, shape (resamples, entrants, entrants).
-        group: number of each entrant's group.
-    """
-    played = wins + wins.swapaxes(1, 2)
-    strengths = np.zeros(wins.shape[:2])
-    prior = np.eye(wins.shape[1]) / _PRIOR_SD**2
-    for _ in range(_STEPS):
+    """Return the most probable strengths in logits, centred in each group, by Newton's method for all resamples at
+    once; `wins` has the shape (resamples, entrants, entrants)."""
+    played, strengths, one = wins + wins.swapaxes(1, 2), np.zeros(wins.shape[:2]), np.eye(wins.shape[1])
+    for _ in range(50):
         expected = 1 / (1 + np.exp(strengths[:, None, :] - strengths[:, :, None]))
         slope = (wins - played * expected).sum(axis=2) - strengths / _PRIOR_SD**2
         curve = played * expected * (1 - expected)
-        hessian = np.eye(wins.shape[1]) * curve.sum(axis=2)[:, None, :] - curve + prior
+        hessian = one * (curve.sum(axis=2)[:, None, :] + _PRIOR_SD**-2) - curve
         step = np.clip(np.linalg.solve(hessian, slope[..., None])[..., 0], -1, 1)
         strengths += step
         if np.abs(step).max() < 1e-9:
@@ -133,10 +105,8 @@ def _strengths(wins: Array, group: Array) -> Array:
 
 
 def _openskill(matches: Sequence[Match]) -> dict[str, tuple[float, float]]:
-    """Return entrant -> mean and deviation by the model of Plackett and Luce; empty if openskill is not installed.
-
-    Games in which an entrant has several seats are left out.
-    """
+    """Return entrant -> mean and deviation by the model of Plackett and Luce, without the games in which an entrant
+    has several seats; empty if openskill is not installed."""
     try:
         from openskill.models import PlackettLuce  # deferred for weight, and an extra
     except ImportError:

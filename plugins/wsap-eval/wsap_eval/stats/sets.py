@@ -16,8 +16,6 @@ import numpy as np
 from wsap_eval.stats.estimates import Interval
 from wsap_eval.stats.paired import common_seeds
 
-__all__ = ["SetEstimate", "paired_set_metric", "set_metric"]
-
 T = TypeVar("T")
 FEWEST, FEWEST_PAIRED = 40, 20
 """Seeds below which no interval of a metric, or of a difference, is given."""
@@ -37,15 +35,11 @@ class SetEstimate:
 def set_metric(
     episodes: Mapping[int, Sequence[T]], metric: Callable[[Sequence[T]], float], *, level: float = 0.95
 ) -> SetEstimate:
-    """Return a metric over all episodes with a t interval by the jackknife over seeds, corrected for bias.
+    """Return a metric over all episodes of all seeds with a t interval by the jackknife over seeds, bias corrected.
 
-    Tukey's variance of the values without one seed (Efron and Tibshirani, "An Introduction to the Bootstrap", 1993,
-    chapters 10 and 11). Percentiles of a bootstrap hold much more seldom: they carry the bias twice.
-
-    Args:
-        episodes: seed -> its episodes.
-        metric: the metric over episodes, as `ScoreMetric.of`; it is called once more than there are seeds.
-        level: nominal coverage, which is not promised.
+    The metric is called once more than there are seeds. Tukey's variance of the values without one seed: Efron and
+    Tibshirani, "An Introduction to the Bootstrap" (1993), chapter 11. Percentiles of a bootstrap hold much more
+    seldom, for they carry the bias twice.
     """
     k = len(episodes)
     if not k:
@@ -75,15 +69,13 @@ def paired_set_metric(
         UsageError: no seed was played by both.
     """
     seeds = common_seeds(episodes, baseline)
-    k = len(seeds)
 
     def difference(chosen: Sequence[int]) -> float:
         return metric([e for s in chosen for e in episodes[s]]) - metric([e for s in chosen for e in baseline[s]])
 
+    k, value = len(seeds), difference(seeds)
     if k < FEWEST_PAIRED:
-        why = f"{k} seeds are too few for a bootstrap; from {FEWEST_PAIRED}."
-        return SetEstimate(k, difference(seeds), None, why)
+        return SetEstimate(k, value, None, f"{k} seeds are too few for a bootstrap; from {FEWEST_PAIRED}.")
     drawn = np.random.default_rng(0).integers(k, size=(resamples, k))
     low, high = np.quantile([difference([seeds[i] for i in row]) for row in drawn], [(1 - level) / 2, (1 + level) / 2])
-    interval = Interval(float(low), float(high), level, "bootstrap over seeds, no promise of coverage")
-    return SetEstimate(k, difference(seeds), interval)
+    return SetEstimate(k, value, Interval(float(low), float(high), level, "bootstrap, no promise of coverage"))
