@@ -13,7 +13,7 @@ read_options       a backend's options, as its dataclass declares them
 
 For whoever asks models:
 
-ModelPool          asks them by address, with retries and limits
+ModelPool          asks them by address, with retries and limits; find_backend: what an address names
 Budget             what may still be spent; BudgetLimits, Budgets and Price go with it
 split_thinking     what was said in a whole reply, and what was thought
 strict_schema      a JSON Schema within the subset of strict modes
@@ -27,7 +27,7 @@ else may change from one version to the next.
 
 from __future__ import annotations
 
-from wsap_llm.backends.pool import ModelPool
+from wsap_llm.backends.pool import ModelPool, find_backend
 from wsap_llm.backends.reading import read_options
 from wsap_llm.calling import Written, declared, linked
 from wsap_llm.middleware import Budget, BudgetLimits, Budgets, Price
@@ -54,6 +54,7 @@ __all__ = [
     "continue_text",
     "declared",
     "estimate_request",
+    "find_backend",
     "find_values",
     "has_pictures",
     "json_pattern",

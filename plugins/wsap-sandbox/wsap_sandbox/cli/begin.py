@@ -11,59 +11,58 @@ from typing import Any
 
 import click
 
-from wsap_core.cli.grouped import GroupedCommand
-from wsap_core.cli.output import print_json
 from wsap_core.errors import SnapshotError, UsageError
+from wsap_core.specs import OptionDef
 from wsap_core.untrusted import single_line
-from wsap_sandbox.cli.common import Stories, opened, story_options, wrapped
+from wsap_sandbox.cli.common import Stories, Told, story_command, wrapped
 from wsap_sandbox.options import STORYTELLER, SandboxOptions, packed_world
+from wsap_sandbox.plugin import OPTIONS
 
 WORLD_FORMAT = "wsap-sandbox-world"
 """The format's name in a world file."""
 _SNAPSHOT_EVERY = 20
 """Ticks between two snapshots: restoring any tick takes at most so many more."""
+_OF_THE_WORLD = ("language", "cells")
+_OF_ITS_MODELS = ("model", "intent_model", "scene_model", "story_model", "memory_model", "text", "compact", "overlap",
+                  "concurrency")  # fmt: skip
 
 
-@click.command(
-    cls=GroupedCommand,
+def _option(known: OptionDef) -> click.Option:
+    """Return an option of the game as one of the command line."""
+    flag = f"--{known.name.replace('_', '-')}"
+    if known.values == "yes|no":
+        return click.Option([flag], is_flag=True, help=known.summary)
+    low, between, high = known.values.partition("-")
+    one_of = click.Choice(known.values.split("|")) if "|" in known.values else None
+    kind = click.IntRange(int(low), int(high)) if between else one_of
+    shown = "ADDRESS" if known.name.endswith("model") else None
+    return click.Option([flag], type=kind, metavar=shown, help=f"{known.summary} Default: {known.default}.")
+
+
+@story_command(
+    "wsap sandbox new village",
+    "wsap sandbox new brod --template village --language ru --model ollama/qwen3:8b",
+    "wsap sandbox new copy --from village.world.json",
     sections={
-        "World": ("template", "language", "cells", "seed", "source"),
-        "Model": ("model", "intent_model", "scene_model", "story_model", "memory_model", "backend_options",
-                  "text", "compact", "overlap", "concurrency"),
+        "World": ("template", *_OF_THE_WORLD, "seed", "source"),
+        "Model": (*_OF_ITS_MODELS, "backend_options"),
     },
-    examples=(
-        "wsap sandbox new village",
-        "wsap sandbox new brod --template village --language ru --model ollama/qwen3:8b",
-        "wsap sandbox new copy --from village.world.json",
-    ),
-)  # fmt: skip
+    params=[_option(known) for known in OPTIONS if known.name in (*_OF_THE_WORLD, *_OF_ITS_MODELS)],
+)
 @click.argument("name")
 @click.option("--template", metavar="NAME_OR_FILE",
               help="village, lighthouse, or a template of your own; NAME if there is such a template, else "
               "village.")  # fmt: skip
 @click.option("--from", "source", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE",
               help="A world file of wsap sandbox export, which goes on from its tick.")  # fmt: skip
-@click.option("--language", type=click.Choice(["en", "ru"]), help="The world's language; en if not given.")
-@click.option("--cells", type=click.IntRange(1, 10), help="Memory cells of each character; as in the template.")
 @click.option("--seed", type=click.IntRange(0, 2**31 - 1), default=0, show_default=True,
               help="Random seed; the same seed gives the same story.")  # fmt: skip
-@click.option("--model", metavar="ADDRESS",
-              help="The language model that is asked, such as ollama/qwen3:8b; storyteller if not given.")  # fmt: skip
-@click.option("--intent-model", metavar="ADDRESS", help="Another model for what characters mean to do.")
-@click.option("--scene-model", metavar="ADDRESS", help="Another model for the game master.")
-@click.option("--story-model", metavar="ADDRESS", help="Another model for the narrator.")
-@click.option("--memory-model", metavar="ADDRESS", help="Another model that sums up memories.")
 @click.option("--model-option", "backend_options", multiple=True, metavar="KEY=VALUE",
               help="An option of the models' backend, such as num_ctx=16384; may be repeated.")  # fmt: skip
-@click.option("--text", type=click.IntRange(40, 2000), help="Maximum characters of one text of a model; 300.")
-@click.option("--compact", is_flag=True, help="Short prompts, for small models.")
-@click.option("--overlap", is_flag=True, help="Tell a tick's story while the next tick goes on.")
-@click.option("--concurrency", type=click.IntRange(1, 1000), help="Maximum calls to models at one time; 16.")
-@story_options
 def new(
-    name: str, *, template: str | None, source: Path | None, seed: int, backend_options: tuple[str, ...],
-    as_json: bool, database: str | None, **given: Any,
-) -> None:  # fmt: skip
+    stories: Stories, name: str, template: str | None, source: Path | None, seed: int,
+    backend_options: tuple[str, ...], **given: Any,
+) -> Told:  # fmt: skip
     """Begin the story NAME.
 
     Nothing is told yet: wsap sandbox run NAME lets it go on. The story is a recorded run of that id, so
@@ -78,17 +77,13 @@ def new(
     else:
         options |= _template(template, name)
     check_models(options)
-    with opened(database) as stories:
-        stories.check_new(name)
-        asyncio.run(_begin(stories, name, seed, options))
-        world = stories.world(name).state
-    if as_json:
-        print_json({"run": name, "title": world.title, "language": world.language, "tick": world.tick,
-                    "characters": [one.id for one in world.characters],
-                    "places": [one.id for one in world.places]})  # fmt: skip
-        return
-    click.echo(wrapped(f"{world.title}. {world.premise}"))
-    click.echo(f"\n{len(world.characters)} characters, {len(world.places)} places. Go on: wsap sandbox run {name}")
+    stories.check_new(name)
+    asyncio.run(_begin(stories, name, seed, options))
+    world = stories.world(name).state
+    data = {"run": name, "title": world.title, "language": world.language, "tick": world.tick,
+            "characters": [one.id for one in world.characters], "places": [one.id for one in world.places]}  # fmt: skip
+    counted = f"{len(world.characters)} characters, {len(world.places)} places"
+    return data, f"{wrapped(f'{world.title}. {world.premise}')}\n\n{counted}. Go on: wsap sandbox run {name}"
 
 
 def check_models(options: Mapping[str, Any]) -> None:
@@ -97,16 +92,10 @@ def check_models(options: Mapping[str, Any]) -> None:
     Raises UsageError if an address names no installed backend.
     """
     from wsap_core.host import PluginHost  # deferred for weight
+    from wsap_llm.kit import find_backend
 
     for address in sorted(set(SandboxOptions.read(options).models.values()) - {STORYTELLER}):
-        backend, slash, model = address.partition("/")
-        known = PluginHost.discovered().backends
-        if not slash or not model:
-            raise UsageError(
-                f"A model is named BACKEND/MODEL, such as ollama/qwen3:8b, not {single_line(address)[:60]!r}. "
-                f"Backends: {', '.join(known.names())}."
-            )
-        known.get(backend)
+        find_backend(PluginHost.discovered(), address)
 
 
 async def _begin(stories: Stories, name: str, seed: int, options: dict[str, Any]) -> None:
@@ -123,10 +112,9 @@ def _template(template: str | None, name: str) -> dict[str, Any]:
 
     if template is None:
         return {"template": name} if name in template_names() else {}
-    if template in template_names():
-        return {"template": template}
     path = Path(template).expanduser()
-    return {"template": str(path.resolve()) if path.suffix == ".toml" or "/" in template else template}
+    is_file = template not in template_names() and (path.suffix == ".toml" or "/" in template)
+    return {"template": str(path.resolve()) if is_file else template}
 
 
 def read_world(path: Path) -> dict[str, Any]:

@@ -6,13 +6,15 @@ import asyncio
 import re
 import shutil
 import textwrap
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from functools import wraps
+from typing import TYPE_CHECKING, Any, cast
 
 import click
 
-from wsap_core.cli.params import json_option
+from wsap_core.cli.grouped import GroupedCommand, Sections
+from wsap_core.cli.output import print_json
 from wsap_core.errors import UnknownNameError, UsageError
 from wsap_core.untrusted import single_line, strip_control
 
@@ -24,19 +26,55 @@ if TYPE_CHECKING:
     from wsap_sandbox.story.chapters import Chapter
     from wsap_sandbox.world import Sandbox
 
-F = TypeVar("F", bound=Callable[..., Any])
+Told = tuple[Any, str]
+"""What a command has to say: with --json (Any: JSON-ready data), and else."""
 
 _WIDEST = 96
 _NAME = re.compile(r"[a-z][a-z0-9_-]{0,39}")
 
 
-def story_options(command: F) -> F:
-    """Add `--json` and `--database`."""
-    command = json_option(command)
-    return click.option(
-        "--database", metavar="PATH",
-        help="The database: a path or URL. Default: WSAP_DATABASE, else wsap.db in the data folder.",
-    )(command)  # fmt: skip
+_SHARED = (
+    click.Option(["--database"], metavar="PATH",
+                 help="The database: a path or URL. Default: WSAP_DATABASE, else wsap.db in the data folder."),
+    click.Option(["--json", "as_json"], is_flag=True, help="Print JSON and nothing else."),
+)  # fmt: skip
+
+
+def story_command(
+    *examples: str, sections: Sections | None = None, params: Sequence[click.Parameter] = (), opens: bool = True
+) -> Callable[[Callable[..., Told | None]], click.Command]:
+    """Make a command, with `--database` and `--json`, of a function that returns what to print; None for nothing.
+
+    It takes the stories of the database, then what was typed: of `story` the id of its run. If it opens the database
+    itself, it takes `database` and `as_json` in their place.
+    """
+
+    def made(function: Callable[..., Told | None]) -> click.Command:
+        @wraps(function)
+        def called(as_json: bool, database: str | None, **given: Any) -> None:
+            if not opens:
+                function(database=database, as_json=as_json, **given)
+                return
+            with opened(database) as stories:
+                if given.get("story"):
+                    given["story"] = stories.find(given["story"])
+                told = function(stories, **given)
+            if told is not None:
+                print_told(told, as_json)
+
+        command = click.command(cls=GroupedCommand, examples=examples, sections=sections)(called)
+        command.params += (*params, *_SHARED)
+        return command
+
+    return made
+
+
+def print_told(told: Told, as_json: bool) -> None:
+    """Print what a command has to say."""
+    if as_json:
+        print_json(told[0])
+    else:
+        click.echo(told[1])
 
 
 class Stories:
@@ -156,7 +194,7 @@ def headline(text: str) -> str:
     return click.style(f"── {title} {'─' * max(3, width() - len(title) - 4)}", bold=True)
 
 
-def chapter_text(chapter: Chapter, *, events: bool = False) -> str:
+def chapter_text(chapter: Chapter, events: bool = False) -> str:
     """Return a tick as people read it at a terminal."""
     from wsap_sandbox.languages import words_of
 
@@ -170,10 +208,8 @@ def chapter_text(chapter: Chapter, *, events: bool = False) -> str:
         lines.append(wrapped(scene.told, "  "))
         if events:
             lines += [wrapped(chapter.line(event), "    ") for event in scene.events]
-    degraded = len(chapter.record.degraded) + sum(len(note.get("degraded", ())) for note in chapter.stories.values())
-    if degraded:
-        kinds = sorted({one.kind for one in chapter.record.degraded})
-        said = f"{degraded} {'result' if degraded == 1 else 'results'} replaced: {', '.join(kinds) or 'story'}"
+    if kinds := chapter.degraded:
+        said = f"{len(kinds)} {'result' if len(kinds) == 1 else 'results'} replaced: {', '.join(sorted({*kinds}))}"
         lines += ["", click.style(wrapped(f"! {said}"), fg="yellow")]
     return "\n".join(lines)
 
@@ -184,11 +220,3 @@ def chapter_data(chapter: Chapter) -> dict[str, JsonValue]:
 
     stories: dict[str, JsonValue] = {place: str(note.get("text", "")) for place, note in chapter.stories.items()}
     return {"tick": chapter.tick, "stories": stories, "record": dump(chapter.record)}
-
-
-def print_chapters(chapters: Iterable[Chapter], *, events: bool = False) -> int:
-    """Print ticks and return how many there were."""
-    number = 0
-    for number, chapter in enumerate(chapters, 1):  # noqa: B007  # returned
-        click.echo(chapter_text(chapter, events=events))
-    return number

@@ -5,15 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-import click
-
-from wsap_core.cli.output import print_json
 from wsap_core.errors import UsageError
+from wsap_sandbox.cli.common import Stories, Told
 from wsap_sandbox.options import PHASES, STORYTELLER, SandboxOptions
 
 if TYPE_CHECKING:
     from wsap_core.seams.model import Price, Request, SpendingLimit
-    from wsap_sandbox.cli.common import Stories
     from wsap_sandbox.model import World
 
 
@@ -53,50 +50,42 @@ def limits_of(about: Mapping[str, Any], words: Sequence[str], prices: Mapping[st
     Raises UsageError if one has another form, or one of cost can't be kept because a price is not known.
     """
     from wsap_core.host import PluginHost
-    from wsap_llm.kit import Budget, Budgets, ModelPool
+    from wsap_llm.kit import Budgets, ModelPool
 
-    if not words:
-        return []
     limits = Budgets.parse(words, scopes=("run",)).run
-    if limits.cost is not None:
-        pool = ModelPool(PluginHost.discovered(), prices=prices)
-        for address in addresses(about):
-            if not pool.knows_price(address):
-                raise UsageError(
-                    f"--limit cost can't be kept: the price of {address} is not known; state it with --price-in and "
-                    "--price-out, or limit calls or tokens."
-                )
-    return [Budget("run", tokens=limits.tokens, cost=limits.cost, calls=limits.calls)]
+    pool = ModelPool(PluginHost.discovered(), prices=prices)
+    for address in addresses(about) if limits.cost is not None else ():
+        if not pool.knows_price(address):
+            raise UsageError(
+                f"--limit cost can't be kept: the price of {address} is not known; state it with --price-in and "
+                "--price-out, or limit calls or tokens."
+            )
+    return [limits.budget("run")] if limits else []
 
 
-def estimate(stories: Stories, name: str, ticks: int, prices: Mapping[str, Price], *, as_json: bool) -> None:
-    """Print about what so many ticks would take, from the prompts of the next one."""
+def estimate(stories: Stories, name: str, ticks: int, prices: Mapping[str, Price]) -> Told:
+    """Return about what so many ticks would take, from the prompts of the next one."""
     from wsap_llm.kit import estimate_request
 
-    about = stories.runs.about(name)
-    options = SandboxOptions.read(about["config"]["options"])
-    world = stories.world(name).state
+    options = SandboxOptions.read(stories.runs.about(name)["config"]["options"])
     rows: dict[str, dict[str, Any]] = {}
-    for phase, requests in next_requests(world, options).items():
-        prompt = sum(map(estimate_request, requests))
+    lines = []
+    for phase, requests in next_requests(stories.world(name).state, options).items():
+        address, calls = options.models[phase], ticks * len(requests)
+        prompt = ticks * sum(map(estimate_request, requests))
         # A text is about half as long as it may be, and a token about four characters.
-        reply = sum((request.sampling.max_tokens or 0) // 4 for request in requests)
-        price = prices.get(options.models[phase])
-        cost = None if price is None else ticks * price.of(prompt, reply)
-        rows[phase] = {"model": options.models[phase], "calls": ticks * len(requests), "prompt_tokens": ticks * prompt,
-                       "completion_tokens": ticks * reply, "cost": cost}  # fmt: skip
+        reply = ticks * sum((request.sampling.max_tokens or 0) // 4 for request in requests)
+        cost = prices[address].of(prompt, reply) if address in prices else None
+        rows[phase] = {"model": address, "calls": calls, "prompt_tokens": prompt, "completion_tokens": reply,
+                       "cost": cost}  # fmt: skip
+        lines.append(f"{phase:8} {calls:>6} calls  {prompt:>9} + {reply} tokens  {address}")
     total = {key: sum(row[key] for row in rows.values()) for key in ("calls", "prompt_tokens", "completion_tokens")}
     costs = [row["cost"] for row in rows.values() if not free(row["model"])]
     cost = None if None in costs else sum(costs)
-    if as_json:
-        print_json({"run": name, "ticks": ticks, "phases": rows, **total, "cost": cost})
-        return
-    for phase, row in rows.items():
-        click.echo(f"{phase:8} {row['calls']:>6} calls  {row['prompt_tokens']:>9} + {row['completion_tokens']} tokens  "
-                   f"{row['model']}")  # fmt: skip
     said = "costs nothing" if not costs else "price unknown" if cost is None else f"about ${cost:.2f}"
     tokens = total["prompt_tokens"] + total["completion_tokens"]
-    click.echo(f"{ticks} {'tick' if ticks == 1 else 'ticks'}: {total['calls']} calls, about {tokens} tokens, {said}.")
+    counted = f"{ticks} {'tick' if ticks == 1 else 'ticks'}: {total['calls']} calls, about {tokens} tokens, {said}."
+    return {"run": name, "ticks": ticks, "phases": rows, **total, "cost": cost}, "\n".join((*lines, counted))
 
 
 def next_requests(world: World, options: SandboxOptions) -> dict[str, list[Request]]:

@@ -8,22 +8,17 @@ from pathlib import Path
 
 import click
 
-from wsap_core.cli.grouped import GroupedCommand
-from wsap_core.cli.output import print_json
 from wsap_core.errors import UsageError
 from wsap_sandbox.cli.begin import WORLD_FORMAT
-from wsap_sandbox.cli.common import Stories, chapter_data, opened, story_options
+from wsap_sandbox.cli.common import Stories, Told, chapter_data, story_command
 
 FORMATS = {"markdown": "md", "html": "html", "json": "ticks", "world": "world.json"}
 
 
-@click.command(
-    cls=GroupedCommand,
-    examples=(
-        "wsap sandbox export village --format html --out village.html",
-        "wsap sandbox export village --format json --out ticks",
-        "wsap sandbox export village --format world --at 12 --out village.world.json",
-    ),
+@story_command(
+    "wsap sandbox export village --format html --out village.html",
+    "wsap sandbox export village --format json --out ticks",
+    "wsap sandbox export village --format world --at 12 --out village.world.json",
 )
 @click.argument("story")
 @click.option("--format", "form", type=click.Choice(list(FORMATS)), default="markdown", show_default=True,
@@ -36,27 +31,20 @@ FORMATS = {"markdown": "md", "html": "html", "json": "ticks", "world": "world.js
               help="The last tick, or the one of the world; the newest if not given.")  # fmt: skip
 @click.option("--events", is_flag=True, help="In Markdown, also list the events of the ledger.")
 @click.option("--force", is_flag=True, help="Overwrite what is there.")
-@story_options
 def export(
-    story: str, *, form: str, out: Path | None, first: int, last: int | None, events: bool, force: bool,
-    as_json: bool, database: str | None,
-) -> None:  # fmt: skip
+    stories: Stories, story: str, form: str, out: Path | None, first: int, last: int | None, events: bool, force: bool
+) -> Told:
     """Write the STORY to a file."""
-    with opened(database) as stories:
-        name = stories.find(story)
-        if last is not None:
-            stories.check_tick(name, last)
-        target = out or Path(f"{name}.{FORMATS[form]}")
-        if target.exists() and not force:
-            raise UsageError(f"{target} exists already; choose another with --out, or overwrite it with --force.")
-        try:
-            written = _write(stories, name, form, target, first, last, events=events)
-        except OSError as error:
-            raise UsageError(f"{target} can't be written: {error.strerror or error}.") from error
-    if as_json:
-        print_json({"run": name, "format": form, "path": str(target), "ticks": written})
-    else:
-        click.echo(f"Wrote {target}.")
+    if last is not None:
+        stories.check_tick(story, last)
+    target = out or Path(f"{story}.{FORMATS[form]}")
+    if target.exists() and not force:
+        raise UsageError(f"{target} exists already; choose another with --out, or overwrite it with --force.")
+    try:
+        written = _write(stories, story, form, target, first, last, events=events)
+    except OSError as error:
+        raise UsageError(f"{target} can't be written: {error.strerror or error}.") from error
+    return {"run": story, "format": form, "path": str(target), "ticks": written}, f"Wrote {target}."
 
 
 def _write(stories: Stories, name: str, form: str, target: Path, first: int, last: int | None, *, events: bool) -> int:

@@ -9,94 +9,71 @@ from typing import Any
 
 import click
 
-from wsap_core.cli.grouped import GroupedCommand
-from wsap_core.cli.output import print_json
 from wsap_core.untrusted import single_line
-from wsap_sandbox.cli.common import Stories, opened, story_options, wrapped
+from wsap_sandbox.cli.common import Stories, Told, story_command, wrapped
 
 _SHOWN = 200
 
 
-@click.command(cls=GroupedCommand, examples=("wsap sandbox rewind village 12",))
+@story_command("wsap sandbox rewind village 12")
 @click.argument("story")
 @click.argument("tick", type=int)
-@story_options
-def rewind(story: str, tick: int, *, as_json: bool, database: str | None) -> None:
+def rewind(stories: Stories, story: str, tick: int) -> Told:
     """Let the STORY go on from an earlier TICK; 0 is its beginning.
 
     The ticks after it stay in the log, but no longer belong to the story; to keep both, use branch.
     """
-    _rewind(story, tick, as_json, database)
+    return _rewind(stories, story, tick, f"at tick {tick} again; it was at")
 
 
-@click.command(cls=GroupedCommand, examples=("wsap sandbox reset village",))
+@story_command("wsap sandbox reset village")
 @click.argument("story")
-@story_options
-def reset(story: str, *, as_json: bool, database: str | None) -> None:
+def reset(stories: Stories, story: str) -> Told:
     """Let the STORY begin anew; what was recorded stays in its log."""
-    _rewind(story, None, as_json, database)
+    first = int((stories.about(story)["config"].get("branched_from") or {}).get("step", 0))
+    return _rewind(stories, story, first, "at its beginning again; it was at tick")
 
 
-def _rewind(story: str, tick: int | None, as_json: bool, database: str | None) -> None:
-    """Rewind a story to a tick; to its first, which may be that of its branching, if none is given."""
-    with opened(database) as stories:
-        about = stories.about(story)
-        name = str(about["run"])
-        to = int((about["config"].get("branched_from") or {}).get("step", 0)) if tick is None else tick
-        stories.check_tick(name, to)
-        before = stories.runs.ticks(name)
-        asyncio.run(stories.runner.rewind(name, to))
-    where = f"at tick {to} again; it was at" if tick is not None else "at its beginning again; it was at tick"
-    _say(as_json, {"run": name, "tick": to, "was": before}, f"{name} is {where} {before}.")
+def _rewind(stories: Stories, story: str, tick: int, where: str) -> Told:
+    stories.check_tick(story, tick)
+    before = stories.runs.ticks(story)
+    asyncio.run(stories.runner.rewind(story, tick))
+    return {"run": story, "tick": tick, "was": before}, f"{story} is {where} {before}."
 
 
-@click.command(cls=GroupedCommand, examples=("wsap sandbox branch village flood --at 12",))
+@story_command("wsap sandbox branch village flood --at 12")
 @click.argument("story")
 @click.argument("name")
 @click.option("--at", "tick", type=int, metavar="TICK", help="The tick to begin from; the newest if not given.")
-@story_options
-def branch(story: str, name: str, *, tick: int | None, as_json: bool, database: str | None) -> None:
+def branch(stories: Stories, story: str, name: str, tick: int | None) -> Told:
     """Begin the story NAME from a tick of the STORY, memories included; nobody sits in a character there."""
-    with opened(database) as stories:
-        source = stories.find(story)
-        at = stories.runs.ticks(source) if tick is None else tick
-        stories.check_tick(source, at)
-        stories.check_new(name)
-        asyncio.run(stories.runner.branch(source, at, name))
-    _say(as_json, {"run": name, "from": source, "tick": at},
-         f"{name} begins at tick {at} of {source}. Go on: wsap sandbox run {name}")  # fmt: skip
+    at = stories.runs.ticks(story) if tick is None else tick
+    stories.check_tick(story, at)
+    stories.check_new(name)
+    asyncio.run(stories.runner.branch(story, at, name))
+    said = f"{name} begins at tick {at} of {story}. Go on: wsap sandbox run {name}"
+    return {"run": name, "from": story, "tick": at}, said
 
 
-@click.command(
-    cls=GroupedCommand, examples=("wsap sandbox diff village flood", "wsap sandbox diff village flood --at 20")
-)
+@story_command("wsap sandbox diff village flood", "wsap sandbox diff village flood --at 20")
 @click.argument("one")
 @click.argument("other")
 @click.option("--at", "tick", type=int, metavar="TICK", help="The tick to compare at; the newest that both have.")
-@story_options
-def diff(one: str, other: str, *, tick: int | None, as_json: bool, database: str | None) -> None:
+def diff(stories: Stories, one: str, other: str, tick: int | None) -> Told:
     """Compare the stories ONE and OTHER: since when, and in what, they differ."""
-    with opened(database) as stories:
-        first, second = stories.find(one), stories.find(other)
-        newest = min(stories.runs.ticks(first), stories.runs.ticks(second))
-        at = newest if tick is None else tick
-        for name in (first, second):
-            stories.check_tick(name, at)
-        since = _first_difference(stories, first, second, at)
-        found = list(_differences(stories.world(first, at).state, stories.world(second, at).state))
-    if as_json:
-        rows = [{"part": part, "field": field, "one": a, "other": b} for part, field, a, b in found]
-        print_json({"one": first, "other": second, "tick": at, "since": since, "differences": rows})
-        return
-    if not found and since is None:
-        click.echo(f"{first} and {second} are the same up to tick {at}.")
-        return
-    if since is not None:
-        click.echo(f"They differ since tick {since}; at tick {at}:")
+    one, other = stories.find(one), stories.find(other)
+    at = min(map(stories.runs.ticks, (one, other))) if tick is None else tick
+    for name in (one, other):
+        stories.check_tick(name, at)
+    since = _first_difference(stories, one, other, at)
+    found = list(_differences(stories.world(one, at).state, stories.world(other, at).state))
+    rows = [dict(zip(("part", "field", "one", "other"), each, strict=True)) for each in found]
+    lines = [] if since is None else [f"They differ since tick {since}; at tick {at}:"]
     for part, field, a, b in found:
-        click.echo(wrapped(f"{part}, {field}"))
-        click.echo(click.style(wrapped(f"- {_short(a)}", "  "), fg="red"))
-        click.echo(click.style(wrapped(f"+ {_short(b)}", "  "), fg="green"))
+        lines += [wrapped(f"{part}, {field}"), click.style(wrapped(f"- {_short(a)}", "  "), fg="red"),
+                  click.style(wrapped(f"+ {_short(b)}", "  "), fg="green")]  # fmt: skip
+    said = "\n".join(lines) or f"{one} and {other} are the same up to tick {at}."
+    return {"one": one, "other": other, "tick": at, "since": since, "differences": rows}, said
 
 
 def _first_difference(stories: Stories, one: str, other: str, last: int) -> int | None:
@@ -104,14 +81,11 @@ def _first_difference(stories: Stories, one: str, other: str, last: int) -> int 
     ours, theirs = (iter(stories.runs.history(name, "tick", last=last)) for name in (one, other))
     a, b = next(ours, None), next(theirs, None)
     while a is not None and b is not None:
-        if a["step"] < b["step"]:  # one of them begins later
-            a = next(ours, None)
-        elif b["step"] < a["step"]:
-            b = next(theirs, None)
-        elif a["body"] != b["body"]:
+        if a["step"] == b["step"] and a["body"] != b["body"]:
             return int(a["step"])
-        else:
-            a, b = next(ours, None), next(theirs, None)
+        begun = a["step"]
+        a = next(ours, None) if begun <= b["step"] else a  # one of them begins later
+        b = next(theirs, None) if b["step"] <= begun else b
     return None
 
 
@@ -141,13 +115,5 @@ def _memories(part: str, one: Any, other: Any) -> Iterator[tuple[str, str, Any, 
 
 
 def _short(value: object) -> str:
-    text = ", ".join(map(str, value)) if isinstance(value, tuple) else str(value)
-    text = single_line(text) or "nothing"
+    text = single_line(", ".join(map(str, value)) if isinstance(value, tuple) else value) or "nothing"
     return text if len(text) <= _SHOWN else text[: _SHOWN - 3] + "..."
-
-
-def _say(as_json: bool, data: dict[str, Any], sentence: str) -> None:
-    if as_json:
-        print_json(data)
-    else:
-        click.echo(sentence)

@@ -6,9 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from wsap_core.cli.grouped import GroupedCommand
-from wsap_core.cli.output import print_json
-from wsap_sandbox.cli.common import opened, part_id, story_options, wrapped
+from wsap_sandbox.cli.common import Stories, Told, part_id, story_command, wrapped
 
 if TYPE_CHECKING:
     from wsap_core.protocol.values import JsonValue
@@ -21,29 +19,24 @@ _WHO: Word = ("CHARACTER", "character", ("character",))
 def _command(name: str, kind: str, words: tuple[Word, ...], text: str, example: str, *options: click.Option) -> Any:
     """Return a command that checks an influence against the story as it stands, hands it in, and says what will be."""
 
-    def handed_in(story: str, as_json: bool, database: str | None, **given: Any) -> None:
-        with opened(database) as stories:
-            run = stories.find(story)
-            world = stories.world(run)
-            body: dict[str, JsonValue] = {"kind": kind}
-            for word, key, kinds in words:
-                typed = given.pop(word.lower())
-                typed = typed.replace("-", "_") if key == "field" else typed
-                found = typed if kinds is None else part_id(world.state, typed, *kinds)
-                # An object is put into a place or into somebody's hands.
-                body[key or next(part.kind for part in world.state.parts if part.id == found)] = found
-            body |= {key: value for key, value in given.items() if value}
-            said = world.influence(body)
-            stories.runner.influence(run, body)
-        if as_json:
-            print_json({"run": run, "influence": body, "before_tick": world.state.tick + 1, "said": said})
-        else:
-            click.echo(wrapped(f"Before the next tick of {run}: {said}"))
+    def handed_in(stories: Stories, story: str, **given: Any) -> Told:
+        world = stories.world(story)
+        body: dict[str, JsonValue] = {"kind": kind}
+        for word, key, kinds in words:
+            typed = given.pop(word.lower())
+            typed = typed.replace("-", "_") if key == "field" else typed
+            found = typed if kinds is None else part_id(world.state, typed, *kinds)
+            # An object is put into a place or into somebody's hands.
+            body[key or next(part.kind for part in world.state.parts if part.id == found)] = found
+        body |= {key: value for key, value in given.items() if value}
+        said = world.influence(body)
+        stories.runner.influence(story, body)
+        data = {"run": story, "influence": body, "before_tick": world.state.tick + 1, "said": said}
+        return data, wrapped(f"Before the next tick of {story}: {said}")
 
+    handed_in.__name__, handed_in.__doc__ = name, text
     arguments = [click.Argument([word.lower()], metavar=word) for word in ("STORY", *(word for word, _, _ in words))]
-    examples = (f"wsap sandbox {name} {example}",)
-    params = [*arguments, *options]
-    return story_options(GroupedCommand(name, callback=handed_in, params=params, help=text, examples=examples))
+    return story_command(f"wsap sandbox {name} {example}", params=(*arguments, *options))(handed_in)
 
 
 whisper = _command(

@@ -12,17 +12,15 @@ from typing import Any, cast
 
 import click
 
-from wsap_core.cli.grouped import GroupedCommand
 from wsap_core.cli.output import print_json
 from wsap_core.errors import UsageError
-from wsap_sandbox.cli.common import Stories, chapter_data, chapter_text, opened, story_options
+from wsap_sandbox.cli.common import Stories, chapter_data, chapter_text, opened, print_told, story_command
 from wsap_sandbox.cli.cost import estimate, limits_of, prices_of
 
 _POLL = 0.15
 """Seconds between two looks into the log for what is new."""
-
-
 _LIMITS = (
+    click.Option(["--events"], is_flag=True, help="Also print the events of the ledger."),
     click.Option(["--limit", "limits"], multiple=True, metavar="KIND=N",
                  help="Stop before calls, tokens or cost (US dollars) exceed N: cost=2, calls=100, tokens=500000; "
                  "may be repeated."),
@@ -31,27 +29,24 @@ _LIMITS = (
 )  # fmt: skip
 
 
-@click.command(
-    cls=GroupedCommand,
+@story_command(
+    "wsap sandbox run village --ticks 10",
+    "wsap sandbox run village --every 30",
+    "wsap sandbox run village --ticks 100 --limit cost=2 --estimate",
     sections={"Ticks": ("ticks", "every", "by_hand"), "Limits": ("estimate_only", "limits", "price_in", "price_out")},
-    examples=(
-        "wsap sandbox run village --ticks 10",
-        "wsap sandbox run village --every 30",
-        "wsap sandbox run village --ticks 100 --limit cost=2 --estimate",
-    ),
+    params=_LIMITS,
+    opens=False,
 )
 @click.argument("story")
 @click.option("--ticks", type=click.IntRange(1), help="Number of ticks; until Ctrl-C if not given.")
 @click.option("--every", type=click.FloatRange(0, min_open=True), metavar="SECONDS",
               help="One tick every so many seconds, at most.")  # fmt: skip
 @click.option("--by-hand", is_flag=True, help="One tick each time Enter is pressed.")
-@click.option("--events", is_flag=True, help="Also print the events of the ledger.")
 @click.option("--webhook", metavar="URL", envvar="WSAP_SANDBOX_WEBHOOK",
               help="Also send the story to this address, signed with the key in WSAP_SANDBOX_WEBHOOK_SECRET; "
               "default: WSAP_SANDBOX_WEBHOOK.")  # fmt: skip
 @click.option("--estimate", "estimate_only", is_flag=True, help="Only say what the ticks would take.")
-@story_options
-def run(story: str, *, ticks: int | None, every: float | None, by_hand: bool, **given: Any) -> None:
+def run(ticks: int | None, every: float | None, by_hand: bool, **given: Any) -> None:
     """Let the STORY go on, and print it as it is told.
 
     Ctrl-C stops it; a tick that was under way is carried out when the story goes on, and what a model has
@@ -59,19 +54,14 @@ def run(story: str, *, ticks: int | None, every: float | None, by_hand: bool, **
     """
     if by_hand and (ticks is not None or every is not None or given["as_json"]):
         raise UsageError("--by-hand waits for Enter; leave out --ticks, --every and --json.")
-    _go_on(story, ticks=ticks, pace=None if every is None else 1 / every, by_hand=by_hand, **given)
+    _go_on(ticks=ticks, pace=None if every is None else 1 / every, by_hand=by_hand, **given)
 
 
-@click.command(cls=GroupedCommand, examples=("wsap sandbox step village",))
+@story_command("wsap sandbox step village", params=_LIMITS, opens=False)
 @click.argument("story")
-@click.option("--events", is_flag=True, help="Also print the events of the ledger.")
-@story_options
-def step(story: str, **given: Any) -> None:
+def step(**given: Any) -> None:
     """Carry out one tick of the STORY, and print it."""
-    _go_on(story, ticks=1, **given)
-
-
-run.params[-2:-2] = step.params[-2:-2] = _LIMITS
+    _go_on(ticks=1, **given)
 
 
 def _go_on(
@@ -81,10 +71,9 @@ def _go_on(
 ) -> None:  # fmt: skip
     with opened(database) as stories:
         about = stories.about(story)
-        name = str(about["run"])
-        prices = prices_of(about, price_in, price_out)
+        name, prices = str(about["run"]), prices_of(about, price_in, price_out)
         if estimate_only:
-            estimate(stories, name, ticks or 1, prices, as_json=as_json)
+            print_told(estimate(stories, name, ticks or 1, prices), as_json)
             return
     with opened(database, budgets=limits_of(about, limits, prices), prices=prices) as stories:
         printer = Printer(stories, name, events=events, as_json=as_json)

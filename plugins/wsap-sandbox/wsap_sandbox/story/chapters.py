@@ -79,6 +79,12 @@ class Chapter:
         """The ids of all places, in the world's order."""
         return tuple(self.cast.places) or tuple(change.id for change in self.record.places)
 
+    @property
+    def degraded(self) -> list[str]:
+        """The kinds of its degraded results, those of its narration included; one for each."""
+        told = [str(one["kind"]) for note in self.stories.values() for one in note.get("degraded", ())]
+        return [*(one.kind for one in self.record.degraded), *told]
+
     def scenes(self) -> Iterator[Scene]:
         """Give the scene of each place, in the world's order."""
         for place in self.places:
