@@ -12,16 +12,9 @@ from tomllib import loads
 from wsap_core.protocol.values import JsonValue
 from wsap_sandbox.languages import LANGUAGES
 from wsap_sandbox.storyteller.grammar import Form, Grammar, Lists
+from wsap_sandbox.templates import shape as shapes
 from wsap_sandbox.templates.loader import bundled_templates, exits_of
-from wsap_sandbox.templates.shape import (
-    Aim,
-    CharacterShape,
-    ObjectShape,
-    PlaceShape,
-    StakeShape,
-    TemplateShape,
-    WorldShape,
-)
+from wsap_sandbox.templates.shape import Aim, ObjectShape, StakeShape, TemplateShape
 
 Data = Mapping[str, JsonValue]
 
@@ -47,11 +40,11 @@ class Spot:
     from_: str
 
 
-_NOBODY, _NOWHERE, _NOTHING = CharacterShape("", "", "", ""), PlaceShape("", "", ""), ObjectShape("", "")
-_UNKNOWN = TemplateShape(WorldShape("", ""), ())
+_NOBODY, _NOWHERE = shapes.CharacterShape("", "", "", ""), shapes.PlaceShape("", "", "")
+_NOTHING, _UNKNOWN = ObjectShape("", ""), TemplateShape(shapes.WorldShape("", ""), ())
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class Lore:
     """What is known of one world."""
 
@@ -59,6 +52,16 @@ class Lore:
     language: str
     shape: TemplateShape = _UNKNOWN
     """Empty for a world that the storyteller has never heard of."""
+
+    def __post_init__(self) -> None:
+        self._people = {one.id: one for one in self.shape.characters}
+        self._places = {one.id: one for one in self.shape.places}
+        self._things = {one.id: one for one in self.shape.objects}
+        self._called = {one.name: one for one in reversed(self.shape.characters)}
+        rules = self.grammar.rules
+        self._any_aims = tuple(Aim(want, do) for want, do in zip(rules["any_want"], rules["any_do"], strict=True))
+        self.works = tuple(work for stake in self.shape.stakes for work in stake.work)
+        """Everything that can be done about something."""
 
     # --- people --------------------------------------------------------------------------------
 
@@ -76,7 +79,7 @@ class Lore:
     def manner(self, name: str) -> Lists:
         """Return how somebody does things, with the commas that it takes first, last and in the middle of a clause."""
         found: dict[str, list[str]] = {"way_first": [], "way_mid": [], "way_last": []}
-        for way in self._named(name).ways or self.grammar.rules["any_way"]:
+        for way in self._called.get(name, _NOBODY).ways or self.grammar.rules["any_way"]:
             comma = "," if self.language != "ru" or _CLAUSE.search(way) else ""
             closed = f"{way}{comma or (',' if ', ' in way else '')}"
             found["way_first"].append(closed)
@@ -86,19 +89,11 @@ class Lore:
 
     def lines(self, name: str) -> Sequence[str]:
         """Return what somebody, known by name, might say."""
-        return self._named(name).says or self.grammar.rules["any_line"]
+        return self._called.get(name, _NOBODY).says or self.grammar.rules["any_line"]
 
     def aims(self, one: str) -> Sequence[Aim]:
         """Return what somebody pursues, by id."""
         return self._people.get(one, _NOBODY).aims or self._any_aims
-
-    @cached_property
-    def _any_aims(self) -> Sequence[Aim]:
-        rules = self.grammar.rules
-        return tuple(Aim(want, do) for want, do in zip(rules["any_want"], rules["any_do"], strict=True))
-
-    def _named(self, name: str) -> CharacterShape:
-        return next((one for one in self.shape.characters if one.name == name), _NOBODY)
 
     # --- places --------------------------------------------------------------------------------
 
@@ -147,8 +142,8 @@ class Lore:
                     edge += [(one, first) for one in exits[here]]
         return found
 
-    def _place(self, place_id: str) -> PlaceShape:
-        return next((one for one in self.shape.places if one.id == place_id), _NOWHERE)
+    def _place(self, place_id: str) -> shapes.PlaceShape:
+        return self._places.get(place_id, _NOWHERE)
 
     # --- things --------------------------------------------------------------------------------
 
@@ -185,19 +180,6 @@ class Lore:
         """Return what is at stake with an object, now or at another time; None if nothing is."""
         return next((stake for stake in self.shape.stakes if stake.object == thing_id), None)
 
-    @cached_property
-    def works(self) -> tuple[str, ...]:
-        """Everything that can be done about something."""
-        return tuple(work for stake in self.shape.stakes for work in stake.work)
-
-    @cached_property
-    def _people(self) -> Mapping[str, CharacterShape]:
-        return {one.id: one for one in self.shape.characters}
-
-    @cached_property
-    def _things(self) -> Mapping[str, ObjectShape]:
-        return {one.id: one for one in self.shape.objects}
-
 
 def phase_of(tick: int) -> int:
     """Return how far the arc of a tick has come, from 0 to `ARC` - 1."""
@@ -230,20 +212,18 @@ def _lore(language: str, premise: str, me: tuple[str, str], own: TemplateShape |
     return Lore(grammar_of(language), language)
 
 
+_ENDINGS = (
+    ("(?:^|[гкхжшчщ])а", "и е у ой е"), ("а", "ы е у ой е"), ("ия", "и и ю ей и"), ("я", "и е ю ей е"),
+    ("и[йь]", "я ю я ем и"), ("[йь]", "я ю я ем е"), ("[бвгджзклмнпрстфхцчшщ]", "а у а ом е"),
+)  # fmt: skip
+"""Endings of a Russian name -> those of its cases after the nominative; a vowel, й and ь give way to them."""
+
+
 def declined(name: str, language: str) -> tuple[str, ...]:
     """Return a name in its cases; a Russian one by its ending, where that tells them."""
-    if language != "ru" or not name or " " in name:
-        return (name,)
-    stem, end = name[:-1], name[-1]
-    after = "и" if stem.endswith("и") else "е"
-    if end == "а":
-        endings = ("и" if stem[-1:] in "гкхжшчщ" else "ы", "е", "у", "ой", "е")
-    elif end == "я":
-        endings = ("и", after, "ю", "ей", after)
-    elif end in "йь":
-        endings = ("я", "ю", "я", "ем", after)
-    elif end in "бвгджзклмнпрстфхцчшщ":
-        stem, endings = name, ("а", "у", "а", "ом", "е")
-    else:
-        return (name,)
-    return (name, *(stem + ending for ending in endings))
+    if language == "ru" and " " not in name:
+        for ends, cases in _ENDINGS:
+            if re.search(f"{ends}$", name):
+                stem = name[:-1] if name[-1] in "аяйь" else name
+                return (name, *(stem + case for case in cases.split()))
+    return (name,)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from wsap_core.protocol.values import JsonValue
@@ -12,7 +13,10 @@ from wsap_sandbox.storyteller.grammar import Form, Lists, number_of, one_of
 from wsap_sandbox.storyteller.lore import ARC, LOST, WORSE_AT, Data, Lore, phase_of
 from wsap_sandbox.templates.shape import StakeShape
 
+Mood = tuple[str, Form | None]
+
 _WON = {"work": "won_work", "ask": "won_ask", "warm": "won_warm", "cold": "won_cold"}
+_TRIED = {"move": "tried_move", "far": "tried_move", "wait": "tried_wait"}
 _STEM = re.compile(r"\w{5,}")
 _BETTER = 0.35
 """How likely work that succeeds makes good what was lost before, rather than only keeping the rest."""
@@ -42,7 +46,7 @@ class _Part:
     gives_up: bool = False
     """Whether it turns to something else after it failed."""
     to: str = "stay"
-    mood: tuple[str, Form | None] = ("", None)
+    mood: Mood = ("", None)
     """`warm` or `cold`, and towards whom."""
     slots: dict[str, Form | str] = field(default_factory=dict)
 
@@ -78,20 +82,19 @@ class _Master:
     # --- who does what -------------------------------------------------------------------------
 
     def _part(self, actor: Data) -> _Part:
-        one = actor["person"]
-        deed = deed_of(str(actor["intention"]), str(one["id"]), self._facts, self._lore)
-        return _Part(
-            str(one["id"]), self._lore.person(one), str(one["name"]), actor, deed, number_of(self._tick, str(one["id"]))
-        )
+        one = str(actor["person"]["id"])
+        deed = deed_of(str(actor["intention"]), one, self._facts, self._lore)
+        name = str(actor["person"]["name"])
+        return _Part(one, self._lore.person(actor["person"]), name, actor, deed, number_of(self._tick, one))
 
     def _resolve(self, part: _Part) -> None:
         other = next((one for one in self._parts if one.id == part.deed.person), None)
-        thing = self._form_of(part.deed.thing)
+        thing = self._things.get(part.deed.thing) or self._held.get(part.deed.thing, ("", None))[1]
         part.slots = {"a": part.form, "do": part.deed.do, "at": self._here.at}
         if other is not None:
             part.slots["b"] = other.form
         if thing is not None:
-            part.slots["o"] = thing
+            part.slots["o"] = self._lore.thing(thing)
         match part.deed.kind:
             case "move" | "far":
                 self._go(part)
@@ -99,13 +102,17 @@ class _Master:
                 self._take(part)
             case "demand":
                 part.slots["o"] = self._lore.thing_by_id(part.deed.thing)
-                part.outcome, part.event = "failure", self._text(part, "has_not")
+                self._comes(part, "has_not", "failure")
             case "give" | "snatch":
                 self._hand_over(part, other)
             case "wait":
-                part.event = self._text(part, "waits")
+                self._comes(part, "waits")
             case _:
                 self._act(part, other)
+
+    def _comes(self, part: _Part, rule: str, outcome: str = "success", mood: Mood | None = None) -> None:
+        """Settle what a part comes to, in the words of a rule."""
+        part.outcome, part.event, part.mood = outcome, self._text(part, rule), mood or part.mood
 
     def _go(self, part: _Part) -> None:
         goal = next((spot for spot in self._lore.spots() if spot.id == part.deed.place), None)
@@ -113,42 +120,37 @@ class _Master:
         spot = goal or self._lore.spot(part.deed.place, exits.get(part.deed.place, part.deed.place))
         part.slots |= {"to": spot.to, "from": self._here.from_}
         if part.deed.kind == "far" or self._rng.random() < 0.04:
-            part.outcome, part.event = "failure", self._text(part, "blocked")
-            return
+            return self._comes(part, "blocked", "failure")
         part.to = part.deed.place
-        part.event = self._text(part, "moves")
+        return self._comes(part, "moves")
 
     def _take(self, part: _Part) -> None:
         thing = part.deed.thing
         if thing in self._taken:
-            winner = next(one for one in self._parts if one.id == self._taken[thing])
-            part.slots["b"], part.outcome = winner.form, "failure"
-            part.event, part.mood = self._text(part, "loses"), ("cold", winner.form)
-            return
+            winner = next(one.form for one in self._parts if one.id == self._taken[thing])
+            part.slots["b"] = winner
+            return self._comes(part, "loses", "failure", ("cold", winner))
         if self._lore.known(thing).fixed:
-            part.outcome = "failure"
-            part.event = self._text(part, "quoted_failure")
-            return
+            return self._comes(part, "quoted_failure", "failure")
         self._taken[thing] = part.id
         rival = next((one for one in self._parts if one is not part and one.deed.thing == thing), None)
         if rival is not None and rival.deed.kind == "take":
             part.slots["b"] = rival.form
-        part.event = self._text(part, "grabs" if "b" in part.slots else "takes")
+        return self._comes(part, "grabs" if "b" in part.slots else "takes")
 
     def _hand_over(self, part: _Part, other: _Part | None) -> None:
         if other is None:
-            part.outcome, part.event = "failure", self._text(part, "quoted_failure")
-            return
-        if part.deed.kind == "give":
+            self._comes(part, "quoted_failure", "failure")
+        elif part.deed.kind == "give":
             self._taken[part.deed.thing] = other.id
-            part.event, part.mood = self._text(part, "gives"), ("warm", other.form)
+            self._comes(part, "gives", mood=("warm", other.form))
             other.mood = other.mood if other.mood[0] else ("warm", part.form)
         elif self._rng.random() < 0.5:
             self._taken[part.deed.thing] = part.id
-            part.event = self._text(part, "snatches")
+            self._comes(part, "snatches")
             other.mood = ("cold", part.form)
         else:
-            part.outcome, part.event, part.mood = "failure", self._text(part, "keeps_own"), ("cold", other.form)
+            self._comes(part, "keeps_own", "failure", ("cold", other.form))
 
     def _act(self, part: _Part, other: _Part | None) -> None:
         deed = part.deed
@@ -156,38 +158,39 @@ class _Master:
         part.hindered = bool(block)
         part.outcome = "failure" if block else self._luck(part)
         part.gives_up = part.outcome != "success" and self._rng.random() < 0.3
-        if deed.kind == "work" and part.outcome == "success":
-            self._kept = True
-            if self._rng.random() < _BETTER:
-                self._mend_stake()
-        if deed.kind == "mend" and part.outcome == "success":
-            self._better(deed.thing)
-        if deed.kind == "cold" and other is not None and part.outcome == "success" and self._rng.random() < 0.3:
-            part.event, part.mood = self._text(part, "reconcile"), ("warm", other.form)
-            other.mood = ("warm", part.form)
-            return
+        if part.outcome == "success":
+            if deed.kind == "work":
+                self._kept = True
+                stake = self._lore.stake(self._tick)
+                if self._rng.random() < _BETTER and stake is not None:
+                    self._better(stake.object)
+            if deed.kind == "mend":
+                self._better(deed.thing)
+            if deed.kind == "cold" and other is not None and self._rng.random() < 0.3:
+                other.mood = ("warm", part.form)
+                return self._comes(part, "reconcile", mood=("warm", other.form))
         rule = f"quoted_{part.outcome}" if deed.kind == "own" else part.outcome
-        won = self._say.rules[_WON.get(deed.kind, "won_aim")]
-        lists = {"won": won, "block": block or self._blocks(deed, other)}
+        blocks = "block_ask" if other is not None and deed.kind in ("ask", "cold", "aim") else "block"
+        rules = self._say.rules
+        lists = {"won": rules[_WON.get(deed.kind, "won_aim")], "block": block or rules[blocks]}
         part.event = self._text(part, rule, lists)
         self._after_aim(part)
-        self._feel(part, other)
+        return self._feel(part, other)
 
-    def _hindrance(self, part: _Part, other: _Part | None) -> list[str]:
+    def _hindrance(self, part: _Part, other: _Part | None) -> Sequence[str]:
         """Why it can't be done at all; nothing if it can."""
         aim = part.deed.aim
         if aim is None:
-            return []
+            return ()
         if aim.at and aim.at != self._place["id"]:
-            return list(self._say.rules["doubt"])
+            return self._say.rules["doubt"]
         if aim.person and other is None:
             part.slots["b"] = self._lore.named_by_id(aim.person)
-            return list(self._say.rules["block_alone"])
-        holder = self._taken.get(aim.object) or self._held.get(aim.object, ("", {}))[0]
-        if aim.object and aim.object not in self._things and not holder:
+            return self._say.rules["block_alone"]
+        if aim.object and not {aim.object} & {*self._things, *self._held, *self._taken}:
             part.slots["o"] = self._lore.thing_by_id(aim.object)
-            return list(self._say.rules["block_missing"])
-        return []
+            return self._say.rules["block_missing"]
+        return ()
 
     def _luck(self, part: _Part) -> str:
         chance = {"ask": 0.55, "warm": 0.7, "cold": 0.6, "work": 0.5, "mend": 0.7}.get(part.deed.kind, 0.45)
@@ -195,10 +198,6 @@ class _Master:
             chance += 0.1
         drawn = self._rng.random()
         return "success" if drawn < chance else "partial" if drawn < chance + 0.55 * (1 - chance) else "failure"
-
-    def _blocks(self, deed: Deed, other: _Part | None) -> list[str]:
-        talks = other is not None and deed.kind in ("ask", "cold", "aim")
-        return list(self._say.rules["block_ask" if talks else "block"])
 
     def _after_aim(self, part: _Part) -> None:
         aim = part.deed.aim
@@ -270,11 +269,6 @@ class _Master:
     def _stage(self, thing: str) -> int:
         return self._lore.stage(self._things[thing])
 
-    def _mend_stake(self) -> None:
-        stake = self._lore.stake(self._tick)
-        if stake is not None and stake.object in self._things:
-            self._better(stake.object)
-
     def _better(self, thing: str) -> None:
         at = self._stage(thing) if thing in self._things else 0
         if at > 0:
@@ -283,33 +277,24 @@ class _Master:
     def _moment(self) -> str:
         details = self._lore.details(str(self._place["id"]))
         detail = one_of(details, self._number)
-        lists = {
-            **self._sky,
-            "detail": detail,
-            "detail2": [other for other in details if other not in detail],
-        }
-        return self._say.text("moment", self._number, {}, lists)
+        others = [other for other in details if other not in detail]
+        return self._say.text("moment", self._number, {}, {**self._sky, "detail": detail, "detail2": others})
 
     # --- what is said of it --------------------------------------------------------------------
 
     def _text(self, part: _Part, rule: str, lists: Lists | None = None) -> str:
-        return self._say.text(
-            rule, part.number, part.slots, {**self._sky, **self._lore.manner(part.name), **(lists or {})}
-        )
+        known = {**self._sky, **self._lore.manner(part.name), **(lists or {})}
+        return self._say.text(rule, part.number, part.slots, known)
 
     def _entry(self, part: _Part, order: int) -> dict[str, JsonValue]:
-        mood, other = part.mood
+        (mood, other), deed = part.mood, part.deed
         good = part.outcome == "success"
         slots = {**part.slots, "b": other} if other is not None else part.slots
-        tried = {"move": "tried_move", "far": "tried_move", "wait": "tried_wait"}.get(part.deed.kind, "tried_do")
-        tried = tried if part.deed.do or tried != "tried_do" else "tried_own"
-        mine = part.deed.aim
-        goal = str(part.actor["external_intent"])
-        if mine is not None and (good or part.hindered or part.gives_up):
-            aims = self._lore.aims(part.id)
-            goal = aims[(aims.index(mine) + 1) % len(aims)].want
-        elif not goal:
-            goal = self._lore.aims(part.id)[0].want
+        tried = _TRIED.get(deed.kind, "tried_do" if deed.do else "tried_own")
+        aims, goal = self._lore.aims(part.id), str(part.actor["external_intent"])
+        if deed.aim is not None and (good or part.hindered or part.gives_up):
+            goal = aims[(aims.index(deed.aim) + 1) % len(aims)].want
+        think = f"think_{mood or ('good' if good else 'bad')}"
         doubts = {"block": self._say.rules["doubt"]}
         return {
             "order": order,
@@ -319,19 +304,17 @@ class _Master:
             "unnoticed_by": self._unnoticed(part),
             "to": part.to,
             "state": self._state(part, slots),
-            "goal": goal,
+            "goal": goal or aims[0].want,
             "tried": self._say.text(tried, part.number, slots),
             "came_of_it": self._say.text(f"came_{part.outcome}", part.number, slots, doubts),
-            "interpretation": self._say.text(
-                f"think_{mood}" if mood else "think_good" if good else "think_bad", part.number, slots
-            ),
+            "interpretation": self._say.text(think, part.number, slots),
         }
 
     def _state(self, part: _Part, slots: dict[str, Form | str]) -> str:
         mood, _ = part.mood
         if not mood and part.deed.kind in ("move", "wait"):
             return str(part.actor["internal_state"])
-        rule = f"state_{mood}" if mood else "state_good" if part.outcome == "success" else "state_bad"
+        rule = f"state_{mood or ('good' if part.outcome == 'success' else 'bad')}"
         # Nobody's state is told in the words of somebody else's, which are private.
         taken = [str(one.actor["internal_state"])[:9] for one in self._parts if one is not part]
         states = [self._say.phrase(rule, part.number + at, slots) for at in range(7)]
@@ -355,14 +338,10 @@ class _Master:
         return [self._rng.choice(others)] if others and secret else []
 
     def _objects(self) -> list[JsonValue]:
-        changed = dict.fromkeys((*self._taken, *self._conditions))
-        return [self._handling(thing) for thing in changed if thing in self._things or thing in self._held]
-
-    def _handling(self, thing: str) -> JsonValue:
-        who, one = self._held.get(thing, ("here", self._things.get(thing, {})))
-        condition = self._conditions.get(thing, str(one["condition"]))
-        return {"id": thing, "holder": self._taken.get(thing, who), "condition": condition}
-
-    def _form_of(self, thing: str) -> Form | None:
-        one = self._things.get(thing) or self._held.get(thing, ("", None))[1]
-        return self._lore.thing(one) if one is not None else None
+        found: list[JsonValue] = []
+        for thing in dict.fromkeys((*self._taken, *self._conditions)):
+            if thing in self._things or thing in self._held:
+                who, one = self._held.get(thing, ("here", self._things.get(thing, {})))
+                condition = self._conditions.get(thing, str(one["condition"]))
+                found.append({"id": thing, "holder": self._taken.get(thing, who), "condition": condition})
+        return found
