@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
 from dataclasses import replace
 
 from wsap_core.errors import UsageError
 from wsap_core.seams.context import Context
-from wsap_core.seams.model import Abilities, Backend, Chunk, JsonConstraint, Request
+from wsap_core.seams.model import Backend, JsonConstraint, Reply, Request, collect
 from wsap_core.seams.services import WorldModels
 from wsap_sandbox.options import STORYTELLER, SandboxOptions
 
@@ -30,36 +29,16 @@ async def opened(models: WorldModels | None, options: SandboxOptions, phase: str
         return create(Context(config={"model": name}))
     if models is None:
         raise UsageError(f"The model {address} can't be asked here; play the world with wsap sandbox run.")
-    return Fitted(await models.open(address, options.own))
+    return await models.open(address, options.own)
 
 
-class Fitted:
-    """A model that is asked in the way that it can take: with a schema it applies, or with none."""
+async def ask(backend: Backend, request: Request) -> Reply:
+    """Return the reply to a request, which a language model is given as it can take it: with a schema or without."""
+    can, constraint = backend.abilities, request.constraint
+    if not backend.model.startswith(f"{STORYTELLER}/"):
+        if isinstance(constraint, JsonConstraint) and can.schema_subset:
+            from wsap_llm.kit import strict_schema  # deferred for weight
 
-    def __init__(self, backend: Backend) -> None:
-        self._backend = backend
-
-    @property
-    def model(self) -> str:
-        """The address."""
-        return self._backend.model
-
-    @property
-    def abilities(self) -> Abilities:
-        """What it can do."""
-        return self._backend.abilities
-
-    def stream(self, request: Request) -> AsyncGenerator[Chunk, None]:
-        """Give the reply to a request without what the model does not know."""
-        can, constraint = self.abilities, request.constraint
-        if isinstance(constraint, JsonConstraint):
-            if not can.json_schema:
-                constraint = None
-            elif can.schema_subset:
-                from wsap_llm.kit import strict_schema  # deferred for weight
-
-                constraint = replace(constraint, schema=strict_schema(constraint.schema))
-        return self._backend.stream(replace(request, constraint=constraint, options={}))
-
-    async def aclose(self) -> None:
-        """Do nothing: whoever opened the model closes it."""
+            constraint = replace(constraint, schema=strict_schema(constraint.schema))
+        request = replace(request, constraint=constraint if can.json_schema else None, options={})
+    return await collect(backend, request)

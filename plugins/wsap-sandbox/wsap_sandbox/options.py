@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 from wsap_core.errors import ConfigError, SnapshotError
 from wsap_core.seams.options import with_prefix
-from wsap_core.specs import AdapterSpec
+from wsap_core.specs import AdapterSpec, OptionDef
 from wsap_core.untrusted import single_line
+from wsap_sandbox.plugin import OPTIONS
 
 if TYPE_CHECKING:
     from wsap_sandbox.model import World
@@ -50,22 +51,11 @@ class SandboxOptions:
     @classmethod
     def read(cls, given: Mapping[str, Any]) -> SandboxOptions:
         """Return the options that were given. Raises ConfigError if one can't be."""
-        default = cls()
-        world = _world(given.get("world"))
-        model = _text(given, "model", STORYTELLER)
-        cells = given.get("cells")
-        return cls(
-            template=_text(given, "template", default.template),
-            language=_text(given, "language", default.language),
-            world=world,
-            cells=None if cells is None else _whole("cells", cells, 1, 10),
-            models={phase: _text(given, f"{phase}_model", model) for phase in PHASES},
-            own=with_prefix(given, "model."),
-            overlap=_switch(given, "overlap"),
-            compact=_switch(given, "compact"),
-            concurrency=_whole("concurrency", given.get("concurrency", default.concurrency), 1, 1000),
-            text=_whole("text", given.get("text", default.text), 40, 2000),
-        )
+        read = {known.name: _checked(known, given[known.name]) for known in OPTIONS if given.get(known.name) is not None
+                and known.name != "world"}  # fmt: skip
+        model = read.pop("model", STORYTELLER)
+        models = {phase: read.pop(f"{phase}_model", model) for phase in PHASES}
+        return cls(**read, world=_world(given.get("world")), models=models, own=with_prefix(given, "model."))
 
     def begin(self, seed: int) -> World:
         """Return the world before its first tick, or the given one as it goes on.
@@ -110,26 +100,19 @@ def packed_world(world: Mapping[str, Any]) -> str:
     return b64encode(zlib.compress(json.dumps(world, sort_keys=True).encode(), 9)).decode()
 
 
-def _text(given: Mapping[str, Any], name: str, default: str) -> str:
-    value = given.get(name, default)
-    if not isinstance(value, str) or not value.strip():
-        raise ConfigError(f"The option {name}={single_line(value)[:60]!r} must be a name.")
-    return value.strip()
-
-
-def _whole(name: str, value: object, low: int, high: int) -> int:
-    try:
-        number = int(value) if isinstance(value, str) else value
-    except ValueError:
-        number = None
-    if not isinstance(number, int) or isinstance(number, bool) or not low <= number <= high:
-        raise ConfigError(f"The option {name}={single_line(value)[:40]} must be a whole number from {low} to {high}.")
-    return number
-
-
-def _switch(given: Mapping[str, Any], name: str) -> bool:
-    value = given.get(name, False)
-    try:
-        return _YES[value]
-    except (KeyError, TypeError):
-        raise ConfigError(f"The option {name}={single_line(value)[:40]} must be yes or no.") from None
+def _checked(known: OptionDef, value: Any) -> Any:
+    """Return the value of an option, of the kind that is declared for it. Raises ConfigError if it is of another."""
+    low, between, high = known.values.partition("-")
+    found: Any = None
+    if known.values == "yes|no":
+        wanted, found = "yes or no", _YES.get(value) if isinstance(value, str | int) else None
+    elif between:
+        wanted = f"a whole number from {low} to {high}"
+        with suppress(ValueError):
+            number = int(value) if isinstance(value, str) else value
+            found = number if type(number) is int and int(low) <= number <= int(high) else None
+    else:
+        wanted, found = "a name", (value.strip() or None) if isinstance(value, str) else None
+    if found is None:
+        raise ConfigError(f"The option {known.name}={single_line(value)[:60]!r} must be {wanted}.")
+    return found

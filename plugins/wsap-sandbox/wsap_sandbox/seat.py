@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
 
 from typing_extensions import override
 
@@ -17,7 +16,8 @@ from wsap_core.protocol.observation import render_brief, render_observation
 from wsap_core.untrusted import single_line
 from wsap_core.worlds.legality import check_action, index_actions
 from wsap_sandbox.languages import words_of
-from wsap_sandbox.tick.facts import IntentFacts
+from wsap_sandbox.model import TickRecord, World
+from wsap_sandbox.tick.facts import IntentFacts, intent_facts
 
 INTEND, WAIT = "intend", "wait"
 
@@ -62,68 +62,14 @@ def space_of(language: str) -> ActionSpace:
     )
 
 
-def observed(facts: IntentFacts, events: Sequence[str]) -> CharacterObservation:
-    """Return the observation of a character: what its own prompt would say, and the events that it noticed last."""
-    words, place = words_of(facts.language).seat, facts.place
-    things = [wsap.Entity("object", thing.name, description=_told(thing.name, thing.condition or thing.description))
-              for thing in place.objects]  # fmt: skip
-    people = [wsap.Entity("character", one.name, interactable=True, description=_told(one.name, one.appearance))
-              for one in facts.present]  # fmt: skip
-    exits = [wsap.Entity("exit", way.name, description=words["exit"].format(place=way.name)) for way in place.exits]
-    cells = [cell.text for cell in facts.cells]
-    told = " ".join(filter(None, (f"{place.name}.", place.description, place.moment)))
-    return CharacterObservation(
-        status={words["state"]: facts.internal_state} if facts.internal_state else {},
-        inventory={thing.name: 1 for thing in facts.inventory},
-        location=wsap.Location((), place.id, told),
-        nearby_entities=[*people, *things, *exits],
-        current_goals=[wsap.Goal("intent", facts.external_intent)] if facts.external_intent else (),
-        recent_events=[wsap.Event(text, "world") for text in events],
-        step=facts.tick - 1,
-        memory=[*cells, *([facts.summary] if facts.summary else [])],
-        whispers=facts.whispers,
-        language=facts.language,
-    )
-
-
-def described(facts: IntentFacts, title: str) -> str:
-    """Return what somebody who takes the seat of a character is told of the world and of who they are."""
-    words = words_of(facts.language).seat
-    parts = [
-        f"{title}. {facts.premise}".strip(),
-        words["you"].format(name=facts.me.name, appearance=facts.me.appearance, description=facts.description).strip(),
-        words["triggers"].format(what=" ".join(facts.triggers)) if facts.triggers else "",
-        words["secret"].format(what=facts.secret) if facts.secret else "",
-    ]
-    return "\n\n".join(part for part in parts if part)
-
-
-def _told(name: str, more: str) -> str:
-    return f"{name}: {more}" if more else name
-
-
-class SeatedWorld(Protocol):
-    """What a seat needs of its world."""
-
-    def facts_of(self, character: str) -> IntentFacts:
-        """Return what the character knows now."""
-
-    def events_for(self, character: str) -> Sequence[str]:
-        """Return what the character noticed in the last tick."""
-
-    @property
-    def title(self) -> str:
-        """The world's title."""
-
-
 class CharacterSeat:
     """One character, as somebody who sits in it lives it: perceive, mean something, learn what came of it."""
 
-    def __init__(self, world: SeatedWorld, character: str, language: str) -> None:
+    def __init__(self, character: str, now: Callable[[], tuple[World, TickRecord | None]]) -> None:
+        """Take the character's id, and what gives the world between two ticks with the record of the last one."""
         self.character = character
-        self._world = world
-        self._words = words_of(language).seat
-        self.action_space = space_of(language)
+        self._now = now
+        self.action_space = space_of(now()[0].language)
         """Mean something, or wait."""
         self._declared = index_actions(self.action_space)
         self._given: str | None = None
@@ -131,13 +77,44 @@ class CharacterSeat:
         self._result: asyncio.Future[ActionResult] | None = None
 
     @property
+    def _facts(self) -> IntentFacts:
+        world, _ = self._now()
+        return intent_facts(world, world.character(self.character))
+
+    @property
     def game_description(self) -> str:
         """The world, and who this is."""
-        return described(self._world.facts_of(self.character), self._world.title)
+        facts, words = self._facts, self._words
+        me = facts.me
+        parts = [
+            f"{self._now()[0].title}. {facts.premise}".strip(),
+            words["you"].format(name=me.name, appearance=me.appearance, description=facts.description).strip(),
+            words["triggers"].format(what=" ".join(facts.triggers)) if facts.triggers else "",
+            words["secret"].format(what=facts.secret) if facts.secret else "",
+        ]
+        return "\n\n".join(filter(None, parts))
 
     def observe(self) -> Observation:
-        """Return what the character perceives and remembers between two ticks."""
-        return observed(self._world.facts_of(self.character), self._world.events_for(self.character))
+        """Return what the character perceives and remembers between two ticks: what its own prompt would say."""
+        facts, words, (_, record) = self._facts, self._words, self._now()
+        place, cells = facts.place, [cell.text for cell in facts.cells]
+        things = [_entity("object", one.name, one.condition or one.description) for one in place.objects]
+        people = [_entity("character", one.name, one.appearance) for one in facts.present]
+        exits = [wsap.Entity("exit", way.name, description=words["exit"].format(place=way.name)) for way in place.exits]
+        told = " ".join(filter(None, (f"{place.name}.", place.description, place.moment)))
+        events = () if record is None else record.events
+        return CharacterObservation(
+            status={words["state"]: facts.internal_state} if facts.internal_state else {},
+            inventory={thing.name: 1 for thing in facts.inventory},
+            location=wsap.Location((), place.id, told),
+            nearby_entities=[*people, *things, *exits],
+            current_goals=[wsap.Goal("intent", facts.external_intent)] if facts.external_intent else (),
+            recent_events=[wsap.Event(event.text, "world") for event in events if self.character in event.witnesses],
+            step=facts.tick - 1,
+            memory=[*cells, *filter(None, (facts.summary,))],
+            whispers=facts.whispers,
+            language=facts.language,
+        )
 
     async def act(self, action: Action) -> ActionResult:
         """Take the character's intention for the next tick, and return what came of it after that."""
@@ -162,16 +139,17 @@ class CharacterSeat:
 
     def render(self) -> View:
         """Return the place with who is in it, drawn."""
-        facts = self._world.facts_of(self.character)
-        place = facts.place
-        graph = wsap.PlaceGraphBlock(
-            (place.name, *(way.name for way in place.exits)),
-            tuple((place.name, way.name) for way in place.exits),
-            place.name,
-            {place.name: (facts.me.name, *(one.name for one in facts.present))},
-        )
+        facts, place = self._facts, self._facts.place
+        exits = [way.name for way in place.exits]
+        here = (facts.me.name, *(one.name for one in facts.present))
+        ways = tuple((place.name, to) for to in exits)
+        graph = wsap.PlaceGraphBlock((place.name, *exits), ways, place.name, {place.name: here})
         text = wsap.TextBlock(f"{place.description} {place.moment}".strip(), place.name)
-        return View((graph, text), self._world.title)
+        return View((graph, text), self._now()[0].title)
+
+    @property
+    def _words(self) -> dict[str, str]:
+        return words_of(self._now()[0].language).seat
 
     # --- for the world -------------------------------------------------------------------------
 
@@ -192,3 +170,8 @@ class CharacterSeat:
         """Let nobody wait any more: the world begins anew, or somebody left; what was meant is forgotten."""
         self.settle(False, "You have left this world.", ())
         self._came.set()
+
+
+def _entity(kind: str, name: str, more: str) -> wsap.Entity:
+    said = f"{name}: {more}" if more else name
+    return wsap.Entity(kind, name, interactable=kind == "character", description=said)

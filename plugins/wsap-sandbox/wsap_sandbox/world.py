@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
 from typing import cast
 
@@ -13,19 +13,19 @@ from wsap_core.errors import RecordMismatchError, SnapshotError, UsageError
 from wsap_core.protocol import Action, ActionResult, ActionSpace, Observation, Tick, View
 from wsap_core.protocol.values import JsonValue
 from wsap_core.seams.context import Context
-from wsap_core.seams.model import Backend, Reply, Request, collect
+from wsap_core.seams.model import Backend, Reply, Request
 from wsap_core.seams.services import WorldModels
 from wsap_core.untrusted import sanitize
 from wsap_sandbox.achievements import achieved
 from wsap_sandbox.languages import words_of
 from wsap_sandbox.model import Character, TickRecord, World, dump, load
-from wsap_sandbox.models import opened
+from wsap_sandbox.models import ask, opened
 from wsap_sandbox.options import SandboxOptions
 from wsap_sandbox.seat import CharacterSeat, space_of
 from wsap_sandbox.story.chapters import tick_body
 from wsap_sandbox.story.views import world_view
 from wsap_sandbox.tick.engine import Engine, Story
-from wsap_sandbox.tick.facts import Facts, IntentFacts, intent_facts
+from wsap_sandbox.tick.facts import Facts
 from wsap_sandbox.tick.influence import influenced, with_character
 from wsap_sandbox.tick.prompts import Language, language
 from wsap_sandbox.tick.reading import alarming, unusable
@@ -152,7 +152,7 @@ class Sandbox:
         character = next(known, None) or self._arrived(name)
         if any(seat.character == character and agent != agent_id for agent, seat in self._seats.items()):
             raise UsageError(f"Somebody sits in {character!r} already.")
-        self._seats[agent_id] = CharacterSeat(self, character, self.state.language)
+        self._seats[agent_id] = CharacterSeat(character, lambda: (self.state, self.record))
         self._restart()
         return self._seats[agent_id]
 
@@ -162,15 +162,6 @@ class Sandbox:
         if seat is not None:
             self._restart()
             seat.give_up()
-
-    def facts_of(self, character: str) -> IntentFacts:
-        """Return what a character knows now."""
-        return intent_facts(self.state, self.state.character(character))
-
-    def events_for(self, character: str) -> Sequence[str]:
-        """Return what a character noticed in the last tick."""
-        events = () if self.record is None else self.record.events
-        return [event.text for event in events if character in event.witnesses]
 
     def _arrived(self, name: str) -> str:
         digit = re.match(r"[^a-z0-9]*[0-9]", name.casefold())  # with which no id of a character begins
@@ -248,7 +239,7 @@ class Sandbox:
             if phase not in self._backends:
                 models = cast(WorldModels | None, self._services.models)
                 self._backends[phase] = await opened(models, self._options, phase)
-        return await collect(self._backends[phase], request)
+        return await ask(self._backends[phase], request)
 
     def _tell(self, story: Story) -> None:
         if self._services.log is not None:

@@ -88,8 +88,7 @@ def _part(stories: Stories, name: str, what: str, tick: int | None, words: str |
 def _drift(one: Any, ledger: Any) -> dict[str, float]:
     from wsap_sandbox.tick.distortion import drift
 
-    found = drift(one, ledger)
-    every = [measure for _, measure in found.cells] + ([found.summary] if one.memory.summary else [])
+    every = [measure for _, measure in drift(one, ledger)]
     return {
         key: round(sum(getattr(measure, key) for measure in every) / len(every), 4) if every else 0.0
         for key in ("invented", "forgotten")

@@ -13,7 +13,7 @@ from typing import Any
 from wsap_core.errors import ConfigError, UnknownNameError
 from wsap_core.textfile import read_text
 from wsap_sandbox.languages import LANGUAGES
-from wsap_sandbox.model import Character, Place, World, WorldObject
+from wsap_sandbox.model import Character, Place, World, WorldObject, adapter_of
 from wsap_sandbox.templates import shape as shapes
 from wsap_sandbox.templates.checks import first_fault
 from wsap_sandbox.templates.shape import TemplateShape
@@ -62,7 +62,7 @@ def parse_template(text: str, file: str) -> TemplateShape:
     from pydantic import ValidationError  # deferred for weight: the command line loads this module
 
     try:
-        shape: TemplateShape = _adapter().validate_python(tomllib.loads(text))
+        shape: TemplateShape = adapter_of(TemplateShape).validate_python(tomllib.loads(text))
     except tomllib.TOMLDecodeError as error:
         raise ConfigError(f"{file} is not valid TOML: {error}.") from error
     except ValidationError as error:
@@ -76,7 +76,7 @@ def parse_template(text: str, file: str) -> TemplateShape:
 
 def template_schema() -> dict[str, Any]:
     """Return the JSON Schema of a template."""
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **_adapter().json_schema()}
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **adapter_of(TemplateShape).json_schema()}
 
 
 def world_of(shape: TemplateShape, seed: int = 0) -> World:
@@ -170,10 +170,3 @@ _SHAPES: dict[str, type] = {
     "world": shapes.WorldShape, "topology": shapes.TopologyShape, "places": shapes.PlaceShape, "aims": shapes.Aim,
     "characters": shapes.CharacterShape, "objects": shapes.ObjectShape, "stakes": shapes.StakeShape,
 }  # fmt: skip
-
-
-@cache
-def _adapter() -> Any:  # a TypeAdapter of TemplateShape
-    from pydantic import TypeAdapter  # deferred for weight
-
-    return TypeAdapter(TemplateShape)

@@ -23,30 +23,20 @@ class Distortion:
     """The share of the events of which no word is in the memory; 0 if there are none."""
 
 
-@dataclass(frozen=True, slots=True)
-class Drift:
-    """How far one character's memory is from the ledger."""
+def drift(one: Character, ledger: Iterable[LedgerEvent]) -> tuple[tuple[int, Distortion], ...]:
+    """Return how far each of a character's memories, by its tick, has drifted from the ledger: all that ever happened.
 
-    cells: tuple[tuple[int, Distortion], ...]
-    """By tick, the newest first."""
-    summary: Distortion
-    """Compared with everything that the character witnessed before its oldest cell."""
-
-
-def drift(one: Character, ledger: Iterable[LedgerEvent]) -> Drift:
-    """Return how far a character's memory has drifted from the ledger, which is all events from the beginning."""
+    The newest is first. The summary, if there is one, is last, as of tick 0; it is compared with everything that the
+    character witnessed before its oldest cell.
+    """
     witnessed = [event for event in ledger if one.id in event.witnesses]
-    by_id = {event.id: event for event in witnessed}
     cells = (*one.memory.cells, *reversed(one.memory.overflow))
-    oldest = min((cell.tick for cell in cells), default=None)
-    before = [event for event in witnessed if oldest is None or event.tick < oldest]
-    return Drift(
-        tuple(
-            (cell.tick, distortion(cell.text, [by_id[event] for event in cell.events if event in by_id]))
-            for cell in cells
-        ),
-        distortion(one.memory.summary, before),
-    )
+    found = [(cell.tick, distortion(cell.text, [e for e in witnessed if e.id in cell.events])) for cell in cells]
+    if summary := one.memory.summary:
+        oldest = min((cell.tick for cell in cells), default=None)
+        before = [event for event in witnessed if oldest is None or event.tick < oldest]
+        found.append((0, distortion(summary, before)))
+    return tuple(found)
 
 
 def distortion(memory: str, events: Sequence[LedgerEvent]) -> Distortion:
