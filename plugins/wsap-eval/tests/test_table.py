@@ -129,3 +129,5 @@ def test_until_a_half_width_the_contiguous_seeds_alone_are_looked_at() -> None:
     row = table([known[j.key] for j in jobs], bounded, settled=due.settled)["a"]
     assert row.figure.n == count
     assert math.isclose(row.figure.mean or 0, (count // 2) / count)
+    assert row.figure.interval is not None
+    assert row.figure.interval.method == "confidence sequence, exact (betting)"

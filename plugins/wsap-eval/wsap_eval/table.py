@@ -126,7 +126,8 @@ def _rows_of_game(
     agents: Mapping[str, str],
     settled: Callable[[str, str], int | None],
 ) -> list[Row]:
-    cells = {entrant: _first_seeds(found, settled(game.entry.name, entrant)) for entrant, found in cells.items()}
+    counts = {entrant: settled(game.entry.name, entrant) for entrant in cells}
+    cells = {entrant: _first_seeds(found, counts[entrant]) for entrant, found in cells.items()}
     worst = _worst(game, [record for found in cells.values() for record in found])
     values = {entrant: _by_seed(found, worst) for entrant, found in cells.items()}
     base = baseline if baseline in cells else next(iter(cells))
@@ -135,7 +136,7 @@ def _rows_of_game(
     rows = []
     for entrant, found in cells.items():
         own, other = values[entrant], values[base]
-        row = _row(game, entrant, found, own, worst)
+        row = _row(game, entrant, found, own, worst, any_look=counts[entrant] is not None)
         compared = entrant != base
         if compared and own.keys() & other.keys():
             row = replace(row, difference=paired(own, other))
@@ -148,7 +149,13 @@ def _rows_of_game(
 
 
 def _row(
-    game: Game, entrant: str, found: Sequence[EpisodeRecord], values: Mapping[int, list[float]], worst: float | None
+    game: Game,
+    entrant: str,
+    found: Sequence[EpisodeRecord],
+    values: Mapping[int, list[float]],
+    worst: float | None,
+    *,
+    any_look: bool,
 ) -> Row:
     pairs = [(seed, value) for seed, of_seed in values.items() for value in of_seed]
     distinct = len({record.trajectory for record in found if record.trajectory})
@@ -162,7 +169,7 @@ def _row(
         Counter(record.outcome for record in found),
         estimate(
             [value for _, value in pairs], [seed for seed, _ in pairs],
-            low=game.metric.low, high=game.metric.high, distinct=distinct,
+            low=game.metric.low, high=game.metric.high, distinct=distinct, any_look=any_look,
         ),
         worst if forfeits else None,
         sum(scored) / len(scored) if forfeits and scored else None,

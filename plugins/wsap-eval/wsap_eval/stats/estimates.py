@@ -178,7 +178,8 @@ def _interval(
     if k < needed:
         return None, f"{k} seeds are too few for such skewed scores; from about {needed}."
     if any_look:
-        half = float(bounds.asymptotic_sequence(k, level)) * float(means.std(ddof=1))
+        # Half the rate of errors: with it the whole rate holds for skewed scores, too, at 100 seeds and more.
+        half = float(bounds.asymptotic_sequence(k, (1 + level) / 2)) * float(means.std(ddof=1))
         a, b, method = means.mean() - half, means.mean() + half, f"confidence sequence, asymptotic from {fewest} seeds"
     else:
         (a, b), method = bounds.wider(means, level), "t and bootstrap-t, the wider"
