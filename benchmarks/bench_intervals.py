@@ -456,7 +456,7 @@ def strengths(evaluations: int) -> Iterator[Row]:
         )
 
 
-WITHIN, BETWEEN = 0.5, 0.1
+WITHIN, BETWEEN, HARDNESS = 0.5, 0.1, 0.15
 
 
 def _lives(rng: np.random.Generator, evaluations: int, lives: int, seeds: int, effect: float, kind: str) -> Array:
@@ -469,7 +469,7 @@ def _lives(rng: np.random.Generator, evaluations: int, lives: int, seeds: int, e
         part = WITHIN * math.sqrt(0.5)
         arms = rng.normal(0, part, shape if kind.endswith("own seeds") else (evaluations, 1, seeds))
         return life + arms + rng.normal(0, part, shape)
-    hardness = rng.normal(0, 0.15, shape)
+    hardness = rng.normal(0, HARDNESS, shape)
     first, second = (0.5 + hardness + rng.normal(0, 0.1, shape) for _ in range(2))
     return (rng.random(shape) < second + life).astype(np.float64) - (rng.random(shape) < first)
 
@@ -478,7 +478,7 @@ def transfer(evaluations: int) -> Iterator[Row]:
     """Transfer between games: SD 0.5 of a paired difference on a seed, SD 0.1 between lives."""
     kinds = ("normal", "0/1", "seed × arm, own seeds", "seed × arm, shared seeds")
     for kind in kinds:
-        for lives, seeds in ((1, 200), (5, 40), (10, 20), (20, 20), (40, 10)):
+        for lives, seeds in ((1, 200), (5, 40), (10, 20), (20, 10), (20, 20), (40, 10)):
             rng = _rng("transfer", kind, lives, seeds)
             alarms = naive = 0
             for size in _chunks(evaluations):
@@ -509,7 +509,7 @@ def powers(evaluations: int) -> Iterator[Row]:
             for size in _chunks(evaluations):
                 seen = _lives(rng, size, lives, seeds, effect, kind).mean(axis=-1)
                 found += int((bounds.student(seen, LEVEL)[0] > 0).sum())
-            spread = math.sqrt(0.5) if kind == "0/1" else WITHIN
+            spread = math.sqrt(0.5 - 2 * HARDNESS**2) if kind == "0/1" else WITHIN
             others = {"formula": power(effect, within_sd=spread, between_sd=BETWEEN, lives=lives, seeds=seeds)}
             if kind != "0/1":
                 others["planned with"] = noted
@@ -533,22 +533,40 @@ RATE = {"paired": "false alarms", "sequence": "ever wrong", "transfer": "false a
 
 
 def table(rows: Sequence[Row]) -> str:
-    """Return the rows of one case as a Markdown table."""
+    """Return the rows of one case as a Markdown table: a column for each number of seeds, or a line for each row."""
     case = rows[0].case
+    counts = list(dict.fromkeys(row.seeds for row in rows))
+    by_cell = {(row.scenario, row.seeds): row for row in rows}
+    wide = len(by_cell) < len(rows) or len({row.scenario for row in rows}) < len(rows)
     names = list(dict.fromkeys(name for row in rows for name in row.others))
-    count = "lives" if case in ("transfer", "power") else "seeds"
-    shown = any(row.shown not in (0.0, 1.0) for row in rows)
-    head = ["scenario", count, *(["shown"] if shown else []), RATE.get(case, "holds"), *names]
-    lines = [head, ["---", *["--:"] * (len(head) - 1)]]
-    for row in rows:
-        rate = "none" if row.shown == 0 else f"{100 * row.rate:.1f} ± {100 * row.error:.1f}"
-        others = [_figure(name, row.others[name]) if name in row.others else "" for name in names]
-        lines.append([row.scenario, str(row.seeds), *([f"{100 * row.shown:.0f}"] if shown else []), rate, *others])
+    lines: list[list[str]] = []
+    if wide:
+        lines += [["scenario", "", *(f"{count} seeds" for count in counts)], ["---", "---", *["--:"] * len(counts)]]
+        for scenario in dict.fromkeys(row.scenario for row in rows):
+            cells = [by_cell.get((scenario, count)) for count in counts]
+            figures = {RATE.get(case, "holds"): [_rate(row) for row in cells]}
+            if any(row and row.shown < 0.995 for row in cells):
+                figures["shown"] = [f"{100 * row.shown:.0f}" if row else "" for row in cells]
+            for name in names:
+                if any(row and name in row.others for row in cells):
+                    figures[name] = [_figure(row, name) for row in cells]
+            lines += [[scenario if i == 0 else "", name, *told] for i, (name, told) in enumerate(figures.items())]
+    else:
+        lines += [["scenario", RATE.get(case, "holds"), *names], ["---", *["--:"] * (1 + len(names))]]
+        lines += [[row.scenario, _rate(row), *(_figure(row, name) for name in names)] for row in rows]
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
-def _figure(name: str, value: float) -> str:
-    return f"{value:.3f}" if name == "mean width" else f"{100 * value:.1f}"
+def _rate(row: Row | None) -> str:
+    if row is None:
+        return ""
+    return f"{100 * row.rate:.1f} ± {100 * row.error:.1f}" if row.shown else "none"
+
+
+def _figure(row: Row | None, name: str) -> str:
+    if row is None or name not in row.others:
+        return ""
+    return f"{row.others[name]:.3f}" if name == "mean width" else f"{100 * row.others[name]:.1f}"
 
 
 def main() -> int:

@@ -76,7 +76,7 @@ def ratings(matches: Sequence[Match], *, level: float = 0.95, resamples: int = 5
         weights = np.random.default_rng(0).multinomial(len(seeds), np.full(len(seeds), 1 / len(seeds)), size=resamples)
         drawn = _strengths(np.tensordot(weights, wins, 1), group) * _ELO
         ends = np.quantile(drawn, [(1 - level) / 2, (1 + level) / 2], axis=0).T.tolist()
-        intervals = [Interval(low, high, level, "bootstrap over seeds") for low, high in ends]
+        intervals = [Interval(low, high, level, "bootstrap, no promise of coverage") for low, high in ends]
     online = _openskill(matches)
     games = [sum(name in match.entrants for match in matches) for name in names]
     rated = [
