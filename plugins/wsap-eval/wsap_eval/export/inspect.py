@@ -7,8 +7,8 @@ the table, a failed one an error and no score.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from datetime import datetime, timedelta
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,6 +22,7 @@ from wsap_eval.suite import Entrant
 from wsap_eval.table import Row
 
 if TYPE_CHECKING:
+    from inspect_ai.event import ModelEvent
     from inspect_ai.log import EvalLog, EvalSample, EvalScore
 
 __all__ = ["file_name", "model_name", "write_inspect"]
@@ -125,14 +126,16 @@ def _sample(played: Played, record: EpisodeRecord, row: Row, model: str, runs: R
     why = record.reason or record.outcome.replace("_", " ")
     scores = {name: Score(value=value, explanation=why) for name, value in values.items()}
     failed = record.outcome == "failed"
-    said = next((turn for turn in reversed(turns) if turn.role == "assistant"), None)
+    messages = [_message(turn) for turn in turns]
+    events = list(_events(turns, messages))
     return EvalSample(
         id=record.seed,
         epoch=record.repeat + 1,
         input=f"{record.game}, seed {record.seed}",
         target="",
-        messages=[_message(turn) for turn in turns],
-        output=ModelOutput.from_content(said.model or model, said.text) if said else ModelOutput(model=model),
+        messages=messages,
+        events=events,
+        output=events[-1].output if events else ModelOutput(model=model),
         scores=None if failed else scores,
         error=EvalError(message=record.reason, traceback="", traceback_ansi="") if failed else None,
         metadata={
@@ -151,6 +154,22 @@ def _sample(played: Played, record: EpisodeRecord, row: Row, model: str, runs: R
         completed_at=_end(record) or None,
         total_time=record.seconds,
     )
+
+
+def _events(turns: Sequence[Turn], messages: Sequence[Any]) -> Iterator[ModelEvent]:
+    """Yield an event for each call, with the messages that are new in it."""
+    from inspect_ai.event import ModelEvent
+    from inspect_ai.model import ChatCompletionChoice, GenerateConfig, ModelOutput
+
+    first = 0
+    for number, turn in enumerate(turns):
+        if turn.model:
+            output = ModelOutput(model=turn.model, choices=[ChatCompletionChoice(message=messages[number])])
+            yield ModelEvent(
+                model=turn.model, input=list(messages[first:number]), output=output, tools=[], tool_choice="none",
+                config=GenerateConfig(), timestamp=datetime.fromtimestamp(turn.time, UTC),
+            )  # fmt: skip
+            first = number + 1
 
 
 def _message(turn: Turn) -> Any:  # Any: the union of Inspect's messages

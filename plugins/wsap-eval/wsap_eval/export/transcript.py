@@ -24,7 +24,9 @@ class Turn:
     thinking: str = ""
     """What a model thought before it."""
     model: str = ""
-    """Who said it, where a model did."""
+    """Who said it, for the reply to a call; empty for what the model was told."""
+    time: float = 0.0
+    """When the call was recorded, in seconds since 1970."""
 
 
 def transcript(runs: RunReader, run: str, seats: Collection[str]) -> Iterator[Turn]:

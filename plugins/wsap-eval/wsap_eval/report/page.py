@@ -133,15 +133,19 @@ def _many(count: int, word: str) -> str:
 
 
 def _table(rows: Sequence[Row]) -> str:
-    head = "".join(f"<th scope=col>{escape(name)}</th>" for name in COLUMNS)
-    lines = []
-    for row in rows:
-        shown = zip(COLUMNS, cells(row), strict=True)
-        body = "".join(f'<td data-name="{escape(name)}">{escape(single_line(cell))}</td>' for name, cell in shown)
+    told = [dict(zip(COLUMNS, cells(row), strict=True)) for row in rows]
+    names = [name for name in COLUMNS if name not in ("game", "metric") and any(row[name] for row in told)]
+    lines, game = [], None
+    for row, shown in zip(rows, told, strict=True):
+        if row.game != game:
+            game = row.game
+            measured = f"{escape(single_line(row.game))} <small>{escape(row.metric)}</small>"
+            lines.append(f"<tr class=game><th colspan={len(names)} scope=rowgroup>{measured}</th></tr>")
+        body = "".join(f'<td data-name="{escape(n)}">{escape(single_line(shown[n]))}</td>' for n in names)
         lines.append(f"<tr>{body}</tr>")
-        lines += [
-            f"<tr class=note><td colspan={len(COLUMNS)}>{escape(single_line(note))}</td></tr>" for note in notes(row)
-        ]
+        if note := " ".join(notes(row)):
+            lines.append(f"<tr class=note><td colspan={len(names)}>{escape(single_line(note))}</td></tr>")
+    head = "".join(f"<th scope=col>{escape(name)}</th>" for name in names)
     return f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(lines)}</tbody></table>"
 
 
@@ -160,9 +164,13 @@ def _conditions(played: Played, rows: Sequence[Row], found: Cells) -> Iterator[s
     entrants = {entrant.name: entrant for entrant in suite.entrants}
     for label in dict.fromkeys(row.game for row in rows):
         entry, metric = played.games[label].entry, played.games[label].metric
-        low, high = ("none" if bound is None else number(bound) for bound in (metric.low, metric.high))
+        bounds = ", ".join(
+            f"{word} {number(bound)}"
+            for word, bound in (("least", metric.low), ("most", metric.high))
+            if bound is not None
+        )
         told = {
-            "figure": f"{metric.name}: {metric.summary}; least value {low}, most {high}",
+            "figure": f"{metric.name}: {metric.summary} ({bounds or 'without bounds'})",
             "steps": "no limit" if entry.steps is None else f"at most {entry.steps}",
             "legal actions": entry.legal,
             **{f"option {name}": str(value) for name, value in entry.options.items()},

@@ -71,7 +71,7 @@ function interactive(svg, points) {
 }
 const path = (svg, points, kind) => draw(svg, 'path', { class: `dots ${kind}`, d: points.map(([x, y]) => `M${x.toFixed(1)} ${y.toFixed(1)}h0`).join('') });
 
-function axis(values, most = 5) {
+function axis(values, most = 6) {
   let low = Math.min(...values), high = Math.max(...values);
   if (!(high > low)) { low -= 0.5; high += 0.5; }
   const power = 10 ** Math.floor(Math.log10((high - low) / most));
@@ -142,7 +142,7 @@ function paired(figure, game, width) {
     }
     draw(svg, 'line', { class: 'same', x1: 36, y1: end, x2: 36 + at(scale.high), y2: end - at(scale.high) });
     const points = both.map(([a, b, r, i]) => [36 + at(a) + scatter(i) / 4, end - at(b) + scatter(i + 7) / 4, r, i]);
-    path(svg, points, colour(row)).style.opacity = 0.5;
+    path(svg, points, colour(row)).style.opacity = 0.7;
     interactive(svg, points);
   }
   if (grid.children.length === 0) grid.append(el('p', { className: 'plain' }, 'There is nobody to compare.'));
@@ -225,11 +225,11 @@ function show(from) {
     if ((game.value && row.game !== game.value) || (entrant.value && row.entrant !== entrant.value)) continue;
     row.seeds.forEach((s, i) => { if ((!seed.value || String(s) === seed.value.trim()) && (!outcome.value || data.outcomes[row.ends[i]] === outcome.value)) found.push([row, i]); });
   }
-  const head = ['game', 'entrant', 'seed', 'outcome', 'value', 'steps', 'cost', 'trajectory', 'replay'];
+  const head = ['', 'game', 'entrant', 'seed', 'outcome', 'value', 'steps', 'cost', 'trajectory'];
   const lines = found.slice(from, from + PAGE).map(([row, i]) => {
     const value = [row.game, row.entrant, `${row.seeds[i]}${row.repeats?.[i] ? `.${row.repeats[i]}` : ''}`, data.outcomes[row.ends[i]] + (row.why[i] ? `: ${row.why[i]}` : ''),
       number(row.values[i]), row.steps[i].toLocaleString('en'), row.costs ? (row.costs[i] === null ? '?' : `$${number(row.costs[i])}`) : '', row.hashes[i]];
-    return el('tr', {}, ...value.map((text) => el('td', {}, text)), el('td', {}, el('button', { type: 'button', onclick: () => open(row, i), title: row.runs[i] }, 'replay')));
+    return el('tr', {}, el('td', {}, el('button', { type: 'button', onclick: () => open(row, i), title: row.runs[i] }, 'replay')), ...value.map((text) => el('td', {}, text)));
   });
   list.replaceChildren(el('table', {}, el('thead', {}, el('tr', {}, ...head.map((text) => el('th', { scope: 'col' }, text)))), el('tbody', {}, ...lines)));
   const step = (text, to) => el('button', { type: 'button', disabled: to < 0 || to >= found.length, onclick: () => show(to) }, text);
