@@ -19,12 +19,13 @@ if TYPE_CHECKING:
     from wsap_nexus.api import RecordedRun as RecordedRun
     from wsap_nexus.api import RecordedStep as RecordedStep
     from wsap_nexus.api import RunSummary as RunSummary
+    from wsap_nexus.api import evaluate as evaluate
     from wsap_nexus.api import list_runs as list_runs
     from wsap_nexus.api import play as play
     from wsap_nexus.api import read_run as read_run
     from wsap_nexus.api import resume_run as resume_run
 
-__all__ = ["RecordedRun", "RecordedStep", "RunSummary", "list_runs", "play", "read_run", "resume_run"]
+__all__ = ["RecordedRun", "RecordedStep", "RunSummary", "evaluate", "list_runs", "play", "read_run", "resume_run"]
 
 
 def __getattr__(name: str) -> Any:

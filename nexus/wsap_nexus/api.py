@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import importlib
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from wsap_core.errors import UsageError
+from wsap_core.errors import MissingServiceError, UsageError
 from wsap_core.factories import load
 from wsap_core.host import PluginHost
 from wsap_core.loading import portable_reference
@@ -217,6 +218,24 @@ def _to_end(session: RunHandle, services: Services | None) -> RunSummary:
     return run_to_end(session)
 
 
+def evaluate(*args: Any, **options: Any) -> Any:
+    """Play entrants and games on the same seeds and return data frames; see `wsap_eval.evaluate`, which this calls.
+
+        found = wsap_nexus.evaluate(games=["minigrid"], entrants=["random", "minigrid-finder"])
+        found.table()
+
+    Raises:
+        MissingServiceError: wsap-eval is not installed.
+    """
+    try:
+        package = importlib.import_module("wsap_eval")  # a name, because it is a package above this one
+    except ModuleNotFoundError:
+        raise MissingServiceError(
+            "Evaluations need wsap-eval, which is not installed; install it with: pip install wsap-eval"
+        ) from None
+    return package.evaluate(*args, **options)
+
+
 def _name(given: object, fallback: str) -> str:
     # The name as given, or the reference of the caller's own class.
     return portable_reference(given) or fallback
@@ -238,6 +257,7 @@ __all__ = [
     "RecordedRun",
     "RecordedStep",
     "RunSummary",
+    "evaluate",
     "list_runs",
     "play",
     "read_run",

@@ -86,6 +86,10 @@ class Due:
                 self._given[cell] += 1
                 yield job
 
+    def all_settled(self) -> dict[tuple[str, str], int]:
+        """Return cell -> how many seeds gave the half-width asked for, of those that have it."""
+        return {cell: count for cell in self._cells if (count := self.settled(*cell)) is not None}
+
     def settled(self, game: str, entrant: str) -> int | None:
         """Return how many seeds, from the first on, were needed for the half-width; None if they are not enough yet.
 

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from wsap_core.errors import MissingServiceError
+from wsap_core.seams.model import Price
 from wsap_eval.export.flat import Flat, flat_episode, flat_row
+from wsap_eval.jobs.local import cpus
 from wsap_eval.reading import played_of
 from wsap_eval.run import Evaluation, Played
 from wsap_eval.run import evaluate as play
-from wsap_eval.spending import all_limits, cell_limits, prices_of
+from wsap_eval.spending import all_limits, cell_limits
 from wsap_eval.suite import Entrant, Legal, Suite, composed, folder_of, read_entrant
 
 if TYPE_CHECKING:
@@ -63,8 +67,9 @@ def evaluate(
     legal: Legal = "bound",
     baseline: str | None = None,
     limits: Sequence[str] = (),
-    prices: Mapping[str, str] | None = None,
+    prices: Mapping[str, Price | tuple[float, float]] | None = None,
     until: str | None = None,
+    jobs: int | None = None,
     out: Path | str | None = None,
     database: str | None = None,
 ) -> Evaluated:
@@ -84,8 +89,9 @@ def evaluate(
         legal: how models get legal actions.
         baseline: whom the others are compared to; the first entrant when None.
         limits: what may be spent, such as "cost=5" and "cell.calls=100".
-        prices: address -> US dollars for a million tokens of prompts and of replies, "IN/OUT".
+        prices: address -> US dollars for a million tokens of prompts and of replies.
         until: "half-width=X": play seeds until each figure is known to within X.
+        jobs: worker processes for episodes in which no model is asked; as many as there are processors when None.
         out: folder of the results; the one that `wsap eval` takes when None.
         database: path or URL; a file in the folder when None.
 
@@ -100,11 +106,17 @@ def evaluate(
         legal=legal, baseline=baseline,
     )  # fmt: skip
     folder = Path(out) if out is not None else folder_of(chosen, chosen.name if isinstance(suite, Suite) else name)
-    told = prices_of([f"{address}={price}" for address, price in (prices or {}).items()])
-    cells = cell_limits(limits, until, pilot=False)
-    return Evaluated(
-        folder, play(Evaluation(chosen, chosen.entrants, database, all_limits(limits), told, cells), folder)
-    )
+    told = {address: price if isinstance(price, Price) else Price(*price) for address, price in (prices or {}).items()}
+    evaluation = Evaluation(
+        chosen, chosen.entrants, database, all_limits(limits), told, cell_limits(limits, until, pilot=False),
+        jobs or cpus(),
+    )  # fmt: skip
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return Evaluated(folder, play(evaluation, folder))
+    with ThreadPoolExecutor(1) as thread:  # a notebook's event loop runs in this one
+        return Evaluated(folder, thread.submit(play, evaluation, folder).result())
 
 
 def read(folder: Path | str) -> Evaluated:

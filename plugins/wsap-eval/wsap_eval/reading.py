@@ -8,9 +8,10 @@ from pathlib import Path
 
 from wsap_core.errors import UsageError
 from wsap_core.host import PluginHost
+from wsap_eval.due import CellLimits, Due
 from wsap_eval.plan import games_of, jobs_of
 from wsap_eval.records import EpisodeRecord
-from wsap_eval.results import read_results
+from wsap_eval.results import read_results, read_width
 from wsap_eval.run import Played
 from wsap_eval.suite import Entrant, picked
 from wsap_eval.table import Row
@@ -34,7 +35,8 @@ def played_of(folder: Path) -> Played:
     order = {key: number for number, key in enumerate(job.key for job in jobs)}
     keys = sorted(episodes, key=lambda key: (order.get(key, len(order)), key))
     missing = sum(job.key not in episodes or episodes[job.key].outcome == "failed" for job in jobs)
-    return Played(suite, games, tuple(episodes[key] for key in keys), missing, {}, {})
+    settled = Due(jobs, games, episodes, CellLimits(half_width=read_width(folder))).all_settled()
+    return Played(suite, games, tuple(episodes[key] for key in keys), missing, {}, settled)
 
 
 @dataclass(frozen=True)

@@ -19,9 +19,9 @@ from wsap_core.textfile import written_to
 from wsap_eval.records import EpisodeKey, EpisodeRecord
 from wsap_eval.suite import Suite, made
 
-__all__ = ["Results", "read_results"]
+__all__ = ["Results", "read_results", "read_width"]
 
-_SUITE, _EPISODES, _LOCK = "suite.json", "episodes.jsonl", ".lock"
+_SUITE, _EPISODES, _UNTIL, _LOCK = "suite.json", "episodes.jsonl", "until.json", ".lock"
 
 
 class Results:
@@ -90,6 +90,18 @@ class Results:
             raise StorageError(f"{str(self._path)!r} can't be written: {error.strerror or error}.") from error
         self.episodes[record.key] = record
 
+    def keep_width(self, half_width: float | None) -> None:
+        """Note the half-width at which seeds end, so that whoever reads the results gives intervals that hold then.
+
+        Raises:
+            UsageError: it can't be written.
+        """
+        if half_width is None:
+            (self.folder / _UNTIL).unlink(missing_ok=True)
+        else:
+            with written_to(self.folder / _UNTIL) as file:
+                file.write(json.dumps({"half_width": half_width}) + "\n")
+
     @property
     def _path(self) -> Path:
         return self.folder / _EPISODES
@@ -124,6 +136,16 @@ def read_results(folder: Path) -> tuple[Suite, dict[EpisodeKey, EpisodeRecord]]:
         raise UsageError(f"{str(folder)!r} holds no results of wsap eval.")
     path = folder / _EPISODES
     return _read_suite(folder), _last(_whole_lines(path)) if path.exists() else {}
+
+
+def read_width(folder: Path) -> float | None:
+    """Return the half-width at which seeds end in the results of a folder; None where all were to be played."""
+    try:
+        return float(json.loads((folder / _UNTIL).read_text("utf-8"))["half_width"])
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise UsageError(f"{str(folder / _UNTIL)!r} can't be read: {error}.") from error
 
 
 def _read_suite(folder: Path) -> Suite:

@@ -103,6 +103,7 @@ def evaluate(
         load_agent_spec(entrant.agent, host)  # so that nothing is played before all are known
     jobs = list(jobs_of(evaluation.suite, games, evaluation.entrants))
     with Results(folder, evaluation.suite) as results:
+        results.keep_width(evaluation.cells.half_width)
         due = Due(jobs, games, results.episodes, evaluation.cells)
         played = len(jobs) - len(due.missing)
 
@@ -136,9 +137,7 @@ def evaluate(
                 limit = str(error)
         found = tuple(results.episodes[job.key] for job in jobs if job.key in results.episodes)
         missing = len(jobs) - sum(record.outcome != "failed" for record in found)
-        cells = {(record.game, record.entrant) for record in found}
-        settled = {cell: count for cell in cells if (count := due.settled(*cell)) is not None}
-        return Played(evaluation.suite, games, found, missing, due.stopped, settled, limit)
+        return Played(evaluation.suite, games, found, missing, due.stopped, due.all_settled(), limit)
 
 
 async def _open_models(models: WorldModels, entrants: Iterable[Entrant]) -> None:
