@@ -166,7 +166,7 @@ def _row(
         game.entry.name,
         entrant,
         game.metric.name,
-        Counter(record.outcome for record in found),
+        dict(Counter(record.outcome for record in found)),
         estimate(
             [value for _, value in pairs], [seed for seed, _ in pairs],
             low=game.metric.low, high=game.metric.high, distinct=distinct, any_look=any_look,

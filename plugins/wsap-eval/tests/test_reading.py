@@ -1,0 +1,161 @@
+"""Results that are there: shown, compared, exported."""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from wsap_core.errors import MissingServiceError, UnknownNameError, UsageError, WireError, WsapError
+from wsap_eval import read
+from wsap_eval.cli import main
+from wsap_eval.due import CellLimits
+from wsap_eval.export.flat import to_csv
+from wsap_eval.export.transcript import transcript
+from wsap_eval.reading import compared, played_of
+from wsap_eval.results import Results, read_results
+from wsap_eval.run import Evaluation, evaluate
+from wsap_eval.suite import Entrant, composed
+
+MakeResults = Callable[..., Path]
+
+
+def wsap_eval(*words: str) -> str:
+    """Return what a command prints."""
+    result = CliRunner().invoke(main, words)
+    if isinstance(result.exception, WsapError):
+        raise result.exception
+    assert result.exit_code == 0, result.output
+    return result.output
+
+
+def test_show_prints_the_table_its_episodes_and_json(make_results: MakeResults) -> None:
+    folder = str(make_results())
+    assert re.search(r"openai/x .*4 finished, 1 forfeited, 1 failed", wsap_eval("show", folder))
+    lines = wsap_eval("show", folder, "--episodes").splitlines()
+    assert len([line for line in lines if line.startswith("minigrid")]) == 12
+    assert "    30 of 40 decisions had to be forced" in lines
+    rows = json.loads(wsap_eval("show", folder, "--json"))
+    assert [row["entrant"] for row in rows] == ["random", "openai/x"]
+    assert rows[1]["outcomes"] == {"finished": 4, "forfeited": 1, "failed": 1}
+    episodes = json.loads(wsap_eval("show", folder, "--episodes", "--json"))
+    assert {e["outcome"] for e in episodes} == {"finished", "forfeited", "failed"}
+
+
+def test_a_folder_without_results_is_one_sentence(tmp_path: Path) -> None:
+    for command in (("show",), ("compare",), ("export", "--format", "csv")):
+        with pytest.raises(UsageError, match="holds no results of wsap eval"):
+            wsap_eval(command[0], str(tmp_path), *command[1:])
+
+
+def test_compare_takes_entrants_and_folders_of_the_same_suite(make_results: MakeResults) -> None:
+    before, after = make_results(("random", "openai/x", "openai/y")), make_results(("random", "openai/x"), name="after")
+    assert [row.entrant for row in compared(before, baseline="openai/x").rows] == ["random", "openai/y"]
+    assert [row.entrant for row in compared(before, ["openai/y"]).rows] == ["openai/y"]
+    found = compared(before, [str(after)], baseline="openai/x")
+    assert [row.entrant for row in found.rows] == ["random (after)", "openai/x (after)"]
+    same = found.rows[1].difference
+    assert same is not None
+    assert same.verdict in ("tied", "worse")
+    assert "difference to" not in wsap_eval("compare", str(before), str(after))  # a pipe has no heading
+    with pytest.raises(UnknownNameError, match="There is no entrant called 'nobody'"):
+        compared(before, ["nobody"])
+
+
+def test_a_baseline_without_common_seeds_is_one_sentence(make_results: MakeResults) -> None:
+    first, other = make_results(), make_results(("openai/z",), name="other", first=100)
+    with pytest.raises(UsageError, match=r"openai/z and the baseline random have no seed in common in minigrid"):
+        compared(first, [str(other)])
+    found = compared(first, ["openai/x", str(other)])
+    assert [row.entrant for row in found.rows] == ["openai/x"]
+    assert len(found.apart) == 1
+
+
+def test_folders_of_different_suites_do_not_compare(make_results: MakeResults, tmp_path: Path) -> None:
+    other = composed(None, games=["minigrid"], steps=20, entrants=[Entrant(agent="random")])
+    with Results(tmp_path / "other", other):
+        pass
+    with pytest.raises(UsageError, match="another suite"):
+        compared(make_results(), [str(tmp_path / "other")])
+
+
+def test_csv_has_the_figures_of_the_table_and_no_formulas(make_results: MakeResults, tmp_path: Path) -> None:
+    folder = make_results()
+    wsap_eval("export", str(folder), "--format", "csv", "--out", str(tmp_path / "out"))
+    with (tmp_path / "out" / "table.csv").open() as file:
+        table = list(csv.DictReader(file))
+    rows = played_of(folder).rows()
+    assert [float(line["score"]) for line in table] == [row.figure.mean for row in rows]
+    assert [line["forfeited"] for line in table] == ["0", "1"]
+    with (tmp_path / "out" / "episodes.csv").open() as file:
+        assert len(list(csv.DictReader(file))) == 12
+    assert to_csv([{"entrant": "=cmd()", "value": -1.0}]) == "entrant,value\n'=cmd(),-1.0\n"
+
+
+def test_json_lines_hold_whole_records_and_leave_those_of_the_folder_alone(
+    make_results: MakeResults, tmp_path: Path
+) -> None:
+    folder = make_results()
+    wsap_eval("export", str(folder), "--format", "jsonl", "--out", str(tmp_path / "out"))
+    original = (folder / "episodes.jsonl").read_bytes()
+    copied = (tmp_path / "out" / "episodes.jsonl").read_bytes()
+    assert sorted(copied.splitlines()) == sorted(original.splitlines())
+    assert "episodes" not in wsap_eval("export", str(folder), "--format", "jsonl")
+    assert (folder / "episodes.jsonl").read_bytes() == original
+
+
+def test_what_ended_at_a_half_width_reads_back_with_the_interval_that_holds_then(tmp_path: Path) -> None:
+    suite = composed(None, games=["minigrid"], steps=5, entrants=[Entrant(agent="random")], seeds=30)
+    played = evaluate(Evaluation(suite, suite.entrants, cells=CellLimits(half_width=3.9), in_flight=1), tmp_path)
+    assert played.settled
+    assert len(read_results(tmp_path)[1]) < 30
+    assert played_of(tmp_path).rows() == played.rows()
+    evaluate(Evaluation(suite, suite.entrants), tmp_path)
+    assert played_of(tmp_path).settled == {}
+
+
+def test_data_frames_say_what_to_install_or_have_the_same_columns(make_results: MakeResults) -> None:
+    found = read(make_results())
+    assert repr(found).startswith("Evaluated('rooms', 12 episodes, 1 missing, ")
+    try:
+        import pandas as pd
+    except ModuleNotFoundError:
+        with pytest.raises(MissingServiceError, match=r"pip install 'wsap-eval\[pandas\]'"):
+            found.table()
+        return
+    assert isinstance(found.table(), pd.DataFrame)
+    assert list(found.table()["entrant"]) == ["random", "openai/x"]
+    assert found.episodes()["value"].count() == 10
+
+
+class Recorded:
+    """Runs with a conversation; the events are as the log has them."""
+
+    def events(self, run: str, *kinds: str, after: int = -1) -> Iterator[Mapping[str, Any]]:
+        def event(kind: str, seat: str, body: Mapping[str, Any]) -> Mapping[str, Any]:
+            return {"kind": kind, "seat": seat, "time": 5.0, "body": body}
+
+        user = {"role": "user", "content": [{"text": "Look:"}, {"sha256": "ab"}]}
+        yield event("model", "row", {"model": "openai/x"})
+        yield event("call", "row", {"messages": [{"role": "system", "content": "Play.\x1b[2J"}, user],
+                                    "prefill": "{", "reply": {"text": '"go"}', "thinking": "hm"}})  # fmt: skip
+        yield event("call", "column", {"messages": [], "reply": {"text": "not mine"}})
+        yield event("call", "row", {"messages": [], "reply": {}})
+
+
+def test_a_transcript_has_each_message_once_and_the_replies_of_its_seats() -> None:
+    runs: Any = Recorded()
+    found = transcript(runs, "r", {"row"})
+    assert [(t.role, t.text, t.thinking, t.model) for t in (next(found), next(found), next(found))] == [
+        ("system", "Play. [2J", "", ""),
+        ("user", "Look:\n[image]", "", ""),
+        ("assistant", '{"go"}', "hm", "openai/x"),
+    ]
+    with pytest.raises(WireError, match="is no call of a model"):
+        list(found)
