@@ -15,6 +15,7 @@ _SCORE = ScoreMetric(
     "%",
     0.0,
     100.0,
+    of_set=True,
 )
 _PROGRESSION = ScoreMetric(
     "progression",

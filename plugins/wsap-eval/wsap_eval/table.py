@@ -61,7 +61,7 @@ class Row:
     p_adjusted: float | None = None
     """The difference's p-value, adjusted over all comparisons of the table (Holm)."""
     normalised: Ratio | None = None
-    """0 plays like random, 1 like the game's scripted agent; None where they are not both in the table."""
+    """0 plays like random, 1 like the game's default agent; None where they are not both in the table."""
     sets: Mapping[str, SetRow] = field(default_factory=dict)
     calls: int = 0
     tokens: int = 0
@@ -131,7 +131,7 @@ def _rows_of_game(
     worst = _worst(game, [record for found in cells.values() for record in found])
     values = {entrant: _by_seed(found, worst) for entrant, found in cells.items()}
     base = baseline if baseline in cells else next(iter(cells))
-    names = (RANDOM, getattr(game.spec, "scripted_agent", ""))
+    names = (RANDOM, game.spec.default_agent)
     anchors = [next((entrant for entrant in cells if agents.get(entrant, entrant) == name), None) for name in names]
     rows = []
     for entrant, found in cells.items():
