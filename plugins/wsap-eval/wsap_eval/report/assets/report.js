@@ -1,4 +1,3 @@
-'use strict';
 // Draws the plots and the list of episodes. Text is only ever set as text, never as markup.
 const data = JSON.parse(document.getElementById('data').textContent);
 const NS = 'http://www.w3.org/2000/svg';
@@ -33,7 +32,7 @@ function tell(text) {
   clearTimeout(quiet);
   quiet = setTimeout(() => { said.textContent = ''; }, 6000);
 }
-async function open(row, i) {
+async function replay(row, i) {
   const base = address.value.trim().replace(/\/+$/, '');
   if (/^https?:\/\//.test(base)) { window.open(`${base}/#/run/${encodeURIComponent(row.runs[i])}`, '_blank', 'noopener'); return; }
   const command = data.command.replace('RUN', () => row.runs[i]);
@@ -67,7 +66,7 @@ function interactive(svg, points) {
     tip.style.top = `${Math.max(4, event.clientY - 12 - tip.offsetHeight)}px`;
   });
   svg.addEventListener('pointerleave', () => { tip.hidden = true; ring.setAttribute('visibility', 'hidden'); });
-  svg.addEventListener('click', (event) => { const point = nearest(event); if (point) open(point[2], point[3]); });
+  svg.addEventListener('click', (event) => { const point = nearest(event); if (point) replay(point[2], point[3]); });
 }
 const path = (svg, points, kind) => draw(svg, 'path', { class: `dots ${kind}`, d: points.map(([x, y]) => `M${x.toFixed(1)} ${y.toFixed(1)}h0`).join('') });
 
@@ -229,7 +228,7 @@ function show(from) {
   const lines = found.slice(from, from + PAGE).map(([row, i]) => {
     const value = [row.game, row.entrant, `${row.seeds[i]}${row.repeats?.[i] ? `.${row.repeats[i]}` : ''}`, data.outcomes[row.ends[i]] + (row.why[i] ? `: ${row.why[i]}` : ''),
       number(row.values[i]), row.steps[i].toLocaleString('en'), row.costs ? (row.costs[i] === null ? '?' : `$${number(row.costs[i])}`) : '', row.hashes[i]];
-    return el('tr', {}, el('td', {}, el('button', { type: 'button', onclick: () => open(row, i), title: row.runs[i] }, 'replay')), ...value.map((text) => el('td', {}, text)));
+    return el('tr', {}, el('td', {}, el('button', { type: 'button', onclick: () => replay(row, i), title: row.runs[i] }, 'replay')), ...value.map((text) => el('td', {}, text)));
   });
   list.replaceChildren(el('table', {}, el('thead', {}, el('tr', {}, ...head.map((text) => el('th', { scope: 'col' }, text)))), el('tbody', {}, ...lines)));
   const step = (text, to) => el('button', { type: 'button', disabled: to < 0 || to >= found.length, onclick: () => show(to) }, text);

@@ -1,0 +1,92 @@
+"""The report in a real browser, without a network, at two sizes and in both colour schemes.
+
+Needs Chromium (`apt-get install chromium`) and Playwright (`pip install playwright`); `nox -s dashboard` runs it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from wsap_eval.reading import played_of
+from wsap_eval.report.page import report_html
+
+pytestmark = pytest.mark.slow
+MakeResults = Callable[..., Path]
+EVIL = '</script><script>window.hit=1</script><img src=x onerror="window.hit=1">'
+SIZES = ((1280, 800, "light"), (390, 844, "dark"))
+
+
+def test_the_report_fits_its_window_and_runs_only_its_own_script(
+    make_results: MakeResults, tmp_path: Path, browser: Any
+) -> None:
+    played = played_of(make_results(("random", EVIL, "W" * 100), seeds=20))
+    path = tmp_path / "report.html"
+    path.write_text(report_html(played, database="runs.db"), encoding="utf-8")
+    grounds = set()
+    for width, height, scheme in SIZES:
+        context = browser.new_context(viewport={"width": width, "height": height}, color_scheme=scheme, offline=True)
+        page = context.new_page()
+        problems: list[str] = []
+        asked: list[str] = []
+        page.on("console", lambda message, seen=problems: seen.append(message.text))
+        page.on("pageerror", lambda error, seen=problems: seen.append(str(error)))
+        page.on("request", lambda request, seen=asked: seen.append(request.url))
+        page.goto(path.as_uri())
+        for part in ("scores", "paired", "cost", "outcomes"):
+            page.locator(f"#{part} figure").scroll_into_view_if_needed()
+            page.locator(f"#{part} figure > :nth-child(2)").first.wait_for()
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+        assert page.evaluate("window.hit") is None
+        assert page.locator("img").count() == 0
+        assert page.locator("svg[role=img]").count() == 4  # scores, two pairs, cost
+        assert page.locator("#episodes tbody tr").count() == 50
+        assert problems == []
+        assert asked == [path.as_uri()], "nothing is fetched"
+        grounds.add(page.evaluate("getComputedStyle(document.body).backgroundColor"))
+        context.close()
+    assert len(grounds) == 2, "dark is dark"
+
+
+def test_a_point_copies_the_command_or_opens_the_dashboard(
+    make_results: MakeResults, tmp_path: Path, browser: Any
+) -> None:
+    path = tmp_path / "report.html"
+    path.write_text(report_html(played_of(make_results()), database="runs.db"), encoding="utf-8")
+    context = browser.new_context(permissions=["clipboard-read", "clipboard-write"])
+    context.add_init_script("window.open = (address) => { window.opened = address; }")
+    page = context.new_page()
+    page.goto(path.as_uri())
+    page.get_by_label("seed").fill("3")
+    page.get_by_role("button", name="replay").first.click()
+    page.get_by_text("Copied: wsap replay eval-ran3 --database runs.db").wait_for()
+    assert page.evaluate("navigator.clipboard.readText()") == "wsap replay eval-ran3 --database runs.db"
+    page.locator("#dashboard").fill("javascript:alert(1)")
+    page.get_by_role("button", name="replay").first.click()
+    assert page.evaluate("window.opened") is None
+    page.locator("#dashboard").fill("http://127.0.0.1:9998/")
+    points = page.locator("#scores svg")
+    points.scroll_into_view_if_needed()
+    path_of = page.evaluate("document.querySelector('#scores path').getAttribute('d')")
+    x, y = map(float, path_of.removeprefix("M").split("h")[0].split())
+    points.click(position={"x": x, "y": y})
+    assert page.evaluate("window.opened").startswith("http://127.0.0.1:9998/#/run/eval-ran")
+    context.close()
+
+
+def test_the_list_of_episodes_is_filtered_and_paged(make_results: MakeResults, tmp_path: Path, browser: Any) -> None:
+    path = tmp_path / "report.html"
+    path.write_text(report_html(played_of(make_results(seeds=60)), database="runs.db"), encoding="utf-8")
+    page = browser.new_page()
+    page.goto(path.as_uri())
+    assert page.locator(".pages").inner_text().endswith("1 to 50 of 120")
+    page.get_by_role("button", name="After").click()
+    assert page.locator(".pages").inner_text().endswith("51 to 100 of 120")
+    page.get_by_label("all outcomes").select_option("failed")
+    assert page.locator("#episodes tbody tr").all_inner_texts() == [
+        "replay\tminigrid\topenai/x\t2\tfailed: The provider did not answer.\t–\t40\t$0.01\t"
+    ]
+    page.close()
