@@ -85,6 +85,18 @@ def models(session: nox.Session) -> None:
 
 
 @nox.session
+def exports(session: nox.Session) -> None:
+    """The exports of evaluations, with the tools that read them: Inspect, pandas, the schema of Every Eval Ever."""
+    _install(session, "test")
+    session.install("inspect-ai>=0.3.160", "pandas>=2", "pyarrow")
+    # Its own dependencies, which need Python 3.12, are for fetching data; the schema is a file in it.
+    session.install("--no-deps", "--ignore-requires-python", "every-eval-ever==0.3.0")
+    session.run("python", "-c", "import inspect_ai, pandas")  # the tests are skipped where one is missing
+    tests = ("test_exports.py", "test_reading.py")
+    session.run("python", "-m", "pytest", *(f"plugins/wsap-eval/tests/{name}" for name in tests))
+
+
+@nox.session
 def dashboard(session: nox.Session) -> None:
     """The dashboard and the pages of games in a browser: needs the system's Chromium (apt-get install chromium)."""
     if not any(map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))):
@@ -96,6 +108,7 @@ def dashboard(session: nox.Session) -> None:
     pages = [
         "nexus/tests/test_dashboard.py",
         "nexus/tests/test_dashboard_town.py",
+        "plugins/wsap-eval/tests/test_report_page.py",
         "plugins/wsap-sandbox/tests/test_story_page.py",
         f"{town}/replay/test_replay_page.py",
         f"{town}/tournament/test_report_page.py",
