@@ -127,7 +127,22 @@ UNBOUNDED: dict[str, tuple[Draw, float, bool]] = {
     "normal + 10 in 10 % of seeds": (_rare(0.1), 1.0, False),
     "normal + 10 in 3 % of seeds": (_rare(0.03), 0.3, False),
 }
-"""Name -> draws, true mean, whether the interval has to hold wherever it is shown."""
+"""Name -> draws, true mean, whether the interval has to hold wherever it is shown. By these, with other draws, it was
+chosen which interval is used from how many seeds."""
+UNSEEN: dict[str, tuple[Draw, float, bool]] = {
+    "unseen: Poisson, mean 2": (lambda rng, size: rng.poisson(2, size).astype(np.float64), 2.0, True),
+    "unseen: chi-squared, skewness 1.6": (lambda rng, size: rng.chisquare(3, size), 3.0, True),
+    "unseen: Weibull, skewness 2.8": (lambda rng, size: rng.weibull(0.8, size), math.gamma(2.25), True),
+    "unseen: negative gamma, skewness -2.4": (lambda rng, size: -rng.gamma(0.7, 1, size), -0.7, True),
+    "unseen: two peaks, 70 to 30": (
+        lambda rng, size: np.where(rng.random(size) < 0.3, 3.0, -3.0) + rng.normal(0, 1, size),
+        -1.2,
+        True,
+    ),
+    "unseen: t, 5 degrees of freedom": (lambda rng, size: rng.standard_t(5, size), 0.0, True),
+    "unseen: geometric, skewness 2": (lambda rng, size: rng.geometric(0.2, size).astype(np.float64), 5.0, True),
+}
+"""The same, played after that choice: the choice was not changed for them."""
 BOUNDED: dict[str, tuple[Draw, float]] = {
     "0/1, mean 0.5": (_bernoulli(0.5), 0.5),
     "0/1, mean 0.1": (_bernoulli(0.1), 0.1),
@@ -162,7 +177,7 @@ def _bca(rows: Array, resamples: int = 1000) -> tuple[Array, Array]:
     drawn = np.sort(centred @ weights, axis=-1)
     below = (drawn < 0).mean(axis=-1) / 2 + (drawn <= 0).mean(axis=-1) / 2
     bias = special.ndtri(np.clip(below, 0.5 / resamples, 1 - 0.5 / resamples))
-    squares = np.maximum((centred**2).sum(axis=-1), 1e-300)
+    squares = np.maximum((centred**2).sum(axis=-1), 1e-100)
     acceleration = (centred**3).sum(axis=-1) / (6 * squares**1.5)
     ends = []
     for tail in ((1 - LEVEL) / 2, (1 + LEVEL) / 2):
@@ -188,8 +203,8 @@ def _unbounded(rows: Array) -> tuple[Array, Array, NDArray[np.bool_]]:
 
 
 def unbounded(evaluations: int) -> Iterator[Row]:
-    """Means of a metric without declared bounds: shown only where the interval holds."""
-    for name, (draw, mean, holds) in UNBOUNDED.items():
+    """Means of a metric without declared bounds: how often an interval is shown, and how often it then holds."""
+    for name, (draw, mean, holds) in (UNBOUNDED | UNSEEN).items():
         for k in (5, 10, 20, 30, 40, 80, 160, 320, 640):
             rng = _rng("unbounded", name, k)
             count = {"shown": 0, "held": 0, "t": 0, "BCa": 0}
@@ -341,7 +356,7 @@ def sequences(evaluations: int) -> Iterator[Row]:
         scenario = f"{name}: exact, every n from 2 to {last}"
         yield Row("sequence", scenario, last, evaluations, 1.0, missed / evaluations, others, ceiling=0.05)
     first, last = estimates.FIRST_LOOK, 1000
-    for name, (draw, mean, _) in UNBOUNDED.items():
+    for name, (draw, mean, _) in (UNBOUNDED | UNSEEN).items():
         rng = _rng("sequence", name, first)
         missed = plain = looked = 0
         for size in _chunks(evaluations):
@@ -535,7 +550,7 @@ RATE = {"paired": "false alarms", "sequence": "ever wrong", "transfer": "false a
 def table(rows: Sequence[Row]) -> str:
     """Return the rows of one case as a Markdown table: a column for each number of seeds, or a line for each row."""
     case = rows[0].case
-    counts = list(dict.fromkeys(row.seeds for row in rows))
+    counts = sorted({row.seeds for row in rows})
     by_cell = {(row.scenario, row.seeds): row for row in rows}
     wide = len(by_cell) < len(rows) or len({row.scenario for row in rows}) < len(rows)
     names = list(dict.fromkeys(name for row in rows for name in row.others))
