@@ -13,7 +13,7 @@ from wsap_core.cli import main
 from wsap_core.errors import PluginError
 from wsap_core.host import PluginHost
 from wsap_core.seams.agent import DecisionInfo
-from wsap_nexus.api import list_runs, play
+from wsap_nexus.api import list_runs, play, read_run
 from wsap_nexus.runs.plan import RunPlan, SeatPlan
 from wsap_nexus.runs.session import replies_of, start
 from wsap_nexus.runs.store import hold_run, open_database, open_store
@@ -195,3 +195,14 @@ def test_a_replay_says_what_it_plays_again() -> None:
             assert session.run.run_id is not None
             record = store.repository.get_run(session.run.run_id)
     assert record.config["replay"] == run
+
+
+def test_what_a_notebook_shows_is_a_line_or_two() -> None:
+    summary = play("crafter", "random", steps=3)
+    run = read_run()
+    for shown in (summary, summary.seats[0], run, run.record, run.steps[0].result, run.steps[0].result.observation):
+        assert len(repr(shown)) < 700
+    assert "reward=" in repr(summary)
+    assert repr(run.steps[0].result.observation).startswith("CrafterObservation(")
+    assert "game='crafter'" in repr(run)
+    assert repr(run).endswith("<3 steps>)")

@@ -57,6 +57,9 @@ class RecordedRun:
     steps: tuple[RecordedStep, ...]
     """Every decision, in the order in which they were made."""
 
+    def __repr__(self) -> str:
+        return f"RecordedRun({self.record!r}, <{len(self.steps)} steps>)"
+
     @property
     def rewards(self) -> list[float]:
         """The reward of each decision."""

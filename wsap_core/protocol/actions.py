@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from wsap_core.protocol.availability import ActionAvailability
-from wsap_core.protocol.base import LEFT_OUT, Part, freeze_mappings, freeze_sequences
+from wsap_core.protocol.base import LEFT_OUT, Part, brief_repr, freeze_mappings, freeze_sequences
 from wsap_core.protocol.observation import Observation
 from wsap_core.protocol.words import ENGLISH, Words
 from wsap_core.untrusted import single_line
@@ -179,6 +179,9 @@ class ActionResult(Part):
     outcome: Literal["done", "failed", "unknown"] = field(default="done", metadata=LEFT_OUT)
     """What became of an action that the world took: `failed` if it came to nothing after it was begun, `unknown` if
     nobody knows, such as when a game in another process was lost in the middle of it; it is not done again."""
+
+    def __repr__(self) -> str:
+        return brief_repr(self)
 
     def __post_init__(self) -> None:
         freeze_sequences(self, "achievements")

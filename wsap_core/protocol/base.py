@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import fields, is_dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import MISSING, fields, is_dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
@@ -19,6 +19,9 @@ TYPE_TAG = "$type"
 
 LEFT_OUT = {"wsap": "left out"}
 """Metadata of a field that is not written where it has its default, so that older hashes and readers stay valid."""
+
+_LONG = 60
+# Characters of one value in a brief representation.
 
 _OWN: list[type] = []
 """The protocol's own types, in the order of their definition."""
@@ -42,6 +45,26 @@ class Part:
     @classmethod
     def __get_pydantic_core_schema__(cls, source: Any, handler: Callable[[Any], CoreSchema]) -> CoreSchema:
         return polymorphic_schema(cls, handler(source))
+
+
+def brief_repr(part: Any, *without: str) -> str:
+    """Return a dataclass in about two lines, for who looks at it in a notebook: what differs from the defaults, long
+    values shortened, and the number of items where there are many. Any: any dataclass.
+    """
+    shown = []
+    for f in fields(part):
+        value = getattr(part, f.name)
+        usual = f.default_factory() if f.default_factory is not MISSING else f.default
+        if f.repr and f.name not in without and value != usual:
+            shown.append(f"{f.name}={_brief(value)}")
+    return f"{type(part).__name__}({', '.join(shown)})"
+
+
+def _brief(value: object) -> str:
+    text, most = repr(value), _LONG * (1 + isinstance(value, Part))
+    if len(text) > most and isinstance(value, Sequence | Mapping) and not isinstance(value, str | bytes):
+        return f"<{len(value)} items>"
+    return text if len(text) <= most else f"{text[: most - 3]}..."
 
 
 def freeze_sequences(part: object, *names: str) -> None:

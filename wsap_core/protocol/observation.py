@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from wsap_core.protocol.availability import ActionAvailability, render_availability
-from wsap_core.protocol.base import LEFT_OUT, Part, freeze_mappings, freeze_sequences
+from wsap_core.protocol.base import LEFT_OUT, Part, brief_repr, freeze_mappings, freeze_sequences
 from wsap_core.protocol.goals import Goal
 from wsap_core.protocol.lines import bullets, number, pairs
 from wsap_core.protocol.messages import AgentMessage
@@ -78,6 +78,14 @@ class Observation(Part):
     """Code of the language of its text, such as "ru"; that of its game."""
     extras: Mapping[str, Any] = field(default_factory=dict, kw_only=True)
     """What a newer or unknown kind of observation carried beyond these fields, kept as it came."""
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if "__repr__" not in cls.__dict__:
+            cls.__repr__ = Observation.__repr__  # type: ignore[method-assign]  # before `dataclass` makes a long one
+
+    def __repr__(self) -> str:
+        return brief_repr(self)
 
     def __post_init__(self) -> None:
         freeze_mappings(self, "status", "inventory")

@@ -14,6 +14,8 @@ from wsap_nexus.runs.trajectory import WORLD, combined
 
 MOST_EPISODES = 200
 """Episodes of all seats that a summary lists one by one; all of them are in the log."""
+_FEW = 4
+# Seats whose rewards a representation shows.
 FORFEITED = 0.5
 """An episode in which a larger share of the decisions was forced was not played by its agent."""
 
@@ -138,6 +140,14 @@ class RunSummary:
     """Waits of more than two seconds before a call to a model was tried again, in this part of the run."""
     reason: str | None = None
     """The error that ended or paused the run; None without one."""
+
+    def __repr__(self) -> str:
+        rewards = {seat.name: round(seat.reward, 4) for seat in self.seats}
+        did = f"reward={next(iter(rewards.values()))!r}" if len(rewards) == 1 else f"rewards={_short(rewards)}"
+        scores = [f"score={dict(self.metrics)!r}"] if self.metrics else []
+        cut_off = [] if self.cut_off is None else [f"cut_off={str(self.cut_off)!r}"]
+        who = f"{self.run!r}, game={self.game!r}, agent={self.agent!r}, seed={self.seed}, steps={self.steps}"
+        return f"RunSummary({', '.join([who, did, *scores, *cut_off])})"
 
     @property
     def steps(self) -> int:
@@ -288,6 +298,10 @@ def _scored(episodes: Sequence[EpisodeSummary], spec: AdapterSpec | None) -> Sco
         round(sum(e.reward for e in episodes), 6),
         {metric.name: round(metric.of(episodes), 4) for metric in metrics},
     )
+
+
+def _short(rewards: Mapping[str, float]) -> str:
+    return repr(dict(rewards)) if len(rewards) <= _FEW else f"<of {len(rewards)} seats>"
 
 
 def _plural(number: int, noun: str) -> str:

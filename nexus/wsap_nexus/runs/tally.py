@@ -61,6 +61,12 @@ class SeatTally:
     _settled: Usage = NO_USAGE
     _last: Usage = NO_USAGE
 
+    def __repr__(self) -> str:
+        return (
+            f"SeatTally({self.name!r}, agent={self.agent!r}, model={self.model!r}, steps={self.steps}, "
+            f"reward={round(self.reward, 4)}, done={self.done})"
+        )
+
     def begin_episode(self, episode: int, seed: int) -> None:
         """Start counting an episode; one that is still open counts as cut short."""
         self.close_episode()

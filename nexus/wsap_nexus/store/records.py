@@ -72,6 +72,12 @@ class RunRecord:
     summary: Mapping[str, Any] | None
     """What `wsap play --json` printed at its end; None while there is none."""
 
+    def __repr__(self) -> str:
+        return (
+            f"RunRecord({self.id!r}, game={self.game!r}, agent={self.agent!r}, seed={self.seed}, "
+            f"status={self.status.value!r}, created={self.created!r})"
+        )
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class EventRecord:
