@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import Any, TypeVar
 
 from wsap_core.untrusted import sanitize
 from wsap_sandbox.model import Cell, Character, Degraded, Place, TickRecord, World, after, falling
 from wsap_sandbox.tick import facts as known
-from wsap_sandbox.tick.facts import PHASES, Facts, SceneFacts, StoryFacts
+from wsap_sandbox.tick.facts import PHASES, Facts, StoryFacts
 from wsap_sandbox.tick.prompts import Language
 from wsap_sandbox.tick.reading import REASKED, Reading, read
 from wsap_sandbox.tick.requests import Ask, Settings, call_key, request_for
@@ -70,7 +71,7 @@ class Engine:
             record = await tick.record()
             await self.settle()  # the stories of the tick before, which have had all of this one
         except BaseException:
-            await tick.cancel()
+            await _cancel([*tick.tasks, *tick.stories])
             raise
         self._telling = asyncio.create_task(self._tell_all(tick.stories))
         if not self._settings.overlap:
@@ -156,89 +157,75 @@ class _Tick:
 
     caller: _Caller
     seats: Mapping[str, Awaitable[str]]
-
-    def __post_init__(self) -> None:
-        self._world, self._language, self._text = self.caller.world, self.caller.language, self.caller.limit
-        self._degraded: dict[str, tuple[Degraded, ...]] = {}
-        self._calls = 2 * len(self._world.places)
-        self._reasked = 0
-        self.stories: list[asyncio.Task[Story]] = []
-        self._tasks: list[asyncio.Task[Any]] = []
+    stories: list[asyncio.Task[Story]] = field(default_factory=list)
+    tasks: list[asyncio.Task[Any]] = field(default_factory=list)
+    """Everything else that is under way."""
+    readings: dict[str, tuple[Reading, int]] = field(default_factory=dict)
+    """Phase and subject -> what was replied, and how often it was asked again."""
 
     async def record(self) -> TickRecord:
         """Return what happened, once everything but the stories is there."""
-        world = self._world
+        world = self.caller.world
         intents = {one.id: self._begun(self._intent(one)) for one in world.characters}
         summaries = {
             one.id: self._begun(self._summary(one, cells))
             for one in world.characters
             if (cells := falling(world.cells, one)[:MOST_SUMMED_UP])
         }
-        scenes = [self._begun(self._scene(place, intents)) for place in world.places]
-        self.stories = [asyncio.create_task(self._story(scene)) for scene in scenes]
-        await asyncio.gather(*self._tasks)
-        return self._recorded(
-            [scene.result() for scene in scenes], {one: summary.result() for one, summary in summaries.items()}
+        resolved = [self._begun(self._scene(place, intents)) for place in world.places]
+        self.stories = [asyncio.create_task(self._story(scene)) for scene in resolved]
+        await asyncio.gather(*self.tasks)
+        scenes = [scene.result() for scene in resolved]
+        changes = {change.id: change for scene in scenes for change in scene.characters}
+        for one, (summary, summed_up) in ((one, task.result()) for one, task in summaries.items()):
+            if summed_up:
+                changes[one] = replace(changes[one], summary=summary, summed_up=summed_up)
+        readings = [self.readings[key] for key in sorted(self.readings)]
+        degraded = [*(reading.degraded for reading, _ in readings), *(scene.degraded for scene in scenes)]
+        return TickRecord(
+            tick=world.tick + 1,
+            events=tuple(chain.from_iterable(scene.events for scene in scenes)),
+            characters=tuple(changes[one.id] for one in world.characters),
+            places=tuple(scene.place for scene in scenes),
+            conditions=tuple(chain.from_iterable(scene.conditions for scene in scenes)),
+            degraded=tuple(chain.from_iterable(degraded)),
+            calls=len(readings) + len(self.stories),
+            reasked=sum(reasked for _, reasked in readings),
         )
-
-    async def cancel(self) -> None:
-        """Stop everything that is still going on."""
-        await _cancel([*self._tasks, *self.stories])
 
     def _begun(self, work: Coroutine[object, object, R]) -> asyncio.Task[R]:
         task = asyncio.create_task(work)
-        self._tasks.append(task)
+        self.tasks.append(task)
         return task
 
     async def _reading(self, facts: Facts, subject: str) -> Reading:
-        self._calls += not isinstance(facts, SceneFacts)
-        reading, reasked = await self.caller.reading(facts, subject)
-        self._reasked += reasked
-        self._degraded[f"{PHASES[type(facts)]}/{subject}"] = reading.degraded
-        return reading
+        reading = self.readings[f"{PHASES[type(facts)]}/{subject}"] = await self.caller.reading(facts, subject)
+        return reading[0]
 
     async def _intent(self, one: Character) -> Decision:
+        world, hesitates = self.caller.world, self.caller.language.say("hesitates")
         if one.id in self.seats:
-            text = sanitize(await self.seats[one.id], self._text)
-            return Decision(text or self._language.say("hesitates"), "seat")
-        for influence in reversed(self._world.influences):
+            return Decision(sanitize(await self.seats[one.id], self.caller.limit) or hesitates, "seat")
+        for influence in reversed(world.influences):
             if influence.kind == "take_over" and influence.character == one.id:
                 return Decision(influence.text, "outside")
-        reading = await self._reading(known.intent_facts(self._world, one), one.id)
-        return (
-            Decision(reading.text, "model") if reading.text else Decision(self._language.say("hesitates"), "fallback")
-        )
+        reading = await self._reading(known.intent_facts(world, one), one.id)
+        return Decision(reading.text, "model") if reading.text else Decision(hesitates, "fallback")
 
     async def _summary(self, one: Character, cells: tuple[Cell, ...]) -> tuple[str, int]:
         """The new summary and how many cells are in it; nothing and none where it failed."""
-        reading = await self._reading(known.memory_facts(self._world, one, cells), one.id)
+        reading = await self._reading(known.memory_facts(self.caller.world, one, cells), one.id)
         return reading.text, len(cells) if reading.text else 0
 
     async def _scene(self, place: Place, intents: Mapping[str, asyncio.Task[Decision]]) -> Scene:
-        decisions = {one.id: await intents[one.id] for one in self._world.present(place.id)}
-        facts = known.scene_facts(self._world, place, {one: decision.intention for one, decision in decisions.items()})
+        world = self.caller.world
+        decisions = {one.id: await intents[one.id] for one in world.present(place.id)}
+        facts = known.scene_facts(world, place, {one: decision.intention for one, decision in decisions.items()})
         reading = await self._reading(facts, place.id)
-        return resolve(self._world, facts, decisions, reading.scene, self._language, self._text)
+        return resolve(world, facts, decisions, reading.scene, self.caller.language, self.caller.limit)
 
     async def _story(self, scene: asyncio.Task[Scene]) -> Story:
         return await self.caller.story((await scene).story)
-
-    def _recorded(self, scenes: Sequence[Scene], summaries: Mapping[str, tuple[str, int]]) -> TickRecord:
-        changes = {change.id: change for scene in scenes for change in scene.characters}
-        for one, (summary, summed_up) in summaries.items():
-            if summed_up:
-                changes[one] = replace(changes[one], summary=summary, summed_up=summed_up)
-        read_first = [self._degraded[key] for key in sorted(self._degraded)]
-        return TickRecord(
-            tick=self._world.tick + 1,
-            events=tuple(event for scene in scenes for event in scene.events),
-            characters=tuple(changes[one.id] for one in self._world.characters),
-            places=tuple(scene.place for scene in scenes),
-            conditions=tuple(condition for scene in scenes for condition in scene.conditions),
-            degraded=tuple(one for group in (*read_first, *(scene.degraded for scene in scenes)) for one in group),
-            calls=self._calls,
-            reasked=self._reasked,
-        )
 
 
 async def _cancel(tasks: Sequence[asyncio.Task[Any]]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import Any
 
 from wsap_core.errors import UsageError
 from wsap_core.protocol.values import JsonValue
@@ -31,11 +31,12 @@ KINDS: Mapping[str, str] = {
 MOST_WAITING = 50
 """Most influences that one tick takes up."""
 
-P = TypeVar("P", Place, Character)
 Holder = Place | Character
 
 _PUBLIC = frozenset({"name", "appearance", "condition", "moment"})
 _LONGEST = 1000
+_THINGS = {"place": "objects", "character": "inventory"}
+"""Where it is written what something has."""
 
 
 def influenced(world: World, body: Mapping[str, JsonValue], language: Language) -> tuple[World, str]:
@@ -53,18 +54,18 @@ def influenced(world: World, body: Mapping[str, JsonValue], language: Language) 
         raise UsageError(f"{kind} takes {KINDS[kind]}, and not {', '.join(map(repr, unknown))}.")
     match kind:
         case "whisper" | "take_over":
-            one, text = _known(world.characters, _text(body, "character"), "character"), _text(body, "text")
+            one, text = _named(world, body, "character", "character"), _text(body, "text")
             changed, _ = _under(world, Influence(kind, text, character=one.id))
             return changed, language.influenced(kind, who=one.name, what=text)
         case "event":
             text = _text(body, "text")
-            return _under(world, Influence("event", text, _known(world.places, _text(body, "place"), "place").id))
+            return _under(world, Influence("event", text, _named(world, body, "place", "place").id))
         case "object":
             return _object_put(world, body, language)
         case "edit":
-            return _edited(world, _text(body, "id"), _text(body, "field"), _text(body, "text"), language)
+            return _edited(world, body, language)
         case _:
-            return _moved(world, _text(body, "id"), _text(body, "to"), language)
+            return _moved(world, body, language)
 
 
 def with_character(world: World, one: Character, language: Language) -> World:
@@ -78,22 +79,19 @@ def with_character(world: World, one: Character, language: Language) -> World:
 def _object_put(world: World, body: Mapping[str, JsonValue], language: Language) -> tuple[World, str]:
     name = _text(body, "name")
     description = _text(body, "description") if "description" in body else ""
-    if "character" in body:
-        holder: Holder = _known(world.characters, _text(body, "character"), "character")
-    else:
-        holder = _known(world.places, _text(body, "place"), "place")
+    where = "character" if "character" in body else "place"
+    holder = _named(world, body, where, where)
     thing = WorldObject(world.free_id(name, "object"), name, description)
-    grown = _with(replace(world, objects=(*world.objects, thing)), _holding(holder, (*_things(holder), thing.id)))
+    grown = _holding(replace(world, objects=(*world.objects, thing)), holder, (*_things(holder), thing.id))
     who = holder.name if isinstance(holder, Character) else ""
     return _under(grown, Influence("object", language.influenced("object", who=who, what=name), _at(holder)))
 
 
-def _edited(world: World, part_id: str, field: str, text: str, language: Language) -> tuple[World, str]:
-    part = _part(world, part_id)
+def _edited(world: World, body: Mapping[str, JsonValue], language: Language) -> tuple[World, str]:
+    part, field, text = _named(world, body, "id"), _text(body, "field"), _text(body, "text")
     if field not in (known := FIELDS[part.kind]):
         raise UsageError(f"The {field!r} of a {part.kind} can't be edited; choose one of {', '.join(known)}.")
-    fields: dict[str, Any] = {field: text}
-    changed = _with(world, replace(part, **fields))
+    changed = _with(world, replace(part, **{field: text}))
     who, name = (part.name, "") if isinstance(part, Character) else ("", part.name)
     said = language.influenced("edit", who=who, what=name)
     if isinstance(part, Character) and field not in _PUBLIC:
@@ -102,19 +100,18 @@ def _edited(world: World, part_id: str, field: str, text: str, language: Languag
     return _under(changed, Influence("edit", said, _at(where)))
 
 
-def _moved(world: World, part_id: str, to: str, language: Language) -> tuple[World, str]:
-    part = _part(world, part_id)
+def _moved(world: World, body: Mapping[str, JsonValue], language: Language) -> tuple[World, str]:
+    part = _named(world, body, "id")
     if isinstance(part, Place):
         raise UsageError(f"{part.id} is a place, and can't be moved.")
     if isinstance(part, Character):
-        at = _known(world.places, to, "place").id
+        at = _named(world, body, "to", "place").id
         changed = _with(world, replace(part, place=at, came_from=""))
         return _under(changed, Influence("move", language.influenced("move", who=part.name), at))
     holder = _holder(world, part)
-    left = _with(world, _holding(holder, tuple(one for one in _things(holder) if one != part.id)))
-    place = next((place for place in left.places if place.id == to), None)
-    receiver: Holder = place or _known(left.characters, to, "character")
-    changed = _with(left, _holding(receiver, (*_things(receiver), part.id)))
+    left = _holding(world, holder, tuple(one for one in _things(holder) if one != part.id))
+    receiver = _named(left, body, "to", "place", "character")
+    changed = _holding(left, receiver, (*_things(receiver), part.id))
     return _under(changed, Influence("move", language.influenced("move", what=part.name), _at(receiver)))
 
 
@@ -130,19 +127,14 @@ def _text(body: Mapping[str, JsonValue], key: str) -> str:
     return text
 
 
-def _part(world: World, part_id: str) -> Place | Character | WorldObject:
-    found = next((part for part in world.parts if part.id == part_id), None)
-    if found is None:
-        raise UsageError(f"There is no place, character or object {part_id!r} in this world.")
-    return found
-
-
-def _known(parts: tuple[P, ...], wanted: str, what: str) -> P:
-    for part in parts:
-        if part.id == wanted:
-            return part
-    ids = ", ".join(part.id for part in parts) or "none"
-    raise UsageError(f"There is no {what} {wanted!r} in this world; there are {ids}.")
+def _named(world: World, body: Mapping[str, JsonValue], key: str, *kinds: str) -> Any:
+    """The part of the world that an influence names, of these kinds if there are any (Any: the caller knows which)."""
+    wanted = _text(body, key)
+    known = {part.id: part for part in world.parts if not kinds or part.kind in kinds}
+    if wanted not in known:
+        what = " or ".join(kinds) or "place, character or object"
+        raise UsageError(f"There is no {what} {wanted!r} in this world; there are {', '.join(known) or 'none'}.")
+    return known[wanted]
 
 
 def _with(world: World, part: Place | Character | WorldObject) -> World:
@@ -163,8 +155,10 @@ def _at(holder: Holder) -> str:
 
 
 def _things(holder: Holder) -> tuple[str, ...]:
-    return holder.objects if isinstance(holder, Place) else holder.inventory
+    found: tuple[str, ...] = getattr(holder, _THINGS[holder.kind])
+    return found
 
 
-def _holding(holder: Holder, things: tuple[str, ...]) -> Holder:
-    return replace(holder, objects=things) if isinstance(holder, Place) else replace(holder, inventory=things)
+def _holding(world: World, holder: Holder, things: tuple[str, ...]) -> World:
+    changed: dict[str, Any] = {_THINGS[holder.kind]: things}
+    return _with(world, replace(holder, **changed))
