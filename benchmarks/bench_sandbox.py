@@ -31,10 +31,9 @@ from typing import Any
 
 from wsap_core.seams.model import Reply, Request
 from wsap_sandbox.model import Character, Place, World, WorldObject, dump
-from wsap_sandbox.tick.engine import Engine
+from wsap_sandbox.tick.engine import Engine, Settings
 from wsap_sandbox.tick.facts import Facts, IntentFacts, MemoryFacts, SceneFacts, StoryFacts
 from wsap_sandbox.tick.prompts import language
-from wsap_sandbox.tick.requests import Settings
 
 LATENCY = 0.2
 SIZES = ((4, 3, False, 0.7), (4, 3, True, 0.5), (50, 20, False, 1.0), (50, 20, True, 1.0))

@@ -11,10 +11,9 @@ from typing import Any, TypeVar
 
 from wsap_core.seams.model import Reply, Request
 from wsap_sandbox.model import Character, Place, TickRecord, World, WorldObject
-from wsap_sandbox.tick.engine import Engine, Story
+from wsap_sandbox.tick.engine import Engine, Settings, Story
 from wsap_sandbox.tick.facts import Facts, IntentFacts, MemoryFacts, SceneFacts, StoryFacts
 from wsap_sandbox.tick.prompts import language
-from wsap_sandbox.tick.requests import Settings
 
 T = TypeVar("T")
 Data = dict[str, Any]

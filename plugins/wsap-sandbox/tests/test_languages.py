@@ -84,7 +84,7 @@ def test_both_languages_say_the_same_things() -> None:
     assert one.labels.keys() == other.labels.keys()
     assert one.fallbacks.keys() == other.fallbacks.keys()
     assert one.influences.keys() == other.influences.keys()
-    assert one.problems.keys() == other.problems.keys() == DEGRADATIONS.keys()
+    assert one.problems.keys() == other.problems.keys() == set(DEGRADATIONS)
     assert list(one.page) == list(other.page)
     assert one.seat.keys() == other.seat.keys()
     assert one.full.keys() == one.brief.keys() == other.full.keys() == other.brief.keys()

@@ -9,10 +9,9 @@ from sandbox_kit import Model, advanced, mill, on_virtual_clock, ring
 
 from wsap_core.seams.model import Reply, Request
 from wsap_sandbox.model import dump
-from wsap_sandbox.tick.engine import Engine, Story
+from wsap_sandbox.tick.engine import Engine, Settings, Story
 from wsap_sandbox.tick.facts import Facts
 from wsap_sandbox.tick.prompts import language
-from wsap_sandbox.tick.requests import Settings
 
 WIDE = Settings(concurrency=1000)
 OVERLAPPED = Settings(concurrency=1000, overlap=True)

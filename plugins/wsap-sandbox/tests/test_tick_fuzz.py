@@ -13,7 +13,7 @@ from sandbox_kit import Model, advanced, mill, on_virtual_clock, plain, ring
 
 from wsap_sandbox.model import Cell, TickRecord, World, after, dump, faults, load
 from wsap_sandbox.tick.facts import Facts, SceneFacts
-from wsap_sandbox.tick.reading import read
+from wsap_sandbox.tick.replies import read
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20),

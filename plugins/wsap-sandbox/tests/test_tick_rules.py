@@ -13,10 +13,10 @@ from sandbox_kit import Data, Played, doing, mill, plain, played, scene
 
 from wsap_core.untrusted import sanitize
 from wsap_sandbox.model import World
+from wsap_sandbox.tick.engine import Settings
 from wsap_sandbox.tick.facts import Facts, IntentFacts, SceneFacts, StoryFacts
 from wsap_sandbox.tick.prompts import language
-from wsap_sandbox.tick.reading import alarming, unusable
-from wsap_sandbox.tick.requests import Settings
+from wsap_sandbox.tick.replies import alarming, unusable
 
 EN = language("en")
 

@@ -11,11 +11,11 @@ import pytest
 from sandbox_kit import Data, Model, advanced, doing, mill, on_virtual_clock, plain, played, scene
 
 from wsap_sandbox.model import Cell, Character, Memory, World, dump
+from wsap_sandbox.tick.engine import Settings
 from wsap_sandbox.tick.facts import Facts, IntentFacts, MemoryFacts, SceneFacts, StoryFacts, facts_data, intent_facts
 from wsap_sandbox.tick.influence import influenced
 from wsap_sandbox.tick.privacy import withhold
 from wsap_sandbox.tick.prompts import language
-from wsap_sandbox.tick.requests import Settings
 
 LONG = Settings(text=2500)
 

@@ -254,18 +254,10 @@ class Degraded:
     detail: str = ""
 
 
-DEGRADATIONS: Mapping[str, str] = {
-    "unreadable": "The reply is not the JSON object asked for.",
-    "missing": "A character of the scene is left out.",
-    "doubled": "A character or an object is given twice.",
-    "unknown_id": "An id does not exist, or is not part of the scene.",
-    "impossible_place": "No exit leads there.",
-    "uncaused": "A description is changed and no event explains it.",
-    "withheld": "A text gives away what its readers can't know.",
-    "language": "A text is in another language.",
-    "empty": "A text is missing.",
-}
-"""Kinds of degraded results and what each means."""
+DEGRADATIONS = (
+    "unreadable", "missing", "doubled", "unknown_id", "impossible_place", "uncaused", "withheld", "language", "empty"
+)  # fmt: skip
+"""Kinds of degraded results; the problems of each language say what each means."""
 
 
 @dataclass(frozen=True, slots=True)

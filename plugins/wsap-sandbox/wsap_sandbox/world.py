@@ -6,6 +6,7 @@ import asyncio
 import re
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import replace
 from typing import cast
 
 from wsap_core.authoring.packing import WRONG_DATA, pack, unpack
@@ -13,23 +14,20 @@ from wsap_core.errors import RecordMismatchError, SnapshotError, UsageError
 from wsap_core.protocol import Action, ActionResult, ActionSpace, Observation, Tick, View
 from wsap_core.protocol.values import JsonValue
 from wsap_core.seams.context import Context
-from wsap_core.seams.model import Backend, Reply, Request
+from wsap_core.seams.model import Backend, JsonConstraint, Reply, Request, collect
 from wsap_core.seams.services import WorldModels
 from wsap_core.untrusted import sanitize
-from wsap_sandbox.achievements import achieved
 from wsap_sandbox.languages import words_of
 from wsap_sandbox.model import Character, TickRecord, World, dump, load
-from wsap_sandbox.models import ask, opened
-from wsap_sandbox.options import SandboxOptions
-from wsap_sandbox.seat import CharacterSeat, space_of
+from wsap_sandbox.options import STORYTELLER, SandboxOptions
+from wsap_sandbox.seat import CharacterSeat, achieved, space_of
 from wsap_sandbox.story.chapters import tick_body
 from wsap_sandbox.story.views import world_view
-from wsap_sandbox.tick.engine import Engine, Story
+from wsap_sandbox.tick.engine import Engine, Settings, Story
 from wsap_sandbox.tick.facts import Facts
 from wsap_sandbox.tick.influence import influenced, with_character
 from wsap_sandbox.tick.prompts import Language, language
-from wsap_sandbox.tick.reading import alarming, unusable
-from wsap_sandbox.tick.requests import Settings
+from wsap_sandbox.tick.replies import alarming, unusable
 
 STORY = "story"
 """The kind of the note in the run's log that holds the story of one place in one tick."""
@@ -238,8 +236,8 @@ class Sandbox:
         async with self._opening:
             if phase not in self._backends:
                 models = cast(WorldModels | None, self._services.models)
-                self._backends[phase] = await opened(models, self._options, phase)
-        return await ask(self._backends[phase], request)
+                self._backends[phase] = await _opened(models, self._options, phase)
+        return await _asked(self._backends[phase], request)
 
     def _tell(self, story: Story) -> None:
         if self._services.log is not None:
@@ -261,3 +259,36 @@ def _summary(record: TickRecord, language: Language) -> str:
 def create(context: Context) -> Sandbox:
     """Return a sandbox with the context's options; see `SandboxOptions`. Raises ConfigError if an option can't be."""
     return Sandbox(SandboxOptions.read(context.config), context)
+
+
+async def _opened(models: WorldModels | None, options: SandboxOptions, phase: str) -> Backend:
+    """Return the model that is asked in a phase.
+
+    Raises UsageError if a language model is wanted, and there is no service of models; WsapError if there is no such
+    model, or it can't be asked.
+    """
+    address = options.models[phase]
+    if address.split("/")[0] == STORYTELLER:
+        # A world that somebody wrote is told from what its template holds for that.
+        own = options.template if options.template.endswith(".toml") and options.world is None else "default"
+        name = address.removeprefix(STORYTELLER).removeprefix("/") or own
+        if models is not None:
+            return await models.open(f"{STORYTELLER}/{name}")
+        from wsap_sandbox.storyteller.backend import create  # deferred for weight
+
+        return create(Context(config={"model": name}))
+    if models is None:
+        raise UsageError(f"The model {address} can't be asked here; play the world with wsap sandbox run.")
+    return await models.open(address, options.own)
+
+
+async def _asked(backend: Backend, request: Request) -> Reply:
+    """Return the reply to a request, which a language model is given as it can take it: with a schema or without."""
+    can, constraint = backend.abilities, request.constraint
+    if not backend.model.startswith(f"{STORYTELLER}/"):
+        if isinstance(constraint, JsonConstraint) and can.schema_subset:
+            from wsap_llm.kit import strict_schema  # deferred for weight
+
+            constraint = replace(constraint, schema=strict_schema(constraint.schema))
+        request = replace(request, constraint=constraint if can.json_schema else None, options={})
+    return await collect(backend, request)

@@ -92,8 +92,7 @@ def next_requests(world: World, options: SandboxOptions) -> dict[str, list[Reque
     """Return the requests of the next tick by phase; where they depend on replies, with what is known before."""
     from wsap_sandbox.model import falling
     from wsap_sandbox.tick.facts import Facts, intent_facts, memory_facts, scene_facts
-    from wsap_sandbox.tick.prompts import language
-    from wsap_sandbox.tick.requests import request_for
+    from wsap_sandbox.tick.prompts import language, request_for
 
     spoken = language(world.language, compact=options.compact)
     intentions = {one.id: one.external_intent or one.name for one in world.characters}

@@ -98,8 +98,7 @@ def _drift(one: Any, ledger: Any) -> dict[str, float]:
 def _call(stories: Stories, name: str, key: re.Match[str]) -> Told:
     """Return the prompt of a call, rebuilt from the state before its tick, and the recorded reply."""
     from wsap_sandbox.options import SandboxOptions
-    from wsap_sandbox.tick.prompts import language
-    from wsap_sandbox.tick.requests import call_key, request_for
+    from wsap_sandbox.tick.prompts import call_key, language, request_for
 
     number, phase, subject, attempt = int(key[2]), key[3], key[4], int(key[5] or 0)
     stories.check_tick(name, number)

@@ -9,6 +9,7 @@ from hashlib import sha256
 from html import escape
 from importlib import resources
 from itertools import chain
+from string import Template
 from typing import Any
 
 from wsap_core.errors import UsageError
@@ -31,15 +32,10 @@ def html(chapters: Iterable[Chapter]) -> Iterator[str]:
     script, style = _asset("page.js"), _asset("page.css")
     # Only this script and this style count, whatever the story says.
     policy = f"default-src 'none'; script-src '{_digest(script)}'; style-src '{_digest(style)}'; base-uri 'none'"
-    yield (
-        f'<!doctype html>\n<html lang="{escape(cast.language)}">\n<head>\n<meta charset="utf-8">\n'
-        f'<meta http-equiv="Content-Security-Policy" content="{policy}; form-action \'none\'">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        '<meta name="referrer" content="no-referrer">\n'
-        f"<title>{escape(title)}</title>\n<style>{style}</style>\n</head>\n<body>\n"
-        f"<noscript><p>{escape(words['script'])}</p></noscript>\n"
-        '<script type="application/json" id="data">{"ticks":['
-    )
+    policy += "; form-action 'none'"
+    head, rest_of_page = _asset("page.html").split("DATA")
+    told = {"language": cast.language, "title": title, "noscript": words["script"]}
+    yield Template(head).substitute({key: escape(text) for key, text in told.items()}, policy=policy, style=style)
     characters: dict[str, str] = {}
     places: dict[str, Spot] = {}
     for number, chapter in enumerate(chain((first,), rest)):
@@ -48,7 +44,7 @@ def html(chapters: Iterable[Chapter]) -> Iterator[str]:
         places |= chapter.cast.places or {place: Spot(place) for place in chapter.places}
         yield ("," if number else "") + _json(_tick(chapter))
     whole = _cast(Cast(title, cast.language, characters, places)) | {"words": words}
-    yield f"],{_json(whole)[1:]}</script>\n<script>{script}</script>\n</body>\n</html>\n"
+    yield f"],{_json(whole)[1:]}" + Template(rest_of_page).substitute(script=script)
 
 
 def _tick(chapter: Chapter) -> dict[str, Any]:

@@ -14,11 +14,10 @@ from wsap_core.seams.listing import Listing, ModelInfo
 from wsap_core.seams.model import Abilities, Chunk, Finish, JsonConstraint, Request, TextChunk
 from wsap_core.seams.model_errors import BadRequestError
 from wsap_sandbox.storyteller.grammar import number_of
-from wsap_sandbox.storyteller.intent import intention
 from wsap_sandbox.storyteller.lore import Data, lore_of
 from wsap_sandbox.storyteller.master import scene
+from wsap_sandbox.storyteller.mind import intention, summary
 from wsap_sandbox.storyteller.narrator import story
-from wsap_sandbox.storyteller.recall import summary
 from wsap_sandbox.templates.loader import read_template
 from wsap_sandbox.templates.shape import TemplateShape
 

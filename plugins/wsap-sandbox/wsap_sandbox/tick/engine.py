@@ -13,19 +13,34 @@ from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Any, TypeVar
 
+from wsap_core.seams.model import Reply, Request
 from wsap_core.untrusted import sanitize
 from wsap_sandbox.model import Cell, Character, Degraded, Place, TickRecord, World, after, falling
 from wsap_sandbox.tick import facts as known
 from wsap_sandbox.tick.facts import PHASES, Facts, StoryFacts
-from wsap_sandbox.tick.prompts import Language
-from wsap_sandbox.tick.reading import REASKED, Reading, read
-from wsap_sandbox.tick.requests import Ask, Settings, call_key, request_for
+from wsap_sandbox.tick.prompts import Language, call_key, request_for
+from wsap_sandbox.tick.replies import REASKED, Reading, read
 from wsap_sandbox.tick.scene import Decision, Scene, resolve
 
 R = TypeVar("R")
 
+Ask = Callable[[str, Facts, Request], Awaitable[Reply]]
+"""Asks a model: the call's key, the facts that its prompt was built from, the request."""
+
 MOST_SUMMED_UP = 3
 """Most cells that one summary takes up; more wait for the next."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How ticks are carried out."""
+
+    concurrency: int = 16
+    """Most calls to models at one time."""
+    overlap: bool = False
+    """Whether a tick ends before its story is told, so that the next one can begin."""
+    text: int = 300
+    """Most characters of one text that a model gives; stories and summaries may have three times as many."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,18 +1,22 @@
-"""Prompts of the four phases, laid out the same in every language; a language supplies the words."""
+"""What is asked in the four phases, laid out the same in every language, and under which key; a language supplies the
+words."""
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from wsap_core.errors import ConfigError
 from wsap_core.protocol.values import JsonValue
+from wsap_core.seams.model import JsonConstraint, Message, Request, Sampling
 from wsap_llm.kit import Quoter
 from wsap_sandbox.languages import LANGUAGES, Words, words_of
-from wsap_sandbox.model import DEGRADATIONS, InfluenceKind, WorldObject
-from wsap_sandbox.tick.facts import Actor, Facts, IntentFacts, MemoryFacts, PlaceFacts, SceneFacts, StoryFacts
-from wsap_sandbox.tick.replies import INNER
+from wsap_sandbox.model import InfluenceKind, World, WorldObject
+from wsap_sandbox.tick import facts as known
+from wsap_sandbox.tick.facts import Actor, Facts, IntentFacts, MemoryFacts, SceneFacts, StoryFacts
+from wsap_sandbox.tick.replies import INNER, schema_of
 
 _FULL = {"long": 1200, "text": 400, "memory": 400, "cells": 10, "triggers": 9}
 _COMPACT = {"long": 120, "text": 56, "memory": 110, "cells": 2, "triggers": 2}
@@ -20,8 +24,7 @@ _COMPACT = {"long": 120, "text": 56, "memory": 110, "cells": 2, "triggers": 2}
 prompt in English has at most 900 tokens in a scene of three characters."""
 
 
-@dataclass(frozen=True, slots=True)
-class Prompt:
+class Prompt(NamedTuple):
     """What a model is told."""
 
     system: str
@@ -137,9 +140,8 @@ class Language:
         return say.prompt("memory", facts.me.name, {"summary": "..."})
 
     def again(self, problem: str) -> str:
-        """Say that the last reply could not be used, and why: a kind or a sentence of `DEGRADATIONS`."""
-        kind = next((kind for kind, sentence in DEGRADATIONS.items() if problem in (kind, sentence)), "")
-        return self.words.again.format(why=self.words.problems.get(kind, problem))
+        """Say that the last reply could not be used, and why: one of `DEGRADATIONS`."""
+        return self.words.again.format(why=self.words.problems[problem])
 
     def say(self, saying: str, **names: object) -> str:
         """Return what stands where a model's text could not be used, with the names in it."""
@@ -172,7 +174,7 @@ class _Lines:
     def things(self, label: str, things: Iterable[WorldObject], *, ids: bool = False) -> None:
         self.many(label, [self._thing(thing, ids) for thing in things])
 
-    def place(self, place: PlaceFacts, *, ids: bool = False) -> None:
+    def place(self, place: known.PlaceFacts, *, ids: bool = False) -> None:
         self.line("place", f"{place.name}. {place.description}", "long")
         self.line("moment", place.moment)
         exits = [f"{way.id} = {way.name}" if ids else way.name for way in place.exits]
@@ -205,3 +207,28 @@ class _Lines:
 
 def _cut(text: str, limit: int) -> str:
     return text if len(text) <= limit else f"{text[: limit - 3].rsplit(' ', 1)[0]}..."
+
+
+def call_key(world: World, facts: Facts, subject: str, attempt: int) -> str:
+    """Return where in the life of a world a call stands: `TICK/PHASE/SUBJECT/ATTEMPT`, in later eras after `ERA:`."""
+    era = f"{world.era}:" if world.era else ""
+    return f"{era}{facts.tick}/{known.PHASES[type(facts)]}/{subject}/{attempt}"
+
+
+def request_for(key: str, facts: Facts, language: Language, *, seed: int, text: int, problem: str = "") -> Request:
+    """Return the request of one call, whose reply has texts of at most `text` characters.
+
+    `problem` is why the last reply could not be used, one of `DEGRADATIONS`; empty the first time.
+    """
+    system, user = language.prompt(facts)
+    user = f"{user}\n\n{language.again(problem)}" if problem else user
+    texts = 4 + 7 * len(facts.actors) + len(facts.place.objects) if isinstance(facts, SceneFacts) else 3
+    phase, digest = known.PHASES[type(facts)], hashlib.blake2b(f"{seed}/{key}".encode(), digest_size=4).digest()
+    return Request(
+        messages=(Message("system", system), Message("user", user)),
+        constraint=JsonConstraint(schema_of(facts, text), phase),
+        sampling=Sampling(max_tokens=texts * text // 2 + 200, seed=int.from_bytes(digest, "big") >> 1),
+        options={"storyteller": known.facts_data(facts)},
+        purpose=phase,
+        key=key,
+    )

@@ -1,4 +1,5 @@
-"""What a model is asked to reply with in each phase: JSON Schemas with the ids of the scene listed out.
+"""What a model is asked to reply with in each phase: JSON Schemas with the ids of the scene listed out; and replies as
+models write them, read into results: what can't be used is left out and noted.
 
     intent   {"intention": str}
     scene    {"characters": {ID: {"order", "event", "outcome", "triggers", "unnoticed_by", "to",
@@ -19,11 +20,16 @@ then `cause` is the id of whoever changed it, or `happening`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence, Set
+from dataclasses import dataclass, field
+from functools import cache
 
 from wsap_core.protocol.values import JsonValue
-from wsap_sandbox.model import Outcome
-from wsap_sandbox.tick.facts import Facts, IntentFacts, MemoryFacts, SceneFacts, StoryFacts
+from wsap_core.untrusted import sanitize, single_line
+from wsap_llm.kit import find_values
+from wsap_sandbox.model import Degraded, Outcome, Phase, TickRecord
+from wsap_sandbox.tick.facts import PHASES, Actor, Facts, SceneFacts
 
 STAY = "stay"
 HERE = "here"
@@ -34,24 +40,30 @@ INNER = ("state", "goal", "tried", "came_of_it", "interpretation")
 """What only the character itself gets to know."""
 MOST_HAPPENINGS = 3
 
+REASKED = frozenset({"unreadable", "missing", "doubled", "language", "empty"})
+"""Kinds of degraded results that are worth asking again."""
+
+ALARMING = 0.25
+"""The share of calls without a usable result from which on people are told."""
+
+_LONGER = 4
+"""A text is cut only after private passages were taken out; until then it may be so many times as long."""
+_FEW_LETTERS = 12
+"""Texts with fewer letters are not judged by their language."""
+
+
 Schema = dict[str, JsonValue]
+
+_TEXTS = {"intent": ("intention", 1), "story": ("story", 3), "memory": ("summary", 3)}
+"""Of the phases with a reply of one text its key, and how many times as long as others it may be."""
 
 
 def schema_of(facts: Facts, limit: int) -> Schema:
     """Return the JSON Schema of the reply to facts; a text has at most `limit` characters."""
+    if not isinstance(facts, SceneFacts):
+        key, times = _TEXTS[PHASES[type(facts)]]
+        return _object({key: {"type": "string", "maxLength": times * limit}})
     text: Schema = {"type": "string", "maxLength": limit}
-    match facts:
-        case IntentFacts():
-            return _object({"intention": text})
-        case StoryFacts():
-            return _object({"story": {"type": "string", "maxLength": 3 * limit}})
-        case MemoryFacts():
-            return _object({"summary": {"type": "string", "maxLength": 3 * limit}})
-        case SceneFacts():
-            return _scene(facts, text)
-
-
-def _scene(facts: SceneFacts, text: Schema) -> Schema:
     present = [actor.person.id for actor in facts.actors]
     exits = [STAY, *(way.id for way in facts.place.exits)]
     things = [thing.id for thing in facts.place.objects]
@@ -98,3 +110,209 @@ def _list(items: Schema, most: int) -> Schema:
 
 def _one_of(ids: Sequence[str]) -> Schema:
     return {"type": "string", "enum": list(ids) or [NOBODY]}
+
+
+@dataclass(frozen=True, slots=True)
+class Doing:
+    """What the game master says of one character. A text that could not be used is empty."""
+
+    order: int
+    event: str
+    outcome: Outcome
+    triggers: tuple[str, ...]
+    unnoticed_by: tuple[str, ...]
+    to: str
+    """The id of the place it goes to; empty if it stays."""
+    refused: bool
+    """Whether it was sent where no exit leads."""
+    inner: Mapping[str, str]
+    """Each of `INNER`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Handling:
+    """What the game master says of one object."""
+
+    id: str
+    holder: str
+    """`here` or the id of somebody present."""
+    condition: str
+    """Empty if it stays."""
+
+
+@dataclass(frozen=True, slots=True)
+class SceneReply:
+    """A scene as the game master resolved it, with only what is possible."""
+
+    characters: Mapping[str, Doing] = field(default_factory=dict)
+    handlings: tuple[Handling, ...] = ()
+    missed: tuple[str, ...] = ()
+    """Ids of characters who were given an object that they can't get."""
+    happenings: tuple[str, ...] = ()
+    moment: str = ""
+    description: str = ""
+    """Empty if it stays."""
+    cause: str = ""
+    """The id of whoever changed the description, or `happening`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """A reply that has been read."""
+
+    text: str = ""
+    """The one text of an intention, a story or a summary; empty if it could not be used."""
+    scene: SceneReply = field(default_factory=SceneReply)
+    degraded: tuple[Degraded, ...] = ()
+
+    @property
+    def worst(self) -> int:
+        """How many results are degraded in a way that is worth asking again."""
+        return sum(one.kind in REASKED for one in self.degraded)
+
+
+def read(reply: str, facts: Facts, subject: str, *, letters: str, text: int) -> Reading:
+    """Return what a reply to facts about a subject says; never raises, whatever the reply is.
+
+    `text` is the most characters of a text; of a scene's texts more are kept, to be cut once they are filtered.
+    """
+    reader = _Reader(PHASES[type(facts)], subject, letters)
+    found = next((one.value for one in find_values(reply) if isinstance(one.value, dict)), None)
+    if found is None:
+        reader.note("unreadable")
+        return Reading(degraded=reader.noted)
+    if isinstance(facts, SceneFacts):
+        return Reading(scene=_scene(found, facts, reader, _LONGER * text), degraded=reader.noted)
+    key, times = _TEXTS[PHASES[type(facts)]]
+    return Reading(text=reader.text(found.get(key), times * text, key), degraded=reader.noted)
+
+
+def unusable(record: TickRecord) -> int:
+    """Return how many results a tick had to do without, asked again or not."""
+    return len({(one.phase, one.subject) for one in record.degraded if one.kind in REASKED})
+
+
+def alarming(record: TickRecord) -> bool:
+    """Return whether so many of a tick's results could not be used that people should be told."""
+    return unusable(record) >= ALARMING * record.calls > 0
+
+
+class _Reader:
+    def __init__(self, phase: Phase, subject: str, letters: str) -> None:
+        self._phase = phase
+        self._subject = subject
+        self._letters = letters
+        self._noted: list[Degraded] = []
+
+    @property
+    def noted(self) -> tuple[Degraded, ...]:
+        return tuple(dict.fromkeys(self._noted))
+
+    def note(self, kind: str, subject: str = "", detail: object = "") -> None:
+        self._noted.append(Degraded(self._phase, subject or self._subject, kind, single_line(detail)[:60]))
+
+    def text(self, value: JsonValue, limit: int, name: str, subject: str = "", *, needed: bool = True) -> str:
+        """A text made harmless; empty if it is none, says nothing, or is in another language."""
+        text = sanitize(value, limit) if isinstance(value, str) else ""
+        # Dots and a choice of outcomes are copied from the form that the reply was to have.
+        if not any(map(str.isalnum, text)) or set(re.split(r"[\W_]+", text)) <= {"", *OUTCOMES}:
+            if needed:
+                self.note("empty", subject, name)
+            return ""
+        letters = sum(map(str.isalpha, text))
+        if letters >= _FEW_LETTERS and 2 * len(_own(self._letters).findall(text)) < letters:
+            self.note("language", subject, name)
+            return ""
+        return text
+
+
+def _scene(found: Mapping[str, JsonValue], facts: SceneFacts, reader: _Reader, limit: int) -> SceneReply:
+    given = found.get("characters")
+    characters = given if isinstance(given, dict) else {}
+    repeated: Set[str] = getattr(characters, "repeated", frozenset())
+    present = [actor.person.id for actor in facts.actors]
+    doings: dict[str, Doing] = {}
+    for one in characters:
+        if one not in present:
+            reader.note("unknown_id", detail=one)
+    for actor in facts.actors:
+        mine, entry = actor.person.id, characters.get(actor.person.id)
+        if mine in repeated:
+            reader.note("doubled", mine)
+        elif isinstance(entry, dict):
+            doings[mine] = _doing(entry, actor, facts, reader, limit)
+        else:
+            reader.note("missing", mine)
+    handlings, missed = _handlings(found.get("objects"), facts, reader, limit)
+    texts = [*_items(found.get("happenings"))][:MOST_HAPPENINGS]
+    happenings = tuple(filter(None, [reader.text(one, limit, "happenings", needed=False) for one in texts]))
+    given = found.get("place")
+    place = given if isinstance(given, dict) else {}
+    description, moment = (reader.text(place.get(key), limit, key, needed=False) for key in ("description", "moment"))
+    cause = place.get("cause")
+    cause = cause if isinstance(cause, str) and cause in (HAPPENING, *present) else ""
+    return SceneReply(doings, handlings, missed, happenings, moment, description, cause)
+
+
+def _doing(entry: Mapping[str, JsonValue], actor: Actor, facts: SceneFacts, reader: _Reader, limit: int) -> Doing:
+    mine = actor.person.id
+    others = [one.person.id for one in facts.actors if one.person.id != mine]
+    exits = [way.id for way in facts.place.exits]
+    order, outcome, to = entry.get("order"), entry.get("outcome"), entry.get("to")
+    leaves = isinstance(to, str) and to not in ("", STAY, facts.place.id)
+    refused = leaves and to not in exits
+    if refused:
+        reader.note("impossible_place", mine, to)
+    numbers = [n for n in _items(entry.get("triggers")) if isinstance(n, int) and 1 <= n <= len(actor.triggers)]
+    unnoticed = [one for one in _items(entry.get("unnoticed_by")) if isinstance(one, str)]
+    for one in unnoticed:
+        if one not in others:
+            reader.note("unknown_id", mine, one)
+    return Doing(
+        order=order if type(order) is int and 1 <= order <= len(facts.actors) else len(facts.actors),
+        event=reader.text(entry.get("event"), limit, "event", mine),
+        outcome=next((known for known in OUTCOMES if known == outcome), "failure"),
+        triggers=tuple(actor.triggers[n - 1] for n in sorted(set(numbers))),
+        unnoticed_by=tuple(one for one in others if one in unnoticed),
+        to=to if leaves and not refused and isinstance(to, str) else "",
+        refused=refused,
+        inner={
+            key: reader.text(entry.get(key), limit, key, mine, needed=key not in ("state", "goal")) for key in INNER
+        },
+    )
+
+
+def _handlings(
+    value: JsonValue, facts: SceneFacts, reader: _Reader, limit: int
+) -> tuple[tuple[Handling, ...], tuple[str, ...]]:
+    present = [actor.person.id for actor in facts.actors]
+    things = {thing.id for thing in facts.place.objects}
+    things.update(thing.id for actor in facts.actors for thing in actor.inventory)
+    entries = [one for one in _items(value) if isinstance(one, dict)]
+    named = [one.get("id") for one in entries]
+    kept: list[Handling] = []
+    missed: list[str] = []
+    for entry, thing in zip(entries, named, strict=True):
+        holder = entry.get("holder")
+        holder = holder if isinstance(holder, str) else ""
+        wrong = ""
+        if not isinstance(thing, str) or thing not in things or holder not in (HERE, *present):
+            wrong = "unknown_id"
+        elif named.count(thing) > 1:
+            wrong = "doubled"
+        if wrong:
+            reader.note(wrong, detail=f"{thing} -> {holder}")
+            missed += [holder] if holder in present else []
+        elif isinstance(thing, str):
+            condition = reader.text(entry.get("condition"), limit, "condition", needed=False)
+            kept.append(Handling(thing, holder, condition))
+    return tuple(kept), tuple(dict.fromkeys(missed))
+
+
+def _items(value: JsonValue) -> Iterable[JsonValue]:
+    return value if isinstance(value, list) else ()
+
+
+@cache
+def _own(letters: str) -> re.Pattern[str]:
+    return re.compile(f"[{letters}]", re.IGNORECASE)

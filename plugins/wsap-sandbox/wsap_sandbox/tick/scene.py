@@ -26,8 +26,7 @@ from wsap_sandbox.tick import privacy
 from wsap_sandbox.tick.facts import SceneFacts, StoryFacts, story_facts
 from wsap_sandbox.tick.privacy import Runs
 from wsap_sandbox.tick.prompts import Language
-from wsap_sandbox.tick.reading import Doing, SceneReply
-from wsap_sandbox.tick.replies import HAPPENING, HERE, INNER
+from wsap_sandbox.tick.replies import HAPPENING, HERE, INNER, Doing, SceneReply
 
 
 @dataclass(frozen=True, slots=True)
