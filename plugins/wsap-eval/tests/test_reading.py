@@ -98,6 +98,13 @@ def test_csv_has_the_figures_of_the_table_and_no_formulas(make_results: MakeResu
     assert to_csv([{"entrant": "=cmd()", "value": -1.0}]) == "entrant,value\n'=cmd(),-1.0\n"
 
 
+def test_an_evaluation_leaves_its_table(tmp_path: Path) -> None:
+    words = ("--game", "minigrid", "--entrant", "random", "--seeds", "2", "--steps", "5", "--out", str(tmp_path))
+    wsap_eval(*words)
+    with (tmp_path / "table.csv").open() as file:
+        assert [line["step_limit"] for line in csv.DictReader(file)] == ["2"]
+
+
 def test_json_lines_hold_whole_records_and_leave_those_of_the_folder_alone(
     make_results: MakeResults, tmp_path: Path
 ) -> None:

@@ -75,6 +75,7 @@ def run(
     """
     from wsap_core.errors import CutOffError
     from wsap_core.seams.model_errors import BudgetReachedError
+    from wsap_eval.export.flat import write_table
     from wsap_eval.jobs.local import cpus
     from wsap_eval.live import Live  # deferred for weight: scipy, the runtime
     from wsap_eval.run import Evaluation, evaluate
@@ -89,6 +90,7 @@ def run(
     )
     with Live(quiet=as_json) as live:
         played = evaluate(evaluation, folder, progress=live)
+    write_table(played.rows(), folder)
     if as_json:
         from wsap_eval.shown import row_json
 

@@ -14,7 +14,7 @@ from wsap_eval.records import EpisodeRecord
 from wsap_eval.stats import Interval
 from wsap_eval.table import Row
 
-__all__ = ["Flat", "flat_episode", "flat_row", "to_csv", "to_jsonl", "write_flat"]
+__all__ = ["Flat", "flat_episode", "flat_row", "to_csv", "to_jsonl", "write_flat", "write_table"]
 
 Flat = Mapping[str, str | int | float | None]
 """Column -> value; None where there is none."""
@@ -132,16 +132,28 @@ def write_flat(
     Raises:
         UsageError: a file can't be written.
     """
-    form = to_csv if kind == "csv" else to_jsonl
-    texts = {f"table.{kind}": form([flat_row(row) for row in rows])}
+    texts = {f"table.{kind}": (to_csv if kind == "csv" else to_jsonl)([flat_row(row) for row in rows])}
     if kind == "csv":
         texts["episodes.csv"] = to_csv([flat_episode(record) for record in records])
     elif not (out / "suite.json").exists():
         texts["episodes.jsonl"] = "".join(record.to_json() + "\n" for record in records)
     for name, text in texts.items():
-        with written_to(out / name) as file:
-            file.write(text)
+        _write(out / name, text)
     return [out / name for name in texts]
+
+
+def write_table(rows: Sequence[Row], folder: Path) -> None:
+    """Write `table.csv` into a folder of results.
+
+    Raises:
+        UsageError: it can't be written.
+    """
+    _write(folder / "table.csv", to_csv([flat_row(row) for row in rows]))
+
+
+def _write(path: Path, text: str) -> None:
+    with written_to(path) as file:
+        file.write(text)
 
 
 def _bounds(name: str, interval: Interval | None) -> dict[str, float | None]:

@@ -132,6 +132,10 @@ def _many(count: int, word: str) -> str:
     return f"{count:,} {word}{'' if count == 1 else 's'}"
 
 
+def _times(count: int) -> str:
+    return "once" if count == 1 else f"{count} times"
+
+
 def _table(rows: Sequence[Row]) -> str:
     told = [dict(zip(COLUMNS, cells(row), strict=True)) for row in rows]
     names = [name for name in COLUMNS if name not in ("game", "metric") and any(row[name] for row in told)]
@@ -157,7 +161,7 @@ def _conditions(played: Played, rows: Sequence[Row], found: Cells) -> Iterator[s
     yield _list({
         "suite": f"{suite.name}, version {suite.version}, {suite.digest}",
         "seeds": f"{'a private range of ' if suite.seeds.salt else f'from {suite.seeds.first}, '}{len(seeds)}, "
-                 f"each played {_many(suite.seeds.repeats, 'time')}, {_hash(seeds)}",
+                 f"each played {_times(suite.seeds.repeats)}, {_hash(seeds)}",
         "forfeited": f"more than {suite.forfeit:.0%} of decisions forced",
         **common,
     })  # fmt: skip
