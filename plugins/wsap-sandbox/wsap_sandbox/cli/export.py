@@ -48,8 +48,7 @@ def export(
 
 
 def _write(stories: Stories, name: str, form: str, target: Path, first: int, last: int | None, *, events: bool) -> int:
-    from wsap_sandbox.story.html import html
-    from wsap_sandbox.story.markdown import markdown
+    from wsap_sandbox.story.files import html, markdown
 
     if form == "world":
         target.write_text(_world(stories, name, last), encoding="utf-8")
@@ -75,7 +74,7 @@ def _world(stories: Stories, name: str, tick: int | None) -> str:
 def _ticks(stories: Stories, name: str, target: Path, first: int, last: int | None) -> int:
     """Write `tick-000001.json` and `tick-000001.md` for each tick, and the schema of the former."""
     from wsap_sandbox.model import TickRecord, adapter_of
-    from wsap_sandbox.story.markdown import markdown
+    from wsap_sandbox.story.files import markdown
 
     target.mkdir(parents=True, exist_ok=True)
     schema = adapter_of(TickRecord).json_schema()

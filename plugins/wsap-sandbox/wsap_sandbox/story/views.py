@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import groupby
 
 from wsap_core.protocol import PlaceGraphBlock, Selection, TextBlock, TimelineBlock, TimelineEntry, View
 from wsap_core.seams.services import RunReader
@@ -27,20 +28,42 @@ def run_view(runs: RunReader, run: str, selection: Mapping[str, str]) -> View:
     ticks = _searched(runs, run, words, last) if words else range(max(1, last - TICKS + 1), last + 1)
     chapters = [chapter for first, end in _spans(ticks) for chapter in _read(runs, run, first, end)]
     now = next((chapter for chapter in chapters if chapter.tick == last), None) or next(_read(runs, run, last, last))
-    shown = _Shown(now.cast, selection, words)
-    entries = [entry for chapter in chapters for entry in shown.entries(chapter)]
-    said = words_of(now.cast.language).page
-    timeline = TimelineBlock(entries, said["story"])
+    cast, said = now.cast, words_of(now.cast.language).page
+    people, spots = (
+        {name: one for one, name in cast.characters.items()},
+        {s.name: one for one, s in cast.places.items()},
+    )
+    who, where = people.get(selection.get("character", "")), spots.get(selection.get("place", ""))
+
+    def fits(scene: Scene) -> bool:
+        here = where in (None, scene.place) and (who is None or who in scene.people)
+        return here and words.casefold() in scene.told.casefold() and bool(scene.told or scene.events)
+
+    entries = [_entry(chapter, scene) for chapter in chapters for scene in chapter.scenes() if fits(scene)]
+    change = now.change(who) if who is not None else None
+    inner = {} if change is None else now.inner(change)
+    text = "\n".join(f"{said[key]}: {text}" for key, text in inner.items() if text)
+    followed = [] if change is None or who is None else [TextBlock(text, cast.name(who))]
     return View(
-        (_map(now), *shown.followed(now), timeline),
-        f"{now.cast.title}: {said['tick'].lower()} {last}",
+        (_map(now), *followed, TimelineBlock(entries, said["story"])),
+        f"{cast.title}: {said['tick'].lower()} {last}",
         (
             Selection("tick", str(last) if asked else "", highest=newest, title=said["tick"]),
-            Selection("character", shown.character, tuple(now.cast.characters.values()), title=said["characters"]),
-            Selection("place", shown.place, tuple(map(now.cast.name, now.places)), title=said["places"]),
+            Selection("character", _named(cast, who), tuple(people), title=said["characters"]),
+            Selection("place", _named(cast, where), tuple(map(cast.name, now.places)), title=said["places"]),
             Selection("search", words, title=said["search"]),
         ),
     )
+
+
+def _entry(chapter: Chapter, scene: Scene) -> TimelineEntry:
+    name = chapter.cast.name
+    who = tuple(map(name, scene.people))
+    return TimelineEntry(scene.told, chapter.tick, "", name(scene.place), who, tuple(chapter.rests_on(scene)))
+
+
+def _named(cast: Cast, part: str | None) -> str:
+    return "" if part is None else cast.name(part)
 
 
 def world_view(world: World, events: Iterable[LedgerEvent]) -> View:
@@ -57,43 +80,6 @@ def world_view(world: World, events: Iterable[LedgerEvent]) -> View:
     return View((graph, TimelineBlock(happened)), world.title)
 
 
-class _Shown:
-    """Which scenes are shown."""
-
-    def __init__(self, cast: Cast, selection: Mapping[str, str], words: str) -> None:
-        people = {name: one for one, name in cast.characters.items()}
-        spots = {spot.name: one for one, spot in cast.places.items()}
-        self.character = selection.get("character", "") if selection.get("character") in people else ""
-        self.place = selection.get("place", "") if selection.get("place") in spots else ""
-        self._who, self._where = people.get(self.character), spots.get(self.place)
-        self._words = words.casefold()
-
-    def entries(self, chapter: Chapter) -> Iterable[TimelineEntry]:
-        name = chapter.cast.name
-        for scene in chapter.scenes():
-            text = scene.told
-            if self._fits(scene, text):
-                who = tuple(map(name, scene.people))
-                rests = tuple(chapter.rests_on(scene))
-                yield TimelineEntry(text, chapter.tick, "", name(scene.place), who, rests)
-
-    def followed(self, chapter: Chapter) -> Iterable[TextBlock]:
-        change = chapter.change(self._who) if self._who is not None else None
-        if change is None:
-            return
-        words = words_of(chapter.cast.language).page
-        told = chapter.inner(change).items()
-        yield TextBlock("\n".join(f"{words[key]}: {text}" for key, text in told if text), self.character)
-
-    def _fits(self, scene: Scene, text: str) -> bool:
-        return bool(
-            (self._where is None or scene.place == self._where)
-            and (self._who is None or self._who in scene.people)
-            and self._words in text.casefold()
-            and (text or scene.events)
-        )
-
-
 def _map(chapter: Chapter) -> PlaceGraphBlock:
     name = chapter.cast.name
     exits = [(spot.name, name(to)) for spot in chapter.cast.places.values() for to in spot.exits]
@@ -103,22 +89,14 @@ def _map(chapter: Chapter) -> PlaceGraphBlock:
 
 def _searched(runs: RunReader, run: str, words: str, last: int) -> list[int]:
     """Return the last ticks with these words in their narration."""
-    found: dict[int, None] = {}
-    for event in runs.history(run, "story", last=last):
-        if words.casefold() in str(event["body"].get("text", "")).casefold():
-            found[event["body"]["tick"]] = None
-    return sorted(found)[-FOUND:]
+    told = (event["body"] for event in runs.history(run, "story", last=last))
+    return sorted({note["tick"] for note in told if words.casefold() in str(note.get("text", "")).casefold()})[-FOUND:]
 
 
 def _spans(ticks: Iterable[int]) -> list[tuple[int, int]]:
     """Return ticks in order as spans without gaps."""
-    spans: list[tuple[int, int]] = []
-    for tick in ticks:
-        if spans and spans[-1][1] == tick - 1:
-            spans[-1] = (spans[-1][0], tick)
-        else:
-            spans.append((tick, tick))
-    return spans
+    runs = [[tick for _, tick in run] for _, run in groupby(enumerate(ticks), lambda pair: pair[1] - pair[0])]
+    return [(run[0], run[-1]) for run in runs]
 
 
 def _read(runs: RunReader, run: str, first: int, last: int) -> Iterator[Chapter]:

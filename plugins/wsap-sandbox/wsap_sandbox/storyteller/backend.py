@@ -43,7 +43,8 @@ class Storyteller:
             raise BadRequestError(
                 f"{self.model} tells worlds of the sandbox and nothing else; choose a language model for this."
             )
-        text = json.dumps(_within(self.reply(facts, request.sampling.seed or 0), request), ensure_ascii=False)
+        schema = request.constraint.schema if isinstance(request.constraint, JsonConstraint) else {}
+        text = json.dumps(_within(self.reply(facts, request.sampling.seed or 0), schema), ensure_ascii=False)
         prompt = sum(len(message.text()) for message in request.messages) // 4
         yield TextChunk(text)
         yield Finish("stop", None, Usage(1, prompt, len(text) // 4, 0.0))
@@ -67,20 +68,13 @@ class Storyteller:
         return {"story": story(facts, lore, number, rng)}
 
 
-def _within(reply: dict[str, JsonValue], request: Request) -> dict[str, JsonValue]:
-    """Return a reply whose texts are no longer than the request's schema allows."""
-    if not isinstance(request.constraint, JsonConstraint):
-        return reply
-    cut: dict[str, JsonValue] = _cut(reply, request.constraint.schema)
-    return cut
-
-
-def _cut(value: JsonValue, schema: Mapping[str, JsonValue]) -> JsonValue:
+def _within(value: JsonValue, schema: Mapping[str, JsonValue]) -> JsonValue:
+    """Return a reply whose texts are no longer than the schema allows."""
     if isinstance(value, dict):
         inner = schema.get("properties", {})
-        return {key: _cut(one, inner.get(key, {})) for key, one in value.items()}
+        return {key: _within(one, inner.get(key, {})) for key, one in value.items()}
     if isinstance(value, list):
-        return [_cut(one, schema.get("items", {})) for one in value]
+        return [_within(one, schema.get("items", {})) for one in value]
     most = schema.get("maxLength")
     if not isinstance(value, str) or most is None or len(value) <= most:
         return value
