@@ -12,16 +12,20 @@ from wsap_core.host import PluginHost
 from wsap_core.protocol import Tick
 from wsap_core.protocol.values import JsonValue
 from wsap_core.references import load_adapter_spec
+from wsap_core.seams.memory import AgentMemory
 from wsap_core.seams.model import Price, SpendingLimit
 from wsap_core.seams.services import Player, Services
+from wsap_core.specs import AdapterSpec
 from wsap_llm.backends.pool import ModelPool
 from wsap_llm.secrets import is_reference
 from wsap_nexus.cli.notices import Notices
+from wsap_nexus.runs.checkpoint import Checkpoint
 from wsap_nexus.runs.controls import Controls
+from wsap_nexus.runs.memory import Prepare, PreparedMemories
 from wsap_nexus.runs.plan import RunPlan, SeatPlan, game_of, plan_seats
 from wsap_nexus.runs.recorder import Recorder
 from wsap_nexus.runs.restoring import Runs, restored
-from wsap_nexus.runs.session import InstalledSpecs, resolve_specs, resume, start
+from wsap_nexus.runs.session import InstalledSpecs, MemoriesOf, resolve_specs, resume, start
 from wsap_nexus.runs.store import Store, hold_run, open_store
 from wsap_nexus.store.records import NewRun, RunRecord, RunStatus
 from wsap_nexus.store.ticks import find_tick
@@ -77,6 +81,7 @@ class StoreRunner:
         on_tick: Callable[[Tick], bool | None] | None = None,
         pace: float | None = None,
         snapshot_every: int | None = None,
+        prepare: Callable[[str, AgentMemory], None] | None = None,
     ) -> Mapping[str, Any]:
         """Play one episode to its end and return its summary; see `wsap_core.seams.services.Runner`.
 
@@ -87,14 +92,16 @@ class StoreRunner:
         if steps is not None and steps < 0:
             raise UsageError(f"The number of steps must be a whole number of at least 0, not {steps!r}.")
         controls = _controls(pace)
+        memories = None if prepare is None else _prepared(prepare)
         record = None if run is None else self._store.repository.find_run(run)
         if record is not None:
             if record.status is RunStatus.FINISHED:
                 return record.summary or {}
             told = _until(controls, steps if record.config.get("lives") else None, on_tick)
             with resume(
-                record.id, self._host, self._store, controls=controls, services=self._around, on_tick=told
-            ) as session:
+                record.id, self._host, self._store, controls=controls, services=self._around, on_tick=told,
+                memories=memories,
+            ) as session:  # fmt: skip
                 return (await session.play()).to_json()
         plan = RunPlan(game, self._seats(game, seats, options), seed, None, dict(options or {}), episodes=1)
         if snapshot_every is not None:
@@ -108,7 +115,7 @@ class StoreRunner:
                 raise UsageError(f"Seat {seat.name!r} would be played by a person; that takes wsap play.")
         with start(
             plan, self._host, self._store, parts=parts, controls=controls, services=self._around, on_tick=told,
-            run_id=run,
+            run_id=run, memories=memories,
         ) as session:  # fmt: skip
             if begun is not None and session.run.run_id is not None:
                 begun(session.run.run_id)
@@ -207,6 +214,15 @@ class StoreRunner:
         return tuple(
             replace(s, options={**(seats[s.name].options if s.name in seats else {}), **s.options}) for s in planned
         )
+
+
+def _prepared(prepare: Prepare) -> MemoriesOf:
+    def made(
+        spec: AdapterSpec, plan: RunPlan, run_id: str, recorder: Recorder, past: Checkpoint | None
+    ) -> PreparedMemories:
+        return PreparedMemories(prepare, [s.name for s in plan.seats], past.memories if past else None, recorder)
+
+    return made
 
 
 def _controls(pace: float | None) -> Controls:

@@ -18,6 +18,7 @@ from wsap_core.protocol.values import JsonValue
 
 if TYPE_CHECKING:
     from wsap_core.seams.game import GameAdapter
+    from wsap_core.seams.memory import AgentMemory
     from wsap_core.seams.model import Backend, Price, SpendingLimit
 
 T = TypeVar("T")
@@ -53,6 +54,7 @@ class Runner(Protocol):
         on_tick: Callable[[Tick], bool | None] | None = None,
         pace: float | None = None,
         snapshot_every: int | None = None,
+        prepare: Callable[[str, AgentMemory], None] | None = None,
     ) -> Mapping[str, Any]:
         """Play one episode to its end and return its summary, as `wsap play --json` prints it.
 
@@ -64,6 +66,10 @@ class Runner(Protocol):
         returns False to stop there; `pace` is at most so many a second; `snapshot_every` is the number of ticks between
         two snapshots of a new run. Who cancels this stops at once, in the middle of a tick, which is then carried out
         from its beginning.
+
+        `prepare` is given each seat's memory before the first decision of a new run, to put there what the agent is to
+        remember. What the memory holds then, and when the run is over, is recorded (events `mind`), and kept nowhere
+        else.
 
         Raises:
             WsapError: whatever ended the run; it can be gone on with.

@@ -7,15 +7,20 @@ learned since; so the same steps follow.
 from __future__ import annotations
 
 import base64
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
+
+from typing_extensions import override
 
 from wsap_core.errors import SnapshotError, UsageError, WireError
 from wsap_core.seams.memory import AgentMemory, OutlivesRuns
 from wsap_nexus.runs.plan import SeatPlan
 from wsap_nexus.runs.recorder import Recorder
 
+Prepare = Callable[[str, AgentMemory], None]
+AT_END = "end"
+"""Marks what a prepared memory held when the run was over."""
 Lessons = Mapping[int, tuple[str, ...]]
 """Lessons by the number of the decision (from 0) after which they were drawn."""
 
@@ -94,7 +99,7 @@ class RunMemories:
             UsageError: its memory can't take that in.
             StorageError: what it remembers can't be read.
         """
-        if plan.name not in self.owners:
+        if plan.name not in self.owners and plan.name not in self.begun:
             return
         memory = memory_of(agent)
         recorded = plan.name in self.begun
@@ -126,6 +131,37 @@ class RunMemories:
             lessons: those that it drew in the run.
             error: what ended the run, if something did.
         """
+
+
+class PreparedMemories(RunMemories):
+    """Memories that whoever plays the run prepares. What they hold at both ends of it is recorded, and kept nowhere
+    else.
+
+    Args:
+        prepare: is given a seat and its memory, before the first decision of a new run.
+        seats: all seats.
+        past: what was recorded when the run began, by seat.
+        recorder: where that is recorded.
+    """
+
+    def __init__(
+        self, prepare: Prepare, seats: Iterable[str], past: Mapping[str, MemorySnapshot] | None, recorder: Recorder
+    ) -> None:
+        super().__init__({seat: seat for seat in seats}, past, recorder=recorder)
+        self._prepare, self._to = prepare, recorder
+
+    @override
+    def first(self, plan: SeatPlan, memory: AgentMemory | None) -> MemorySnapshot | None:
+        if memory is None:
+            return None
+        self._prepare(plan.name, memory)
+        return MemorySnapshot(plan.name, 1, 0, memory.snapshot())
+
+    @override
+    def keep(self, seat: str, steps: int, lessons: Lessons, error: BaseException | None = None) -> None:
+        if error is None and seat in self.ready:
+            snapshot = MemorySnapshot(seat, 1, 1, self.ready[seat][1].snapshot())
+            self._to.mind(seat, {**snapshot.to_json(), AT_END: True})
 
 
 def memory_of(agent: object) -> AgentMemory | None:

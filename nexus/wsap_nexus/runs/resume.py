@@ -11,7 +11,7 @@ from wsap_core.protocol.wire import Codec
 from wsap_core.specs import AdapterSpec, AgentSpec
 from wsap_nexus.runs.checkpoint import Checkpoint
 from wsap_nexus.runs.life_log import PASSAGES, read_life, read_notes
-from wsap_nexus.runs.memory import MemorySnapshot
+from wsap_nexus.runs.memory import AT_END, MemorySnapshot
 from wsap_nexus.runs.plan import RunPlan
 from wsap_nexus.runs.reading import Tell, count, silent, with_progress
 from wsap_nexus.runs.recorder import (
@@ -163,7 +163,8 @@ def read_memories(repository: Repository, run_id: str) -> dict[str, MemorySnapsh
         WireError: an event is damaged.
     """
     events = repository.read_events(run_id, kinds=("mind",))
-    return {event.seat or "": MemorySnapshot.from_json(event.data) for event in events}
+    begun = (event for event in events if AT_END not in event.data)
+    return {event.seat or "": MemorySnapshot.from_json(event.data) for event in begun}
 
 
 def _can_restore(spec: AdapterSpec, agents: dict[str, AgentSpec]) -> bool:

@@ -345,7 +345,7 @@ def _session(
     if services.parts is None:
         services = replace(services, parts=InstalledSpecs(host))
     again = past is not None and past.offline
-    if plan.identities and not again and run_id is not None:
+    if (plan.identities or around.memories is not None) and not again and run_id is not None:
         assert around.memories is not None, "agents of the database are given by start_as and resume_as"
         memories = around.memories(parts.game, plan, run_id, recorder, past)
     else:

@@ -10,6 +10,10 @@ from wsap_core.cli.lazy import LazyGroup
 
 COMMANDS: Mapping[str, tuple[str, str]] = {
     "run": ("wsap_eval.run_command:run", "Play what is missing of an evaluation, and print its table (the default)."),
+    "transfer": (
+        "wsap_eval.transfer_command:transfer",
+        "Measure whether what was learned in one game helps in another (also: wsap eval --transfer A --to C).",
+    ),
     "show": ("wsap_eval.read_commands:show", "Print the table of a folder of results, or its episodes."),
     "compare": ("wsap_eval.read_commands:compare", "Compare entrants, or folders, on the seeds that they share."),
     "export": ("wsap_eval.read_commands:export", "Write results as CSV, an HTML report, Inspect's logs and others."),
@@ -21,7 +25,9 @@ class _EvalGroup(LazyGroup):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Read what was typed after `wsap eval`."""
-        if args and args[0] not in (*COMMANDS, "--help", "-h"):
+        if "--transfer" in args:
+            args = ["transfer", *("--from" if word == "--transfer" else word for word in args)]
+        elif args and args[0] not in (*COMMANDS, "--help", "-h"):
             args = ["run", *args]
         return super().parse_args(ctx, args)
 

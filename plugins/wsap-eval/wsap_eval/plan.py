@@ -13,6 +13,7 @@ from wsap_core.errors import UsageError
 from wsap_core.host import PluginHost
 from wsap_core.references import load_adapter_spec, load_agent_spec
 from wsap_core.specs import AdapterSpec, ScoreMetric
+from wsap_eval.memories import Brought
 from wsap_eval.records import EpisodeKey
 from wsap_eval.suite import Entrant, GameEntry, Suite
 
@@ -58,6 +59,8 @@ class Job:
     run: str
     """The id of the recorded run, which follows from all else."""
     forfeit: float
+    brought: Brought | None = None
+    """What the agent remembers when it begins; None where nobody looks at its memory."""
 
 
 def mean_reward(episodes: Sequence[object]) -> float:

@@ -15,6 +15,7 @@ from wsap_core.seams.model_errors import BudgetReachedError
 from wsap_core.seams.services import Player, RunReader, Services
 from wsap_core.specs import EpisodeSummary
 from wsap_core.untrusted import single_line
+from wsap_eval.memories import preparing
 from wsap_eval.plan import Game, Job
 from wsap_eval.records import EpisodeRecord, Outcome, SeatRecord
 
@@ -36,7 +37,7 @@ async def play_episode(services: Services, game: Game, job: Job) -> EpisodeRecor
     try:
         summary = await services.require("runner").play(
             job.entry.game, players, seed=job.key.seed, options=dict(job.entry.options), run=job.run,
-            steps=job.entry.steps,
+            steps=job.entry.steps, prepare=None if job.brought is None else preparing(job.brought),
         )  # fmt: skip
     except (BudgetReachedError, UsageError):
         raise

@@ -1,0 +1,144 @@
+"""What is measured, and on which seeds: fixed, hashed and written down before the first test episode."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from typing import Literal
+
+from wsap_core.errors import UsageError
+from wsap_core.seams.context import derive_seed
+from wsap_eval.memories import Brought
+from wsap_eval.plan import Game, Job
+from wsap_eval.records import EpisodeKey
+from wsap_eval.suite import Entrant, GameEntry, Suite
+
+__all__ = ["ARMS", "PILOT_LIVES", "Arm", "Plan", "learning_jobs", "suite_of", "test_jobs"]
+
+Arm = Literal["blank", "placebo", "source", "practised", "raw"]
+ARMS: tuple[Arm, ...] = ("blank", "placebo", "source", "practised", "raw")
+"""What an agent brings into the target: nothing; as many items that say nothing; the memory of a life in the source;
+that of as long a life in the target itself; or what it lived through in the source, without lessons."""
+PILOT_LIVES = 1_000_000
+"""The first life of a pilot: pilots' lives never are those of the measurement."""
+LEARNING = "learning "
+"""Before a game's name in the results: episodes of learning."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A measurement of transfer."""
+
+    source: str
+    targets: tuple[str, ...]
+    entrant: Entrant
+    lives: int
+    seeds: int
+    """Target seeds of each life, which all its arms play."""
+    learning: int
+    """Episodes of learning in a life."""
+    steps: int | None
+    arms: tuple[Arm, ...] = ARMS
+    seed: int = 0
+    """All seeds follow from it."""
+    pilot: bool = False
+
+    def __post_init__(self) -> None:
+        learned = {s for life in self.all_lives() for game in self.learned for s in self.learning_seeds(life, game)}
+        tested = {s for life in self.all_lives() for s in self.target_seeds(life)}
+        if learned & tested:
+            raise UsageError(
+                f"Seed {min(learned & tested)} would be both learned and tested on; choose another --seed."
+            )
+
+    @property
+    def learned(self) -> tuple[str, ...]:
+        """The games in which lives learn."""
+        return (self.source, *(self.targets if "practised" in self.arms else ()))
+
+    def all_lives(self) -> range:
+        """Return the lives' numbers."""
+        first = PILOT_LIVES if self.pilot else 0
+        return range(first, first + self.lives)
+
+    def learning_seeds(self, life: int, game: str) -> list[int]:
+        """Return the seeds on which a life learns in a game."""
+        return [derive_seed(self.seed, "learning", life, game, i) for i in range(self.learning)]
+
+    def target_seeds(self, life: int) -> list[int]:
+        """Return the seeds that a life is tested on: its own, the same in all its arms."""
+        return [derive_seed(self.seed, "target", life, i) for i in range(self.seeds)]
+
+    def to_json(self) -> dict[str, object]:
+        """Return the plan with all its seeds as JSON-ready data."""
+        return {
+            **asdict(self),
+            "entrant": self.entrant.model_dump(mode="json"),
+            "learning_seeds": {g: {k: self.learning_seeds(k, g) for k in self.all_lives()} for g in self.learned},
+            "target_seeds": {life: self.target_seeds(life) for life in self.all_lives()},
+        }
+
+    @property
+    def digest(self) -> str:
+        """The SHA-256 of the plan."""
+        return hashlib.sha256(json.dumps(self.to_json(), sort_keys=True).encode()).hexdigest()
+
+
+def suite_of(plan: Plan) -> Suite:
+    """Return the suite whose results are this plan's."""
+    own = dict.fromkeys(plan.learned)
+    learned = tuple(GameEntry(game=game, label=LEARNING + game, steps=plan.steps) for game in own)
+    targets = tuple(GameEntry(game=game, steps=plan.steps) for game in plan.targets)
+    return Suite(name=f"transfer from {plan.source} to {', '.join(plan.targets)}", games=(*learned, *targets))
+
+
+def learning_jobs(
+    plan: Plan, games: dict[str, Game], number: int, memories: dict[tuple[int, str], str]
+) -> Iterator[Job]:
+    """Yield the episode of this number of every life's learning.
+
+    Args:
+        plan: what is measured.
+        games: label -> game.
+        number: from 0.
+        memories: life and game -> file of what was learned before; none at first.
+    """
+    for life in plan.all_lives():
+        for game in dict.fromkeys(plan.learned):
+            seed = plan.learning_seeds(life, game)[number]
+            yield _job(plan, games[LEARNING + game], "learning", seed, life, Brought(memories.get((life, game), "")))
+
+
+def test_jobs(plan: Plan, games: dict[str, Game], memories: dict[tuple[int, str], str]) -> Iterator[Job]:
+    """Yield every test episode, arms interleaved, so that nothing that changes in time favours one."""
+    for number in range(plan.seeds):
+        for life in plan.all_lives():
+            for target in plan.targets:
+                for arm in plan.arms:
+                    seed = plan.target_seeds(life)[number]
+                    yield _job(plan, games[target], arm, seed, life, brought_by(plan, arm, life, target, memories))
+
+
+test_jobs.__test__ = False  # type: ignore[attr-defined]
+
+
+def brought_by(plan: Plan, arm: Arm, life: int, target: str, memories: dict[tuple[int, str], str]) -> Brought:
+    """Return what an arm of a life brings into a target."""
+    own = memories.get((life, plan.source), "")
+    if arm == "practised":
+        return Brought(memories.get((life, target), ""))
+    if arm == "blank":
+        return Brought()
+    return Brought(own, "whole" if arm == "source" else arm)
+
+
+def _job(plan: Plan, game: Game, arm: str, seed: int, life: int, brought: Brought) -> Job:
+    entrant = plan.entrant.model_copy(update={"label": arm})
+    seats: Sequence[str] = game.spec.names_of_seats(game.spec.seats[0])
+    key = EpisodeKey(game.entry.name, arm, seed, life)
+    text = json.dumps([plan.entrant.model_dump(mode="json"), game.entry.model_dump(mode="json"), *asdict(key).values(),
+                       brought.path[-40:], brought.edit])  # fmt: skip
+    run = f"eval-{hashlib.sha256(text.encode()).hexdigest()[:20]}"
+    return Job(key, game.entry, entrant, dict.fromkeys(seats, entrant), run, 0.2, brought)

@@ -1,0 +1,158 @@
+"""A measurement of transfer from its first life to its verdict."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from wsap_core.errors import CutOffError, UsageError
+from wsap_core.host import PluginHost
+from wsap_core.seams.model import Price
+from wsap_core.seams.services import Services, runtime_services
+from wsap_core.textfile import written_to
+from wsap_eval.due import NO_LIMITS, Due
+from wsap_eval.jobs.frames import Setup
+from wsap_eval.memories import kept_memory, stored
+from wsap_eval.plan import Game, Job, asks_models, games_of
+from wsap_eval.records import EpisodeRecord
+from wsap_eval.results import Results
+from wsap_eval.run import NO_BUDGET, Evaluation, Progress, play_due, spent
+from wsap_eval.transfer.plan import LEARNING, Plan, learning_jobs, suite_of, test_jobs
+from wsap_eval.transfer.verdict import Verdict, verdicts
+from wsap_llm.kit import BudgetLimits
+
+__all__ = ["Measured", "measure"]
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What came of a measurement."""
+
+    plan: Plan
+    verdicts: list[Verdict]
+    lessons: Mapping[str, int]
+    """Target -> memories of lives in the source that name it."""
+
+
+def measure(
+    plan: Plan,
+    folder: Path,
+    *,
+    jobs: int = 1,
+    limits: BudgetLimits = NO_BUDGET,
+    prices: Mapping[str, Price] | None = None,
+    progress: Callable[[Progress], None] = lambda so_far: None,
+) -> Measured:
+    """Let lives learn, test them, and return the verdicts; what was played before is not played again.
+
+    Args:
+        plan: what is measured.
+        folder: of the results; it has the plan with its hash before the first test episode.
+        jobs: processes, for entrants without models.
+        limits: of all episodes together.
+        prices: address -> price of a model.
+        progress: told after each episode.
+
+    Raises:
+        UsageError: the folder holds another measurement, or an agent has no memory.
+        CutOffError: an episode failed; the same call goes on.
+        WsapError: a limit was reached, or something can't be recorded.
+    """
+    host = PluginHost.discovered()
+    suite = suite_of(plan)
+    games = games_of(suite, host)
+    with Results(folder, suite) as results:
+        evaluation = Evaluation(suite, (plan.entrant,), limits=limits, prices=prices, jobs=jobs)
+        taken = spent(results.episodes.values())
+        budgets = [limits.budget("whole evaluation", taken)] if limits else []
+        setup = Setup(suite, results.database, limited=bool(budgets))
+        of_life = plan.learning * len(set(plan.learned)) + plan.seeds * len(plan.arms) * len(plan.targets)
+        of = len(plan.all_lives()) * of_life
+        played = 0
+
+        with runtime_services(results.database, budgets=budgets, prices=prices) as services:
+
+            async def play(asked: Iterable[Job]) -> list[EpisodeRecord]:
+                nonlocal played
+                wanted = list(asked)
+                due = Due(wanted, games, results.episodes, NO_LIMITS)
+                played += len(wanted) - len(due.missing)
+
+                def keep(record: EpisodeRecord) -> None:
+                    nonlocal played
+                    played += 1
+                    results.add(record)
+                    progress(Progress(played, of, record))
+
+                apart = {j.key for j in due.missing if jobs > 1 and not asks_models(j, games[j.key.game], host)}
+                await play_due(evaluation, due, games, apart, services, setup, keep)
+                found = [results.episodes[job.key] for job in wanted]
+                broken = [record for record in found if record.outcome == "failed"]
+                if broken:
+                    raise CutOffError(
+                        f"{len(broken)} episodes failed; run the same command again to go on: {broken[0].reason}"
+                    )
+                return found
+
+            async def whole() -> tuple[dict[tuple[int, str], str], list[EpisodeRecord]]:
+                try:
+                    memories = await _learn(plan, games, folder, services, play)
+                    _write_down(plan, folder, memories)
+                    return memories, await play(test_jobs(plan, games, memories))
+                finally:
+                    await services.require("models").aclose()
+
+            memories, tested = asyncio.run(whole())
+    named = {target: _naming(target, games[target], plan, memories) for target in plan.targets}
+    return Measured(plan, verdicts(plan, tested, {t: games[t].metric for t in plan.targets}), named)
+
+
+async def _learn(
+    plan: Plan,
+    games: dict[str, Game],
+    folder: Path,
+    services: Services,
+    play: Callable[[Iterable[Job]], Awaitable[object]],
+) -> dict[tuple[int, str], str]:
+    """Return life and game -> file of what was learned there."""
+    memories: dict[tuple[int, str], str] = {}
+    for number in range(plan.learning):
+        asked = list(learning_jobs(plan, games, number, memories))
+        await play(asked)
+        for job in asked:
+            memory = kept_memory(services.require("runs"), job.run)
+            if not memory:
+                raise UsageError(
+                    f"The agent {plan.entrant.name!r} has no memory, so it can't learn; "
+                    "give a model one: memory=fulltext."
+                )
+            memories[job.key.repeat, job.key.game.removeprefix(LEARNING)] = str(stored(folder / "memories", memory))
+    return memories
+
+
+def _write_down(plan: Plan, folder: Path, memories: Mapping[tuple[int, str], str]) -> None:
+    """Write the plan with its hash, and refuse another one that was tested here.
+
+    Raises:
+        UsageError: the folder has another plan.
+    """
+    path = folder / "plan.json"
+    body = {
+        "sha256": plan.digest,
+        **plan.to_json(),
+        "memories": {f"{life} {game}": Path(file).stem for (life, game), file in memories.items()},
+    }
+    if path.exists() and json.loads(path.read_text("utf-8"))["sha256"] != plan.digest:
+        raise UsageError(f"{str(folder)!r} holds a measurement with another plan; name another folder with --out.")
+    with written_to(path) as file:
+        file.write(json.dumps(body, indent=1) + "\n")
+
+
+def _naming(target: str, game: Game, plan: Plan, memories: Mapping[tuple[int, str], str]) -> int:
+    names = {target.lower(), game.spec.display_title.lower()}
+    files = [Path(memories[life, plan.source]) for life in plan.all_lives()]
+    texts = [file.read_bytes().decode("utf-8", "replace").lower() for file in files]
+    return sum(any(name in text for name in names) for text in texts)

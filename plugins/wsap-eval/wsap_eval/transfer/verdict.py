@@ -1,0 +1,124 @@
+"""What the measurement says: the headline, its share of what practice gives, and words for them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from wsap_core.specs import ScoreMetric
+from wsap_eval.records import EpisodeRecord
+from wsap_eval.stats import Lives, Ratio, by_life, holm, lives_needed, ratio
+from wsap_eval.transfer.plan import Plan
+
+__all__ = ["Comparison", "Verdict", "verdicts"]
+
+HEADLINE = ("source", "placebo")
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """One arm beside another, over lives."""
+
+    arm: str
+    other: str
+    lives: Lives
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What is said of one target."""
+
+    target: str
+    metric: str
+    means: Mapping[str, float]
+    """Arm -> mean over lives of the means over their seeds."""
+    forfeited: Mapping[str, int]
+    """Arm -> forfeited episodes, which count as the worst: a memory can spoil an agent's replies."""
+    comparisons: Sequence[Comparison]
+    """The headline first: source against placebo."""
+    p_adjusted: float | None
+    """Of the headline, over all targets (Holm)."""
+    share: Ratio
+    """What the source gives of what practice in the target gives."""
+    lives_needed: int | None
+    """Lives, of as many seeds, that find an effect of a tenth of the placebo arm's mean four times out of five."""
+
+    @property
+    def headline(self) -> Lives:
+        """Source against placebo."""
+        return self.comparisons[0].lives
+
+    @property
+    def words(self) -> str:
+        """The verdict: "helps", "harms", "none shown", or "unknown"."""
+        effect = self.headline.effect
+        if effect.verdict == "unknown" or (self.p_adjusted or 0.0) > 0.05:
+            return "unknown" if effect.verdict == "unknown" else "none shown"
+        return {"better": "helps", "worse": "harms", "tied": "none shown"}[effect.verdict]
+
+
+def verdicts(plan: Plan, records: Iterable[EpisodeRecord], metrics: Mapping[str, ScoreMetric]) -> list[Verdict]:
+    """Return the verdict on each target.
+
+    A life counts with the seeds on which no arm failed. Its value in an arm is the mean over those seeds.
+
+    Args:
+        plan: what was measured.
+        records: of its test episodes, and maybe others.
+        metrics: target -> the metric.
+
+    Raises:
+        UsageError: a target has no life with a seed that all arms played.
+    """
+    own = [record for record in records if record.game in plan.targets and record.repeat in plan.all_lives()]
+    found = [_verdict(plan, target, metrics[target], [r for r in own if r.game == target]) for target in plan.targets]
+    tested = [v for v in found if v.headline.effect.p_value is not None]
+    adjusted = holm([v.headline.effect.p_value or 0.0 for v in tested])
+    by_target = {v.target: p for v, p in zip(tested, adjusted, strict=True)}
+    return [Verdict(**{**vars(v), "p_adjusted": by_target.get(v.target)}) for v in found]
+
+
+def _verdict(plan: Plan, target: str, metric: ScoreMetric, records: Sequence[EpisodeRecord]) -> Verdict:
+    values = [record.value for record in records if record.value is not None]
+    worst = metric.low if metric.low is not None else min(values, default=0.0)
+    by_arm: dict[str, dict[tuple[int, int], float]] = {arm: {} for arm in plan.arms}
+    for record in records:
+        value = worst if record.outcome == "forfeited" else record.value
+        if value is not None and record.outcome != "failed":
+            by_arm[record.entrant][record.repeat, record.seed] = value
+    common = sorted(set.intersection(*(set(played) for played in by_arm.values())))
+    pairs = [HEADLINE, *((arm, "placebo") for arm in plan.arms if arm not in HEADLINE)]
+    compared = [
+        Comparison(a, b, by_life(_differences(by_arm, a, b, common))) for a, b in pairs if {a, b} <= by_arm.keys()
+    ]
+    lives = {arm: _by_life(played, common) for arm, played in by_arm.items()}
+    means = {arm: float(np.mean([np.mean(values) for values in own.values()])) for arm, own in lives.items()}
+    share = Ratio(None, None, "undefined: there is no practised arm")
+    if "practised" in by_arm:
+        over = [[float(np.mean(d)) for d in _differences(by_arm, arm, "placebo", common).values()]
+                for arm in ("source", "practised")]  # fmt: skip
+        share = ratio(*over)
+    head = compared[0].lives
+    needed = None
+    if head.within_sd is not None and head.between_sd is not None and means["placebo"]:
+        wanted = abs(means["placebo"]) / 10
+        needed = lives_needed(wanted, within_sd=head.within_sd, between_sd=head.between_sd, seeds=plan.seeds)
+    lost = Counter(record.entrant for record in records if record.outcome == "forfeited")
+    forfeited = {str(arm): lost[arm] for arm in plan.arms}
+    return Verdict(target, metric.name, means, forfeited, compared, None, share, needed)
+
+
+def _by_life(played: Mapping[tuple[int, int], float], common: Sequence[tuple[int, int]]) -> dict[int, list[float]]:
+    found: dict[int, list[float]] = {}
+    for life, seed in common:
+        found.setdefault(life, []).append(played[life, seed])
+    return found
+
+
+def _differences(
+    by_arm: Mapping[str, Mapping[tuple[int, int], float]], arm: str, other: str, common: Sequence[tuple[int, int]]
+) -> dict[int, list[float]]:
+    return _by_life({key: by_arm[arm][key] - by_arm[other][key] for key in common}, common)

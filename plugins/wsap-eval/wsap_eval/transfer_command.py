@@ -1,0 +1,161 @@
+"""`wsap eval transfer`, also typed as `wsap eval --transfer A --to C`."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from wsap_core.cli.grouped import GroupedCommand, refuse_given
+from wsap_core.cli.output import print_json, print_table
+from wsap_core.cli.params import SEED, STEPS, json_option
+
+if TYPE_CHECKING:
+    from wsap_eval.transfer.run import Measured
+    from wsap_eval.transfer.verdict import Verdict
+
+PILOT = (5, 10)
+"""Lives and seeds of a pilot."""
+
+
+@click.command(
+    cls=GroupedCommand,
+    sections={
+        "What is measured": ("source", "targets", "negatives", "positives", "entrant"),
+        "How much is played": ("lives", "seeds", "learning", "steps", "arms", "seed", "pilot", "limits", "prices"),
+        "Where": ("out", "jobs"),
+    },
+    examples=(
+        "wsap eval --transfer minigrid --to crafter --entrant ollama/qwen3:8b,memory=fulltext --pilot",
+        "wsap eval --transfer minigrid --to crafter --negative matrix --entrant ollama/qwen3:8b,memory=fulltext",
+    ),
+)
+@click.option("--from", "source", required=True, metavar="GAME", help="The game in which a life learns.")
+@click.option("--to", "targets", required=True, multiple=True, metavar="GAME",
+              help="The game in which it is tested; repeat for more.")  # fmt: skip
+@click.option("--negative", "negatives", multiple=True, metavar="GAME",
+              help="A game in which nothing learned can help; if it seems to, the measurement failed.")  # fmt: skip
+@click.option("--positive", "positives", multiple=True, metavar="GAME",
+              help="A game in which it must help; if it does not seem to, the measurement failed.")  # fmt: skip
+@click.option("--entrant", required=True, metavar="NAME[,OPTION=VALUE...]", help="An agent with a memory.")
+@click.option("--lives", type=STEPS, default=20, show_default=True, help="Lives that are lived apart.")
+@click.option("--seeds", type=STEPS, default=20, show_default=True, help="Target seeds of each life.")
+@click.option("--learning", type=STEPS, default=5, show_default=True, help="Episodes of learning in a life.")
+@click.option("--steps", type=STEPS, help="Decisions after which an episode is cut off.")
+@click.option("--arms", default="blank,placebo,source,practised,raw", show_default=True, metavar="NAMES",
+              help="What is compared, separated by commas; source and placebo are needed.")  # fmt: skip
+@click.option("--seed", type=SEED, default=0, show_default=True, help="All seeds follow from it.")
+@click.option("--pilot", is_flag=True, help="Play 5 lives of 10 seeds, and say how many lives are needed.")
+@click.option("--limit", "limits", multiple=True, metavar="KIND=N", help="Stop before calls, tokens or cost exceed N.")
+@click.option("--price", "prices", multiple=True, metavar="ADDRESS=IN/OUT", help="A model's price, as for wsap eval.")
+@click.option("--out", type=click.Path(path_type=Path, file_okay=False), help="Folder of the results.")
+@click.option("--jobs", type=STEPS, default=1, show_default=True, help="Processes, for entrants without models.")
+@json_option
+def transfer(
+    source: str,
+    targets: tuple[str, ...],
+    negatives: tuple[str, ...],
+    positives: tuple[str, ...],
+    entrant: str,
+    *,
+    lives: int,
+    seeds: int,
+    learning: int,
+    steps: int | None,
+    arms: str,
+    seed: int,
+    pilot: bool,
+    limits: tuple[str, ...],
+    prices: tuple[str, ...],
+    out: Path | None,
+    jobs: int,
+    as_json: bool,
+) -> None:
+    """Measure whether what an agent learned in one game helps it in another.
+
+    Each life learns in the first game, and then plays target seeds of its own with its memory frozen: once with what it
+    learned, once with as many items that say nothing (the placebo), and so on. The figure is source - placebo, and its
+    interval is over lives. The same command goes on where it was stopped.
+    """
+    # Deferred for weight: scipy, the runtime.
+    from wsap_core.errors import UsageError
+    from wsap_eval.live import Live
+    from wsap_eval.spending import all_limits, prices_of
+    from wsap_eval.suite import read_entrant
+    from wsap_eval.transfer.plan import ARMS, Plan
+    from wsap_eval.transfer.run import measure
+
+    if pilot:
+        refuse_given("with --pilot, which plays 5 lives of 10 seeds", "lives", "seeds")
+        lives, seeds = PILOT
+    named = [name.strip() for name in arms.split(",")]
+    chosen = tuple(arm for arm in ARMS if arm in named)
+    if len(chosen) != len(named) or not {"source", "placebo"} <= set(chosen):
+        raise UsageError(f"--arms takes source, placebo and any of the others: {', '.join(ARMS)}; not {arms!r}.")
+    games = tuple(dict.fromkeys((*targets, *negatives, *positives)))
+    plan = Plan(source, games, read_entrant(entrant), lives, seeds, learning, steps, chosen, seed, pilot)
+    folder = out or Path("wsap-eval") / f"transfer-{'pilot-' * pilot}{plan.digest[:8]}"
+    with Live(quiet=as_json) as live:
+        measured = measure(
+            plan, folder, jobs=jobs, limits=all_limits(limits), prices=prices_of(prices), progress=live
+        )  # fmt: skip
+    checks = [*((name, False) for name in negatives), *((name, True) for name in positives)]
+    failures = [line for name, helps in checks if (line := _check(measured, name, helps=helps))]
+    if as_json:
+        rows = [{**asdict(v), "verdict": v.words, "lessons_that_name_it": measured.lessons[v.target]}
+                for v in measured.verdicts]  # fmt: skip
+        print_json({"plan": plan.digest, "folder": str(folder), "targets": rows, "instrument": failures or "ok"})
+        return
+    for verdict in measured.verdicts:
+        _tell(verdict, measured)
+    for line in failures:
+        click.echo(line)
+    click.echo(f"Plan {plan.digest[:12]}, written before the first test episode; results: {folder}", err=True)
+
+
+def _tell(verdict: Verdict, measured: Measured) -> None:
+    from wsap_eval.shown import number
+
+    plan = measured.plan
+    click.echo(f"\nFrom {plan.source} to {verdict.target}: {verdict.metric}, {plan.lives} lives of {plan.seeds} seeds")
+    rows = []
+    for compared in verdict.comparisons:
+        effect, naive = compared.lives.effect, compared.lives.naive
+        spans = ["-" if e.interval is None else f"{number(e.interval.low)} to {number(e.interval.high)}"
+                 for e in (effect, naive)]  # fmt: skip
+        rows.append([f"{compared.arm} - {compared.other}", f"{effect.difference:+.3g}", *spans])
+    print_table(["difference", "mean", "95 % interval over lives", "(over episodes: too narrow)"], rows)
+    means = ", ".join(f"{arm} {number(mean)}" for arm, mean in verdict.means.items())
+    click.echo(f"Means: {means}.")
+    if any(verdict.forfeited.values()):
+        told = ", ".join(f"{arm} {count}" for arm, count in verdict.forfeited.items())
+        click.echo(f"Forfeited, counted as the worst: {told}.")
+    share = verdict.share
+    if share.value is None:
+        click.echo(f"Share of what practice gives: {share.why_undefined}.")
+    else:
+        span = "" if share.interval is None else f" ({number(share.interval.low)} to {number(share.interval.high)})"
+        click.echo(f"Share of what practice gives: {share.value:.2f}{span}, by Fieller.")
+    head = verdict.headline
+    if head.within_sd is not None and head.between_sd is not None:
+        needed = "" if verdict.lives_needed is None else (
+            f" An effect of a tenth of the placebo's mean takes {verdict.lives_needed} lives of as many seeds."
+        )  # fmt: skip
+        click.echo(f"Spread: {number(head.between_sd)} between lives, {number(head.within_sd)} within one.{needed}")
+    if measured.lessons[verdict.target]:
+        click.echo(
+            f"{measured.lessons[verdict.target]} of {plan.lives} memories from {plan.source} name {verdict.target}."
+        )
+    adjusted = "" if verdict.p_adjusted is None else f" (p {verdict.p_adjusted:.2g}, over all targets)"
+    click.echo(f"Verdict: {verdict.words}{adjusted}.")
+
+
+def _check(measured: Measured, name: str, *, helps: bool) -> str:
+    """Return a sentence where a target that was to help or not shows otherwise; empty where it is as it has to be."""
+    verdict = next(v for v in measured.verdicts if v.target == name)
+    if (verdict.words == "helps") is helps and (helps or verdict.words in ("none shown", "unknown")):
+        return ""
+    wanted = "had to help" if helps else "could not help"
+    return f"The measurement failed: what was learned {wanted} in {name}, and the verdict there is: {verdict.words}."
