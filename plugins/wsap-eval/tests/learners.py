@@ -112,6 +112,21 @@ class Harmed(Learner):
     helps = -0.3
 
 
+class Slight(Learner):
+    """Learns what helps a little."""
+
+    helps = 0.1
+
+
+class Uneven(Learner):
+    """Plays by other draws where it remembers the rule, and no better."""
+
+    def decide(self, observation: Observation) -> Action:
+        knows = any(RULE in text for text, _ in self.memory.notes)
+        drawn = self.random.random()
+        return Action("right" if (drawn < 0.5) is not knows else "wrong")
+
+
 class Forgetful(Learner):
     """Has no memory."""
 

@@ -119,7 +119,8 @@ def _tell(verdict: Verdict, measured: Measured) -> None:
     from wsap_eval.shown import number
 
     plan = measured.plan
-    click.echo(f"\nFrom {plan.source} to {verdict.target}: {verdict.metric}, {plan.lives} lives of {plan.seeds} seeds")
+    source, target = (name.rpartition("/")[2] for name in (plan.source, verdict.target))
+    click.echo(f"\nFrom {source} to {target}: {verdict.metric}, {plan.lives} lives of {plan.seeds} seeds")
     rows = []
     for compared in verdict.comparisons:
         effect, naive = compared.lives.effect, compared.lives.naive
@@ -145,9 +146,7 @@ def _tell(verdict: Verdict, measured: Measured) -> None:
         )  # fmt: skip
         click.echo(f"Spread: {number(head.between_sd)} between lives, {number(head.within_sd)} within one.{needed}")
     if measured.lessons[verdict.target]:
-        click.echo(
-            f"{measured.lessons[verdict.target]} of {plan.lives} memories from {plan.source} name {verdict.target}."
-        )
+        click.echo(f"{measured.lessons[verdict.target]} of {plan.lives} memories from {source} name {target}.")
     adjusted = "" if verdict.p_adjusted is None else f" (p {verdict.p_adjusted:.2g}, over all targets)"
     click.echo(f"Verdict: {verdict.words}{adjusted}.")
 

@@ -103,7 +103,7 @@ def _verdict(plan: Plan, target: str, metric: ScoreMetric, records: Sequence[Epi
         share = ratio(*over)
     head = compared[0].lives
     needed = None
-    if head.within_sd is not None and head.between_sd is not None and means["placebo"]:
+    if head.within_sd and head.between_sd is not None and means["placebo"]:
         wanted = abs(means["placebo"]) / 10
         needed = lives_needed(wanted, within_sd=head.within_sd, between_sd=head.between_sd, seeds=plan.seeds)
     lost = Counter(record.entrant for record in records if record.outcome == "forfeited")
