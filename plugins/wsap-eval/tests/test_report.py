@@ -35,7 +35,15 @@ def test_the_report_holds_table_episodes_and_conditions(make_results: MakeResult
     assert data["rows"][1]["ends"].count(2) == data["rows"][1]["ends"].count(3) == 1
     assert data["command"] == f"wsap replay RUN --database {folder}/runs.db"
     assert "Forfeited episodes count as 0" in page
-    for condition in ("legal actions", "SHA-256", "3-8b2f", "openai/x", "at most 40"):
+    for condition in (
+        "legal actions",
+        "SHA-256",
+        "3-8b2f",
+        "openai/x",
+        "at most 40",
+        "<dt>window</dt><dd>16</dd>",
+        "<dt>memory</dt><dd>none</dd>",
+    ):
         assert condition in page
 
 

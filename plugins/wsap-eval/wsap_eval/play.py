@@ -101,8 +101,17 @@ def _conditions(runs: RunReader, game: Game, job: Job) -> dict[str, str]:
         "models": ", ".join(dict.fromkeys(str(body["model"]) for body in asked)),
         "prompts": ", ".join(dict.fromkeys(str(body["prompts"]) for body in asked)),
         "abilities": ", ".join(dict.fromkeys(json.dumps(body["abilities"], sort_keys=True) for body in asked)),
+        "sampling": _sampling(runs, job) if asked else "",
     }
     return {name: value for name, value in found.items() if value}
+
+
+def _sampling(runs: RunReader, job: Job) -> str:
+    """Return how the first decision was sampled; the seed of a call follows from that of the episode."""
+    calls = (event["body"] for event in runs.events(job.run, "call"))
+    decisions = (call["sampling"] for call in calls if call["purpose"] == "decide" and call["sampling"])
+    sampling: Mapping[str, Any] = next(decisions, {})
+    return ", ".join(f"{name} {value}" for name, value in sampling.items() if value is not None and name != "seed")
 
 
 def failed(job: Job, reason: str, started: str = "", seconds: float = 0.0) -> EpisodeRecord:

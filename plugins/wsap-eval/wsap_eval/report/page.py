@@ -16,11 +16,15 @@ from importlib import resources
 from typing import Any
 
 from wsap_core.errors import UsageError
+from wsap_core.host import PluginHost
+from wsap_core.loading import names_model
+from wsap_core.references import load_agent_spec
 from wsap_core.untrusted import single_line
 from wsap_eval.export.flat import flat_row
 from wsap_eval.records import EpisodeRecord
 from wsap_eval.run import Played
 from wsap_eval.shown import COLUMNS, cells, difference_of, notes, number, summary_notes
+from wsap_eval.suite import Entrant
 from wsap_eval.table import Row
 
 __all__ = ["report_html"]
@@ -186,13 +190,23 @@ def _conditions(played: Played, rows: Sequence[Row], found: Cells) -> Iterator[s
                 yield _cell_conditions(row, found[label, row.entrant], entrants.get(row.entrant), common)
 
 
-def _cell_conditions(row: Row, records: Sequence[EpisodeRecord], entrant: Any, common: Mapping[str, str]) -> str:
+def _cell_conditions(
+    row: Row, records: Sequence[EpisodeRecord], entrant: Entrant | None, common: Mapping[str, str]
+) -> str:
     own = {name: " | ".join(values[:5]) for name, values in _distinct(records).items() if name not in common}
     hashes = sorted(record.trajectory for record in records if record.trajectory)
-    options = {} if entrant is None else {"agent": entrant.agent, **entrant.options}
-    shown = {**{name: str(value) for name, value in options.items()}, **own}
+    shown = ({} if entrant is None else _options(entrant)) | own
     shown["trajectories"] = f"{row.trajectories} different, {_hash(hashes)}"
     return f"<details><summary>{escape(single_line(row.entrant))}</summary>{_list(shown)}</details>"
+
+
+def _options(entrant: Entrant) -> dict[str, str]:
+    """Return the agent with its options, those of a model's agent that were not given by their defaults."""
+    given = {name: str(value) for name, value in entrant.options.items()}
+    if not (names_model(entrant.agent) or "model" in given):
+        return {"agent": entrant.agent, **given}
+    spec = load_agent_spec(entrant.agent, PluginHost.discovered())
+    return {"agent": entrant.agent, **{o.name: o.default for o in spec.options if o.default}, **given}
 
 
 def _distinct(records: Iterable[EpisodeRecord]) -> dict[str, list[str]]:
