@@ -49,14 +49,6 @@ class Sandbox:
         """Agent -> the seat that it took."""
         self._ticking: asyncio.Task[Tick] | None = None
         self._again = False
-        self.state: World
-        """The world between two ticks."""
-        self.record: TickRecord | None
-        """What happened in the last tick; None before the first."""
-        self._earned: dict[str, list[str]]
-        self._untold: TickRecord | None
-        self._engine: Engine
-        self._language: Language
         self._begin(options.begin(self._seed))
 
     # --- the game --------------------------------------------------------------------------------
@@ -78,11 +70,11 @@ class Sandbox:
 
     def observe(self) -> Observation:
         """Raise `UsageError`: there are several seats; ask one of them."""
-        raise UsageError(f"This world has several seats; observe through {self._a_seat}.")
+        raise self._several("observe")
 
     def act(self, action: Action) -> ActionResult:
         """Raise `UsageError`: there are several seats; ask one of them."""
-        raise UsageError(f"This world has several seats; act through {self._a_seat}.")
+        raise self._several("act")
 
     def reset(self, seed: int | None = None) -> Observation:
         """Begin anew, from the seed or from the last one; return what an observer knows of it."""
@@ -117,8 +109,8 @@ class Sandbox:
         changes = {change.id: change for change in record.characters}
         for seat in self._seats.values():
             change = changes[seat.character]
-            failed = any(e.actor == change.id and e.kind in ("act", "move") and e.outcome == "failure"
-                         for e in record.events)  # fmt: skip
+            acts = [event for event in record.events if event.actor == change.id and event.kind in ("act", "move")]
+            failed = any(event.outcome == "failure" for event in acts)
             earned = self._earned.setdefault(seat.character, [])
             new = achieved(before, record, change.id, earned)
             earned += new
@@ -169,10 +161,9 @@ class Sandbox:
         self.state = with_character(self.state, newcomer, self._language)
         return character_id
 
-    @property
-    def _a_seat(self) -> str:
-        names = [one.id for one in self.state.characters]
-        return f"seat({names[0]!r}) and so on" if names else "a seat"
+    def _several(self, what: str) -> UsageError:
+        one = next((f"seat({one.id!r}) and so on" for one in self.state.characters), "a seat")
+        return UsageError(f"This world has several seats; {what} through {one}.")
 
     # --- what is seen and saved --------------------------------------------------------------------
 
@@ -211,7 +202,10 @@ class Sandbox:
         *,
         told: bool = False,
     ) -> None:
-        self.state, self.record = world, record
+        self.state = world
+        """The world between two ticks."""
+        self.record = record
+        """What happened in the last tick; None before the first."""
         self._earned = earned or {}
         self._language = language(world.language, compact=self._options.compact)
         options = self._options
@@ -248,9 +242,8 @@ class Sandbox:
 
 
 def _summary(record: TickRecord, language: Language) -> str:
-    texts = [event.text for event in record.events if event.kind in ("act", "move")] or [
-        event.text for event in record.events
-    ]
+    acts = [event for event in record.events if event.kind in ("act", "move")]
+    texts = [event.text for event in acts or record.events]
     alarm = [language.say("alarm", unusable=unusable(record), calls=record.calls)] if alarming(record) else []
     text = " ".join((*alarm, *texts))
     return text if len(text) <= _SUMMARY else text[: _SUMMARY - 3].rstrip() + "..."

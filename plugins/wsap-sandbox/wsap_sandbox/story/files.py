@@ -1,5 +1,4 @@
-"""A story as a file: a page of HTML that needs no network, with a map, a timeline, one character to follow and a search;
-or a log in Markdown."""
+"""A story as a file: Markdown, or a page without a network, with map, timeline, characters to follow, and search."""
 
 from __future__ import annotations
 

@@ -29,10 +29,8 @@ def run_view(runs: RunReader, run: str, selection: Mapping[str, str]) -> View:
     chapters = [chapter for first, end in _spans(ticks) for chapter in _read(runs, run, first, end)]
     now = next((chapter for chapter in chapters if chapter.tick == last), None) or next(_read(runs, run, last, last))
     cast, said = now.cast, words_of(now.cast.language).page
-    people, spots = (
-        {name: one for one, name in cast.characters.items()},
-        {s.name: one for one, s in cast.places.items()},
-    )
+    people = {name: one for one, name in cast.characters.items()}
+    spots = {spot.name: one for one, spot in cast.places.items()}
     who, where = people.get(selection.get("character", "")), spots.get(selection.get("place", ""))
 
     def fits(scene: Scene) -> bool:

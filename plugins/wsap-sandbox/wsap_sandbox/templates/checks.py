@@ -14,6 +14,8 @@ _ID = re.compile(r"[a-z][a-z0-9_-]{0,39}")
 # Letters and digits that look like a Latin letter: Cyrillic ones, Greek ones, digits.
 _ALIKE = str.maketrans("аԁеһіїјкӏмноорсѕтухгαεικνορτυχ01|", "adehiijklmhoopcstyxraeiknoptyxoll")
 
+_DISTINCT = "choose one that is easily told apart."
+
 
 def first_fault(shape: TemplateShape, languages: Sequence[str]) -> str | None:
     """Return the first thing that is wrong with a template, as a sentence, or None."""
@@ -42,39 +44,31 @@ def _faults(shape: TemplateShape, languages: Sequence[str]) -> Iterator[str]:
     yield from _for_the_storyteller(shape)
 
 
+def _parts(shape: TemplateShape) -> dict[str, Sequence[PlaceShape | CharacterShape | ObjectShape]]:
+    return {"places": shape.places, "characters": shape.characters, "objects": shape.objects}
+
+
 def _ids(shape: TemplateShape) -> Iterator[str]:
-    kinds = [("places", one.id) for one in shape.places]
-    kinds += [("characters", one.id) for one in shape.characters]
-    kinds += [("objects", one.id) for one in shape.objects]
+    kinds = [(what, part.id) for what, parts in _parts(shape).items() for part in parts]
     for what, one in kinds:
         if not _ID.fullmatch(one):
-            yield (
-                f"{what}: the id {one!r} can't be used; take small Latin letters, digits, - and _, at most 40, "
-                "beginning with a letter."
-            )
+            rule = "take small Latin letters, digits, - and _, at most 40, beginning with a letter."
+            yield f"{what}: the id {one!r} can't be used; {rule}"
         if one in RESERVED:
             yield f"{what}: the id {one!r} has a meaning in replies; choose another."
     for (what, one), (other_what, other) in combinations(kinds, 2):
         if one == other:
             yield f"{other_what}: the id {other!r} is already used in {what}; give each its own."
         if skeleton(one) == skeleton(other):
-            yield f"{other_what}: the id {other!r} looks like {one!r} in {what}; choose one that is easily told apart."
+            yield f"{other_what}: the id {other!r} looks like {one!r} in {what}; {_DISTINCT}"
 
 
 def _names(shape: TemplateShape) -> Iterator[str]:
-    everything: dict[str, Sequence[PlaceShape | CharacterShape | ObjectShape]] = {
-        "places": shape.places, "characters": shape.characters, "objects": shape.objects
-    }  # fmt: skip
-    for what, parts in everything.items():
-        for part in parts:
-            if not part.name.strip():
-                yield f"{what} {part.id!r}: the name is empty; write one."
+    for what, parts in _parts(shape).items():
+        yield from (f"{what} {one.id!r}: the name is empty; write one." for one in parts if not one.name.strip())
         for one, other in combinations(parts, 2):
             if skeleton(one.name) == skeleton(other.name):
-                yield (
-                    f"{what} {other.id!r}: the name {other.name!r} looks like that of {one.id!r}; choose one that is "
-                    "easily told apart."
-                )
+                yield f"{what} {other.id!r}: the name {other.name!r} looks like that of {one.id!r}; {_DISTINCT}"
 
 
 def _ways(shape: TemplateShape) -> Iterator[str]:
@@ -126,34 +120,25 @@ def _for_the_storyteller(shape: TemplateShape) -> Iterator[str]:
     for what, parts in (("characters", shape.characters), ("objects", shape.objects)):
         for part in parts:
             if part.cases and len(part.cases) != 6:
-                yield (
-                    f"{what} {part.id!r}: cases has {len(part.cases)} forms; give six (nominative, genitive, dative, "
-                    "accusative, instrumental, prepositional)."
-                )
-    for one in shape.characters:
-        yield from _aims(shape, one)
-    things = {one.id: one for one in shape.objects}
+                six = "give six (nominative, genitive, dative, accusative, instrumental, prepositional)."
+                yield f"{what} {part.id!r}: cases has {len(part.cases)} forms; {six}"
+    known = {"at": "places", "person": "characters", "object": "objects"}
+    ids = {key: [part.id for part in _parts(shape)[what]] for key, what in known.items()}
+    aims = [(one.id, number, aim) for one in shape.characters for number, aim in enumerate(one.aims, 1)]
+    for one, number, aim in aims:
+        for key in known:
+            if (value := getattr(aim, key)) and value not in ids[key]:
+                where = f"characters {one!r}: {key} = {value!r} in aim {number}"
+                yield f"{where} does not exist; there are {_list(ids[key])}."
+    stages = {one.id: len(one.stages) for one in shape.objects}
     for stake in shape.stakes:
-        thing = things.get(stake.object)
-        if thing is None or not thing.stages:
-            yield f"stakes {stake.object!r}: object has to be the id of an object with stages."
-        elif len(stake.worse) != len(thing.stages):
-            yield (
-                f"stakes {stake.object!r}: worse has {len(stake.worse)} clauses; give {len(thing.stages)}, one a stage."
-            )
+        wanted, given, where = stages.get(stake.object, 0), len(stake.worse), f"stakes {stake.object!r}:"
+        if not wanted:
+            yield f"{where} object has to be the id of an object with stages."
+        elif given != wanted:
+            yield f"{where} worse has {given} clauses; give {wanted}, one a stage."
         if not stake.work:
-            yield f"stakes {stake.object!r}: work is empty; say what can be done."
-
-
-def _aims(shape: TemplateShape, one: CharacterShape) -> Iterator[str]:
-    known: dict[str, Sequence[PlaceShape | CharacterShape | ObjectShape]]
-    known = {"at": shape.places, "person": shape.characters, "object": shape.objects}
-    for number, aim in enumerate(one.aims, 1):
-        for key, parts in known.items():
-            ids, value = [part.id for part in parts], getattr(aim, key)
-            if value and value not in ids:
-                where = f"characters {one.id!r}: {key} = {value!r} in aim {number}"
-                yield f"{where} does not exist; there are {_list(ids)}."
+            yield f"{where} work is empty; say what can be done."
 
 
 def _list(names: Iterable[str]) -> str:
