@@ -197,6 +197,35 @@ def test_a_replay_says_what_it_plays_again() -> None:
     assert record.config["replay"] == run
 
 
+REPLY = '{"action": "wait", "params": {}, "reasoning": "I look around."}'
+
+
+def test_decisions_of_models_are_exported_as_conversations(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    good = ("play", "echo", "--agent", "scripted/x", "--agent-option", "plan=no", "--steps", "4")
+    assert typed(capsys, *good, "--model-option", f"reply={json.dumps(REPLY)}")[0] == 0
+    assert typed(capsys, *good, "--model-option", "reply=mumble")[0] == 0
+    assert typed(capsys, "play", "echo", "--agent", "random", "--steps", "3")[0] == 0
+    assert typed(capsys, "play", "matrix", "--agent", "random")[0] == 0
+    file = tmp_path / "chat.jsonl"
+    code, _, err = typed(capsys, "export", "--game", "echo", "--format", "chat", "--output", str(file))
+    assert (code, "Wrote 4 lines" in err) == (0, True)
+    assert "Left out: 4 forced decisions, 3 steps without a model's reply." in err
+    lines = [json.loads(line) for line in file.read_text().splitlines()]
+    for line in lines:
+        roles = [message["role"] for message in line["messages"]]
+        assert (roles[0], roles[-2:]) == ("system", ["user", "assistant"])
+        assert line["messages"][-1]["content"] == REPLY
+        assert (line["action"]["name"], line["model"], line["forced"]) == ("wait", "scripted/x", False)
+    assert [line["step"] for line in lines] == [0, 1, 2, 3]
+    code, out, _ = typed(capsys, "export", "--game", "echo", "--format", "chat", "--forced")
+    assert [json.loads(line)["forced"] for line in out.splitlines()] == [False] * 4 + [True] * 4
+    # Several runs are one file in the other format, too.
+    runs = [run.id for run in list_runs()]
+    heads = [json.loads(line) for line in typed(capsys, "export", *runs)[1].splitlines() if '"format"' in line]
+    assert [head["run"] for head in heads] == runs
+    assert typed(capsys, "export", "--game", "echo", "last")[0] == 2
+
+
 def test_what_a_notebook_shows_is_a_line_or_two() -> None:
     summary = play("crafter", "random", steps=3)
     run = read_run()

@@ -9,35 +9,75 @@ from pathlib import Path
 
 import click
 
-from wsap_core.cli.grouped import GroupedCommand, refuse_given
+from wsap_core.cli.grouped import GroupedCommand, complete_games, refuse_given
+from wsap_core.untrusted import single_line
 from wsap_nexus.cli.common import database_option, plural
 
 
-@click.command(cls=GroupedCommand, examples=("wsap export last --output run.jsonl", "wsap export last"))
-@click.argument("run")
-@click.option("--format", "form", type=click.Choice(["jsonl"]), default="jsonl", show_default=True,
-              help="jsonl: one JSON object per line, first the run, then each event.")  # fmt: skip
+@click.command(
+    cls=GroupedCommand,
+    examples=(
+        "wsap export last --output run.jsonl",
+        "wsap export --game crafter --format chat --output crafter-chat.jsonl",
+    ),
+)
+@click.argument("runs", metavar="[RUN]...", nargs=-1)
+@click.option("--game", metavar="GAME", shell_complete=complete_games, help="All runs of this game, without replays.")
+@click.option("--format", "form", type=click.Choice(["jsonl", "chat"]), default="jsonl", show_default=True,
+              help="jsonl: one JSON object per line, first the run, then each event. chat: one decision of a model "
+              "per line, as the messages that it was sent and its reply.")  # fmt: skip
+@click.option("--forced", is_flag=True, help="With --format chat: keep forced decisions, too, marked as such.")
 @click.option(
     "--output", type=click.Path(dir_okay=False, path_type=Path), help="The file to write; default: standard output."
 )
 @click.option("--force", is_flag=True, help="Overwrite an existing file.")
 @database_option
-def export(run: str, *, form: str, output: Path | None, force: bool, database: str | None) -> None:
-    """Export a RUN: its id, the beginning or end of it, or last."""
-    from wsap_nexus.cli.replay import opened_run
+def export(
+    runs: tuple[str, ...], *, game: str | None, form: str, forced: bool, output: Path | None, force: bool,
+    database: str | None,
+) -> None:  # fmt: skip
+    """Export each RUN: its id, the beginning or end of it, or last."""
+    from wsap_core.errors import UsageError
+    from wsap_core.protocol import wire
+    from wsap_nexus.cli.runs import open_for_reading
+    from wsap_nexus.runs.chat import ChatCounts, chat_lines
     from wsap_nexus.store.export import export_jsonl
+    from wsap_nexus.store.repository import Repository
 
     if output is None:
         refuse_given("without --output", "force")
-
-    with opened_run(database, run) as (repository, record):
-        lines = export_jsonl(repository, record.id)
+    if form != "chat":
+        refuse_given("without --format chat", "forced")
+    if bool(runs) == bool(game):
+        raise UsageError("Name the runs to export, or their game with --game, and not both (`wsap runs` lists them).")
+    readable = open_for_reading(database)
+    if readable is None:
+        raise UsageError("Nothing is recorded yet; begin with: wsap play crafter")
+    with readable as opened:
+        repository, counts = Repository(opened), ChatCounts()
+        found = repository.list_runs(game=game, without_replays=True)[::-1] if game else map(repository.get_run, runs)
+        records = {record.id: record for record in found}.values()
+        if not records:
+            raise UsageError(f"No run of {single_line(str(game))!r} is recorded; see: wsap runs")
+        if form == "chat":
+            lines = (
+                wire.dumps(line)
+                for record in records
+                for line in chat_lines(repository, record, counts, with_forced=forced)
+            )
+        else:
+            lines = (line for record in records for line in export_jsonl(repository, record.id))
         if output is None:
             for line in lines:
                 click.echo(line)
         else:
             count = _write(lines, output, force=force)
             click.echo(f"Wrote {plural(count, 'line')} to {output}.", err=True)
+        if form == "chat":
+            click.echo(
+                f"Left out: {plural(counts.forced, 'forced decision')}, {plural(counts.unasked, 'step')} without a "
+                "model's reply.", err=True,
+            )  # fmt: skip
 
 
 def _write(lines: Iterable[str], path: Path, *, force: bool) -> int:
