@@ -49,6 +49,14 @@ class Sandbox:
         """Agent -> the seat that it took."""
         self._ticking: asyncio.Task[Tick] | None = None
         self._again = False
+        self.state: World
+        """The world between two ticks."""
+        self.record: TickRecord | None
+        """What happened in the last tick; None before the first."""
+        self._earned: dict[str, list[str]]
+        self._untold: TickRecord | None
+        self._engine: Engine
+        self._language: Language
         self._begin(options.begin(self._seed))
 
     # --- the game --------------------------------------------------------------------------------
@@ -202,17 +210,14 @@ class Sandbox:
         *,
         told: bool = False,
     ) -> None:
-        self.state: World = world
-        """The world between two ticks."""
-        self.record: TickRecord | None = record
-        """What happened in the last tick; None before the first."""
-        self._earned: dict[str, list[str]] = earned or {}
-        self._language: Language = language(world.language, compact=self._options.compact)
+        self.state, self.record = world, record
+        self._earned = earned or {}
+        self._language = language(world.language, compact=self._options.compact)
         options = self._options
         settings = Settings(options.concurrency, options.overlap, options.text)
-        self._engine: Engine = Engine(self._ask, self._language, self._tell, settings)
+        self._engine = Engine(self._ask, self._language, self._tell, settings)
         # A story that was still being told when the state was saved is told again; notes are recorded once.
-        self._untold: TickRecord | None = record if options.overlap and not told else None
+        self._untold = record if options.overlap and not told else None
         self._restart()
         for seat in self._seats.values():
             seat.give_up()
