@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import re
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
+import wsap_nexus
 from wsap_core.errors import MissingServiceError, UnknownNameError, UsageError, WireError, WsapError
 from wsap_eval import read
 from wsap_eval.cli import main
@@ -99,7 +101,20 @@ def test_csv_has_the_figures_of_the_table_and_no_formulas(make_results: MakeResu
 
 
 def test_an_evaluation_leaves_its_table(tmp_path: Path) -> None:
-    words = ("--game", "minigrid", "--entrant", "random", "--seeds", "2", "--steps", "5", "--out", str(tmp_path))
+    words = (
+        "--game",
+        "minigrid",
+        "--entrant",
+        "random",
+        "--seeds",
+        "2",
+        "--steps",
+        "5",
+        "--jobs",
+        "1",
+        "--out",
+        str(tmp_path),
+    )
     wsap_eval(*words)
     with (tmp_path / "table.csv").open() as file:
         assert [line["step_limit"] for line in csv.DictReader(file)] == ["2"]
@@ -139,6 +154,19 @@ def test_data_frames_say_what_to_install_or_have_the_same_columns(make_results: 
     assert isinstance(found.table(), pd.DataFrame)
     assert list(found.table()["entrant"]) == ["random", "openai/x"]
     assert found.episodes()["value"].count() == 10
+
+
+def test_an_export_that_cant_be_written_is_one_sentence(make_results: MakeResults, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    for form in ("csv", "every-eval-ever"):
+        with pytest.raises(UsageError, match="can't be written"):
+            wsap_eval("export", str(make_results()), "--format", form, "--out", str(tmp_path / "file"))
+
+
+def test_the_runtime_says_what_evaluations_need(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "wsap_eval", None)
+    with pytest.raises(MissingServiceError, match="pip install wsap-eval"):
+        wsap_nexus.evaluate(games=["minigrid"])
 
 
 class Recorded:

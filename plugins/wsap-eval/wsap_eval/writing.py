@@ -28,6 +28,14 @@ def write(folder: Path, form: str, *, out: Path | None, database: str | None, da
         UsageError: the folder holds no results, or nothing can be written there.
         MissingServiceError: a package is not installed.
     """
+    try:
+        return _write(folder, form, out, database, dashboard)
+    except OSError as error:
+        where = error.filename or out or folder
+        raise UsageError(f"{str(where)!r} can't be written: {error.strerror or error}.") from error
+
+
+def _write(folder: Path, form: str, out: Path | None, database: str | None, dashboard: str) -> list[Path]:
     played = played_of(folder)
     if not played.records:
         raise UsageError(f"No episode was played into {str(folder)!r} yet, so there is nothing to export.")
@@ -76,8 +84,5 @@ def _runs(folder: Path, database: str | None) -> Iterator[RunReader | None]:
 
 
 def _made(folder: Path) -> Path:
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UsageError(f"{str(folder)!r} can't be made: {error.strerror or error}.") from error
+    folder.mkdir(parents=True, exist_ok=True)
     return folder
