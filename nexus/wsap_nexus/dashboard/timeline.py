@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Query, Request, Response
@@ -20,6 +20,7 @@ from wsap_nexus.http.callers import Admin
 from wsap_nexus.hub.nexus import Nexus
 from wsap_nexus.hub.place import GAME, NEXUS_SPEC
 from wsap_nexus.hub.served import Hub
+from wsap_nexus.runs.listed import label_of
 from wsap_nexus.runs.plan import game_of
 from wsap_nexus.runs.restoring import Runs
 from wsap_nexus.runs.views import spec_with_views, view_of_run
@@ -45,7 +46,7 @@ async def runs(
     visits: bool = False,
 ) -> Response:
     """Runs, newest first; visits to the nexus are left out unless asked for."""
-    columns = (_RUN.c.id, _RUN.c.game, _RUN.c.agent, _RUN.c.status, _RUN.c.created, _RUN.c.summary)
+    columns = (_RUN.c.id, _RUN.c.game, _RUN.c.agent, _RUN.c.status, _RUN.c.created, _RUN.c.summary, _RUN.c.config)
     query = select(*columns).order_by(_RUN.c.created.desc(), _RUN.c.id.desc()).limit(limit)
     if before:
         created, _, run_id = before.partition(" ")
@@ -211,7 +212,7 @@ def _run_row(nexus: Nexus, row: Any, who: dict[str, list[dict[str, str]]], priva
     return {
         "id": row.id,
         "game": row.game,
-        "agent": row.agent,
+        "agent": label_of(row),
         "status": "playing" if nexus.playing(row.id) is not None else row.status,
         "created": row.created,
         "players": who.get(row.id, []),
@@ -225,10 +226,15 @@ def _run_row(nexus: Nexus, row: Any, who: dict[str, list[dict[str, str]]], priva
 def _seats(record: RunRecord) -> list[dict[str, str]]:
     seats = record.config.get("seats")
     return [
-        {"name": str(seat.get("name", "")), "agent": str(seat.get("agent", ""))}
+        {"name": str(seat.get("name", "")), "agent": _who(seat)}
         for seat in (seats if isinstance(seats, list) else ())[:100]
         if isinstance(seat, dict)
     ]
+
+
+def _who(seat: Mapping[str, Any]) -> str:
+    agent, model = str(seat.get("agent", "")), (seat.get("options") or {}).get("model")
+    return f"{agent} ({model})" if model else agent
 
 
 def reading_of(nexus: Nexus, record: RunRecord) -> tuple[Codec, str, str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Protocol
 
 from wsap_core.errors import WireError
 from wsap_nexus.runs.plan import RunPlan
@@ -13,7 +13,21 @@ from wsap_nexus.store.records import RunRecord
 from wsap_nexus.store.repository import Repository
 
 
-def label_of(record: RunRecord) -> str:
+class Labelled(Protocol):
+    """A run, or a row of its table."""
+
+    @property
+    def agent(self) -> str:
+        """Its label, as it was recorded."""
+        ...
+
+    @property
+    def config(self) -> Mapping[str, Any]:
+        """Its plan."""
+        ...
+
+
+def label_of(record: Labelled) -> str:
     """Return who plays in a run, with their models, which labels of earlier versions lack."""
     try:
         return RunPlan.from_config(record.config).agent_label
