@@ -292,20 +292,15 @@ def _handlings(
     named = [one.get("id") for one in entries]
     kept: list[Handling] = []
     missed: list[str] = []
-    for entry, thing in zip(entries, named, strict=True):
-        holder = entry.get("holder")
-        holder = holder if isinstance(holder, str) else ""
-        wrong = ""
-        if not isinstance(thing, str) or thing not in things or holder not in (HERE, *present):
-            wrong = "unknown_id"
-        elif named.count(thing) > 1:
-            wrong = "doubled"
-        if wrong:
-            reader.note(wrong, detail=f"{thing} -> {holder}")
-            missed += [holder] if holder in present else []
-        elif isinstance(thing, str):
+    for entry, given in zip(entries, named, strict=True):
+        thing, holder = (one if isinstance(one, str) else "" for one in (given, entry.get("holder")))
+        known = thing in things and holder in (HERE, *present)
+        if known and named.count(thing) == 1:
             condition = reader.text(entry.get("condition"), limit, "condition", needed=False)
             kept.append(Handling(thing, holder, condition))
+        else:
+            reader.note("doubled" if known else "unknown_id", detail=f"{given} -> {holder}")
+            missed += [holder] if holder in present else []
     return tuple(kept), tuple(dict.fromkeys(missed))
 
 
