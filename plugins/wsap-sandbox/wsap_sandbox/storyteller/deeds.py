@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import Literal
 
 from wsap_sandbox.storyteller.grammar import Form, Slots
@@ -18,7 +19,6 @@ Kind = Literal[
 _WITH_THINGS: tuple[Kind, ...] = ("take", "mend")
 _SOCIAL: tuple[Kind, ...] = ("ask", "warm", "cold")
 _WORD = re.compile(r"\w+")
-_END = re.compile(r"[.,;:!?…]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,11 +44,9 @@ def deed_of(intention: str, me: str, scene: Data, lore: Lore) -> Deed:
 
 def mood_towards(lore: Lore, state: str, people: Sequence[Form]) -> str:
     """Return `warm` or `cold` if that is how a state says it stands to one of these people; else nothing."""
-    for one in people:
-        for mood in ("warm", "cold"):
-            if state in lore.grammar.phrases(f"state_{mood}", {"b": one, "a": one}) or any(
-                state in lore.grammar.phrases(f"state_{mood}", {"b": one, "a": Form(("",), gender)}) for gender in "mf"
-            ):
+    for one, mood in product(people, ("warm", "cold")):
+        for whose in (one, Form(("",), "m"), Form(("",), "f")):
+            if state in lore.grammar.phrases(f"state_{mood}", {"b": one, "a": whose}):
                 return mood
     return ""
 
@@ -117,11 +115,9 @@ class _Reader:
     def _from(self, head: str) -> str:
         """The part of the intention from these words to the end of the clause they stand in."""
         rest = self._text[self._text.index(head) :]
-        end = _END.search(rest, len(head))
-        comma = end is not None and rest[end.start()] == ","
-        if comma and end is not None:  # a subordinate clause belongs to it
-            end = re.compile(r"[.;:!?…]").search(rest, end.end())
-        return rest[: end.start()] if end is not None else rest
+        # A subordinate clause after the first comma belongs to it.
+        end = re.compile(r"[^.,;:!?…]*(?:,[^.;:!?…]*)?").match(rest, len(head))
+        return rest[: end.end()] if end is not None else rest
 
     def _anybodys(self) -> Deed | None:
         """What somebody else's sentence most likely means: where to, what to take, whom to turn to."""

@@ -75,8 +75,7 @@ class _Narrator:
         things = [thing for thing in self._place["objects"] if self._lore.stage(thing)]
         claims = list(self._say.rules["claim"])
         if things:
-            thing = things[self._number % len(things)]
-            slots |= self._of(thing)
+            slots |= self._of(things[self._number % len(things)])
         else:
             claims = [claim for claim in claims if "{o" not in claim]
         slots["title"] = self._title
@@ -90,6 +89,5 @@ class _Narrator:
         return {"o": self._lore.thing(thing), "cond": str(thing["condition"]), "title": self._title}
 
     def _quoted(self, lines: list[str]) -> list[str]:
-        if self._lore.language == "ru":
-            return [f"«{line}» —" if line[-1] in "!?…" else f"«{line}», —" for line in lines]
-        return [f'"{line}"' if line[-1] in "!?…" else f'"{line},"' for line in lines]
+        called, said = ("«{}» —", "«{}», —") if self._lore.language == "ru" else ('"{}"', '"{},"')
+        return [(called if line[-1] in "!?…" else said).format(line) for line in lines]
