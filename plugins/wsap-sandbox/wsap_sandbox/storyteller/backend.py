@@ -15,9 +15,9 @@ from wsap_core.seams.model import Abilities, Chunk, Finish, JsonConstraint, Requ
 from wsap_core.seams.model_errors import BadRequestError
 from wsap_sandbox.storyteller.grammar import number_of
 from wsap_sandbox.storyteller.lore import Data, lore_of
-from wsap_sandbox.storyteller.master import scene
+from wsap_sandbox.storyteller.master import Master
 from wsap_sandbox.storyteller.mind import intention, summary
-from wsap_sandbox.storyteller.narrator import story
+from wsap_sandbox.storyteller.narrator import Narrator
 from wsap_sandbox.templates.loader import read_template
 from wsap_sandbox.templates.shape import TemplateShape
 
@@ -64,8 +64,8 @@ class Storyteller:
             return {"summary": summary(facts, lore, number, rng)}
         number = number_of(tick, str(facts["place"]["id"]))
         if phase == "scene":
-            return scene(facts, lore, number, rng)
-        return {"story": story(facts, lore, number, rng)}
+            return Master(facts, lore, number, rng).reply()
+        return {"story": Narrator(facts, lore, number, rng).told()}
 
 
 def _within(value: JsonValue, schema: Mapping[str, JsonValue]) -> JsonValue:

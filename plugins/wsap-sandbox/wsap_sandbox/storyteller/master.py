@@ -24,11 +24,6 @@ _LAST = {"move": 2, "far": 2, "wait": 1}
 """Who acts late in a scene."""
 
 
-def scene(facts: Data, lore: Lore, number: int, rng: random.Random) -> dict[str, JsonValue]:
-    """Return how a scene comes out, as a game master replies; `number` is that of the place's own sentences."""
-    return _Master(facts, lore, number, rng).reply()
-
-
 @dataclass(slots=True)
 class _Part:
     """One character's part of the scene."""
@@ -51,7 +46,9 @@ class _Part:
     slots: dict[str, Form | str] = field(default_factory=dict)
 
 
-class _Master:
+class Master:
+    """Resolves one scene; `number` is that of the place's own sentences."""
+
     def __init__(self, facts: Data, lore: Lore, number: int, rng: random.Random) -> None:
         self._facts, self._lore, self._say, self._rng, self._number = facts, lore, lore.grammar, rng, number
         self._tick, self._place = int(facts["tick"]), facts["place"]
@@ -68,6 +65,7 @@ class _Master:
         self._parts = [self._part(actor) for actor in facts["actors"]]
 
     def reply(self) -> dict[str, JsonValue]:
+        """Return how the scene comes out, as a game master replies."""
         order = sorted(self._parts, key=lambda part: (_LAST.get(part.deed.kind, 0), self._rng.random()))
         for part in order:
             self._resolve(part)

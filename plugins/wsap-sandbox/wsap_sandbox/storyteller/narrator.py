@@ -8,12 +8,9 @@ from wsap_sandbox.storyteller.grammar import Form, one_of, sentence
 from wsap_sandbox.storyteller.lore import Data, Lore
 
 
-def story(facts: Data, lore: Lore, number: int, rng: random.Random) -> str:
-    """Return a scene as it is told."""
-    return _Narrator(facts, lore, number, rng).told()
+class Narrator:
+    """Tells one scene."""
 
-
-class _Narrator:
     def __init__(self, facts: Data, lore: Lore, number: int, rng: random.Random) -> None:
         self._lore, self._say, self._number, self._rng = lore, lore.grammar, number, rng
         self._place, self._people, self._events = facts["place"], list(facts["people"]), list(facts["events"])
@@ -22,6 +19,7 @@ class _Narrator:
         self._title = self._stake.title if self._stake is not None else ""
 
     def told(self) -> str:
+        """Return the scene as it is told."""
         if not self._people and not self._events and self._rng.random() < 0.9:
             return self._empty()
         parts = [self._empty() if not self._people else str(self._place["moment"])]

@@ -20,7 +20,7 @@ from wsap_sandbox.tick import facts as known
 from wsap_sandbox.tick.facts import PHASES, Facts, StoryFacts
 from wsap_sandbox.tick.prompts import Language, call_key, request_for
 from wsap_sandbox.tick.replies import REASKED, Reading, read
-from wsap_sandbox.tick.scene import Decision, Scene, resolve
+from wsap_sandbox.tick.scene import Decision, Resolution, Scene
 
 R = TypeVar("R")
 
@@ -237,7 +237,7 @@ class _Tick:
         decisions = {one.id: await intents[one.id] for one in world.present(place.id)}
         facts = known.scene_facts(world, place, {one: decision.intention for one, decision in decisions.items()})
         reading = await self._reading(facts, place.id)
-        return resolve(world, facts, decisions, reading.scene, self.caller.language, self.caller.limit)
+        return Resolution(world, facts, decisions, reading.scene, self.caller.language, self.caller.limit).scene()
 
     async def _story(self, scene: asyncio.Task[Scene]) -> Story:
         return await self.caller.story((await scene).story)

@@ -50,29 +50,18 @@ class Scene:
     story: StoryFacts
 
 
-def resolve(
-    world: World,
-    facts: SceneFacts,
-    decisions: Mapping[str, Decision],
-    reply: SceneReply,
-    language: Language,
-    text: int,
-) -> Scene:
-    """Return what a game master's reply changes in its place; of characters who are not in it nothing changes.
-
-    `decisions` are what those present meant to do, by their ids; `text` is the most characters of a text.
-    """
-    return _Resolution(world, facts, decisions, reply, language, text).scene()
-
-
 @dataclass
-class _Resolution:
+class Resolution:
+    """What a game master's reply changes in its place; of characters who are not in it nothing changes."""
+
     world: World
     facts: SceneFacts
     decisions: Mapping[str, Decision]
+    """What those present meant to do, by their ids."""
     reply: SceneReply
     language: Language
     limit: int
+    """Most characters of a text."""
 
     def __post_init__(self) -> None:
         self._place = self.world.place(self.facts.place.id)
@@ -90,6 +79,7 @@ class _Resolution:
         self._all_private: Runs = frozenset().union(*self._private.values())
 
     def scene(self) -> Scene:
+        """Return what came of it."""
         self._influences()
         acts = self._acts()
         happened = [self._event("happening", text) for text in map(self._public_text, self.reply.happenings) if text]
