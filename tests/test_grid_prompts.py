@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from wsap_core.specs import AdapterSpec
 from wsap_llm.agent import LLMAgent
 from wsap_llm.options import LLMOptions, Profile
 from wsap_llm.scripted import ScriptedBackend
+from wsap_llm.skin import Lexicon, Skinned
 from wsap_llm.styles import JsonStyle
 
 pytest.importorskip("wsap_crafter")
@@ -43,24 +45,26 @@ CEILINGS = {"crafter": (900, 250), "minigrid": (500, 250)}
 """Tokens of a brief prompt in all, and of them new in a step."""
 
 
-def asked(game: str, profile: Profile, steps: int) -> list[Request]:
-    """Return what a model is asked in an episode in which it does what an agent by rules does."""
+def asked(game: str, profile: Profile, steps: int, lexicon: Lexicon | None = None) -> list[Request]:
+    """Return what a model is asked in an episode in which it does what an agent by rules does, maybe under a skin."""
     adapter_class, create, spec = GAMES[game]
     adapter, rules = adapter_class(Context.create(SEED)), create()
     adapter.reset(SEED)
     avatar = adapter.create_avatar("agent", AvatarSpec(name="agent"))
     adapter.jack_in("agent", avatar.avatar_id)
+    there = str if lexicon is None else lexicon.there
     backend = ScriptedBackend(
-        lambda request: json.dumps({"action": wanted.name, "params": {}}), abilities=Abilities(json_schema=True)
+        lambda request: there(json.dumps({"action": wanted.name, "params": {}})), abilities=Abilities(json_schema=True)
     )
     options = LLMOptions(spec.title, spec.objective, profile=profile, brief=spec.brief, window=0, plan=False)
-    agent = LLMAgent(backend, options, style=JsonStyle())
+    agent = LLMAgent(backend if lexicon is None else Skinned(backend, lexicon), options, style=JsonStyle())
     rules.initialize(adapter.game_description, adapter.action_space)
     asyncio.run(agent.initialize(adapter.game_description, adapter.action_space))
     for _ in range(steps):
         seen = adapter.observe()
         wanted = rules.decide(seen)
-        result = adapter.act(asyncio.run(agent.decide(seen)))
+        result = adapter.act(chosen := asyncio.run(agent.decide(seen)))
+        assert chosen.name == wanted.name
         asyncio.run(agent.reflect(result))
         rules.reflect(result)
         if result.done:
@@ -82,3 +86,13 @@ def test_brief_prompts_stay_below_their_ceilings_in_an_episode(game: str) -> Non
     for request in asked(game, "brief", 200):
         assert sum(estimate_tokens(message.text()) for message in request.messages) <= whole
         assert estimate_tokens(request.messages[-1].text()) <= new
+
+
+@pytest.mark.parametrize("profile", ["full", "brief"])
+@pytest.mark.parametrize("game", list(GAMES))
+def test_under_another_skin_no_word_of_the_game_is_in_any_prompt(game: str, profile: Profile) -> None:
+    vocabulary = GAMES[game][2].vocabulary
+    requests = asked(game, profile, 120, Lexicon.drawn(vocabulary, "1"))
+    told = "\n".join(message.text() for request in requests for message in request.messages).lower()
+    said = set(re.findall("[a-z]+", told + repr([request.constraint for request in requests]).lower()))
+    assert not said & {form for word in vocabulary for form in (word, f"{word}s", f"{word}es")}

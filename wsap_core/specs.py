@@ -142,6 +142,9 @@ class AdapterSpec:
     for no plan, unless somebody wants it so."""
     brief: str = ""
     """The game in a few sentences, for models that are told little; the whole description when empty."""
+    vocabulary: tuple[str, ...] = ()
+    """Words, in the singular, that name what is in the game and what is done there: they are made-up ones where the
+    game is played under another skin, so that nothing is known of it but what it shows."""
     objective: str = ""
     """What models are told their goal is, in a sentence or two; the usual sentence when empty."""
     look_back: str = ""

@@ -107,3 +107,24 @@ PORTABLE: Mapping[str, Portable] = {
     "diamond": Portable("material", 8),
 }
 """What can leave Crafter, and what comes in as what; within a category from the plainest to the best."""
+
+VOCABULARY = (
+    *(
+        "crafter",
+        "grass",
+        "grassland",
+        "sand",
+        "water",
+        "path",
+        "stone",
+        "tree",
+        "forest",
+        "wood",
+        "lava",
+        "coal",
+        "iron",
+    ),
+    *("diamond", "table", "furnace", "plant", "sapling", "cow", "zombie", "skeleton", "arrow", "pickaxe", "sword"),
+    *("sleep", "asleep", "drink", "eat", "ripe", "tunnel", "cave", "health", "food", "energy", "collect", "creature"),
+)
+"""Words that name what is in the game."""

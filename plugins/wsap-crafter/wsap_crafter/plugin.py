@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from wsap_core.hookspecs import hookimpl
 from wsap_core.specs import AdapterSpec, AgentSpec, OptionDef, ScoreMetric
-from wsap_crafter.catalogue import ACHIEVEMENTS, SKILLS, TRANSFER_RULES
+from wsap_crafter.catalogue import ACHIEVEMENTS, SKILLS, TRANSFER_RULES, VOCABULARY
 
 _SCORE = ScoreMetric(
     "score",
@@ -37,6 +37,7 @@ def wsap_adapters() -> Iterable[AdapterSpec]:
             "wsap_crafter.adapter:CrafterAdapter",
             title="Crafter",
             brief="You are alone in a wild land of grass, woods, water and caves. Gather, craft, eat, drink and sleep.",
+            vocabulary=VOCABULARY,
             abilities=("seed", "snapshot", "render", "avatars", "transit"),
             seats=(1, 1),
             default_agent="crafter-survivor",

@@ -11,6 +11,7 @@ from importlib import metadata
 from typing import Any
 
 from wsap_core.errors import UsageError, WsapError
+from wsap_core.loading import names_model
 from wsap_core.seams.model_errors import BudgetReachedError
 from wsap_core.seams.services import Player, RunReader, Services
 from wsap_core.specs import EpisodeSummary
@@ -18,6 +19,7 @@ from wsap_core.untrusted import single_line
 from wsap_eval.memories import preparing
 from wsap_eval.plan import Game, Job
 from wsap_eval.records import EpisodeRecord, Outcome, SeatRecord
+from wsap_eval.suite import Entrant, GameEntry
 
 __all__ = ["failed", "play_episode"]
 
@@ -33,7 +35,7 @@ async def play_episode(services: Services, game: Game, job: Job) -> EpisodeRecor
         StorageError: it can't be recorded.
     """
     started, begun = datetime.now(UTC).isoformat(timespec="seconds"), time.monotonic()
-    players = {name: Player(e.agent, dict(e.options)) for name, e in job.seats.items()}
+    players = {name: Player(e.agent, dict(e.options) | _told(job.entry, e)) for name, e in job.seats.items()}
     try:
         summary = await services.require("runner").play(
             job.entry.game, players, seed=job.key.seed, options=dict(job.entry.options), run=job.run,
@@ -47,6 +49,14 @@ async def play_episode(services: Services, game: Game, job: Job) -> EpisodeRecor
         return failed(job, single_line(error)[:300], started, time.monotonic() - begun)
     record = record_of(game, job, summary, started, time.monotonic() - begun)
     return replace(record, conditions=_conditions(services.require("runs"), game, job))
+
+
+def _told(entry: GameEntry, entrant: Entrant) -> dict[str, str]:
+    """Return the options by which a model is told of a game in another way; none for agents without a model."""
+    if not (names_model(entrant.agent) or entrant.agent == "llm"):
+        return {}
+    told = {"legal": entry.legal if entry.legal != "bound" else "", "skin": entry.skin}
+    return {name: value for name, value in told.items() if value}
 
 
 def record_of(game: Game, job: Job, summary: Mapping[str, Any], started: str, seconds: float) -> EpisodeRecord:
@@ -96,6 +106,7 @@ def _conditions(runs: RunReader, game: Game, job: Job) -> dict[str, str]:
     asked = [event["body"] for event in runs.events(job.run, "model")]
     found = {
         "legal": job.entry.legal,
+        "skin": job.entry.skin,
         "game": game.version,
         "wsap": metadata.version("wsap-core"),
         "models": ", ".join(dict.fromkeys(str(body["model"]) for body in asked)),

@@ -81,6 +81,8 @@ class GameEntry(_Part):
     """Which of the game's metrics is the figure, or `reward`; the game's first of an episode when empty."""
     legal: Legal = "bound"
     """How legal actions are given."""
+    skin: str = ""
+    """A seed by which what is in the game is renamed in all that models are told of it; empty for its own words."""
     against: str = ""
     """Who takes the seats that the entrant does not; the entrant takes all when empty."""
     seat: str = ""

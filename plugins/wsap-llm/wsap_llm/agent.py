@@ -191,6 +191,8 @@ class LLMAgent:
         Where that is a tool of the world, the same turn goes on at the next decision with what the
         tool gave, unless the game has moved on to another step meanwhile.
         """
+        if self.options.hidden:
+            observation = replace(observation, available_actions=None)
         action = await self._decide(observation, self._idle.without(legal_actions(self._space, observation)))
         self._seen = (observation, action)
         return action

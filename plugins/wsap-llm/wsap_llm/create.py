@@ -10,7 +10,7 @@ from wsap_core.errors import ConfigError, UsageError
 from wsap_core.factories import build
 from wsap_core.seams.context import Context
 from wsap_core.seams.memory import AgentMemory
-from wsap_core.seams.model import Abilities
+from wsap_core.seams.model import Abilities, Backend
 from wsap_core.seams.options import Options
 from wsap_core.seams.services import Parts
 from wsap_core.seams.tool import AgentTool, ToolContext, ToolSource
@@ -24,6 +24,7 @@ from wsap_llm.option_table import STYLES
 from wsap_llm.options import TINY, LLMOptions, Profile, llm_options, number, text
 from wsap_llm.prompts import Prompts
 from wsap_llm.reply.tags import TagLimits
+from wsap_llm.skin import Lexicon, Skinned
 from wsap_llm.styles import CallStyle, JsonStyle, Style, TagStyle
 from wsap_llm.tool_journal import RecordedSource, recorded
 from wsap_llm.toolbox import Toolbox, build_tool
@@ -63,7 +64,9 @@ def create(context: Context) -> LLMAgent:
         raise ConfigError("Lessons need a memory that keeps them: add --memory fulltext, or leave reflect out.")
     if journal is None or not journal.offline:
         configure(address)
-    model = pool.for_agent(address, calls)
+    model: Backend = pool.for_agent(address, calls)
+    if skin := text(context, "skin"):
+        model = Skinned(model, _lexicon(context, skin))
 
     async def prepare() -> None:
         if journal is None or not journal.offline:
@@ -83,6 +86,16 @@ def create(context: Context) -> LLMAgent:
         generator=context.random,
         counter=calls.counter,
     )
+
+
+def _lexicon(context: Context, seed: str) -> Lexicon:
+    words = () if context.game is None else context.game.vocabulary
+    if not words:
+        raise ConfigError(
+            f"The game {context.world!r} declares no vocabulary (AdapterSpec.vocabulary), so it has no other skin; "
+            "leave skin out."
+        )
+    return Lexicon.drawn(words, seed)
 
 
 def style_that_suits(abilities: Abilities, profile: Profile) -> str:

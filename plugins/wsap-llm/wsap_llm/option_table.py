@@ -44,12 +44,18 @@ def _number(name: str, summary: str) -> OptionDef:
     return OptionDef(name, summary, f"{allowed.default:g}", f"{allowed.low:g}-{allowed.high:.0f}{none}")
 
 
+LEGAL = ("bound", "shown", "hidden")
+"""How legal actions may be given to a model."""
 STYLES = ("auto", "json", "tags", "calls", "choose")
 """How a model may be told to answer."""
 OPTIONS = (
     OptionDef("model", "The model's address, such as ollama/qwen3:8b; the same as --model."),
     OptionDef("style", "How the model answers.", "auto", "|".join(STYLES)),
     OptionDef("profile", "How much the model is told.", "auto", "auto|full|brief"),
+    OptionDef(
+        "legal", "How legal actions are given: bound to them, only shown, or neither.", "bound", "bound|shown|hidden"
+    ),
+    OptionDef("skin", "A seed by which what is in the game is renamed in all that the model is told.", "", "any text"),
     OptionDef("persona", "The character to play; @FILE reads it from a file."),
     OptionDef("memory", "The kind of memory.", "none", "none|fifo|facts|fulltext|..."),
     OptionDef("tools", "Tools that the model may use, separated by commas.", "", "calculator,notes,recall,mcp,..."),

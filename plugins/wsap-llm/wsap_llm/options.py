@@ -11,7 +11,8 @@ from wsap_core.errors import ConfigError
 from wsap_core.seams.context import Context
 from wsap_core.seams.model import DEFAULT_SAMPLING, Abilities, Sampling
 from wsap_core.textfile import read_text
-from wsap_llm.option_table import FLAGS, NUMBERS
+from wsap_core.untrusted import single_line
+from wsap_llm.option_table import FLAGS, LEGAL, NUMBERS
 from wsap_llm.prompts import words_of
 
 Profile = Literal["full", "brief"]
@@ -54,6 +55,8 @@ class LLMOptions:
     """Whether the model is asked to think first; None for its default."""
     provider: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """Provider options by backend name."""
+    hidden: bool = False
+    """Whether the model is not told which actions are legal now."""
     constrain: bool = True
     """Constrain replies where the backend can."""
     strict: bool = False
@@ -97,6 +100,9 @@ def llm_options(context: Context) -> LLMOptions:
     game = context.game
     complete = game is not None and game.complete_turns
     words = words_of("en" if game is None else game.language)
+    legal = text(context, "legal", "bound")
+    if legal not in LEGAL:
+        raise ConfigError(f"The option legal={single_line(legal)[:40]!r} must be one of: {', '.join(LEGAL)}.")
     return LLMOptions(
         game_name=context.world or words.say("a game"),
         objective=(game.objective if game is not None else "") or words.say(LLMOptions.objective),
@@ -112,7 +118,8 @@ def llm_options(context: Context) -> LLMOptions:
             seed=context.seed if flag(context, "sampling_seed", True) else None,
         ),
         thinking=flag(context, "thinking", True) if "thinking" in context.config else None,
-        constrain=flag(context, "constrain", True),
+        hidden=legal == "hidden",
+        constrain=flag(context, "constrain", True) and legal == "bound",
         strict=flag(context, "strict", False),
         fallback=text(context, "fallback") or None,
         tool_calls=int(number(context, "tool_calls")),

@@ -9,6 +9,11 @@ from wsap_core.specs import AdapterSpec, AgentSpec, OptionDef, ScoreMetric, Timi
 
 _SEATS = ("row", "column")
 _GAMES = ("prisoners-dilemma", "matching-pennies", "rock-paper-scissors")
+_VOCABULARY = (
+    *("cooperate", "defect", "prisoner", "dilemma", "head"),
+    *("tail", "rock", "paper", "scissors", "penny", "matrix"),
+)
+"""Words that name what is in the game."""
 
 
 def _matrix(name: str, timing: Timing, summary: str) -> AdapterSpec:
@@ -24,6 +29,7 @@ def _matrix(name: str, timing: Timing, summary: str) -> AdapterSpec:
         deadline=30.0,
         default_agent="random",
         objective="Your goal is to collect as much as you can.",
+        vocabulary=_VOCABULARY,
         score_metrics=(
             ScoreMetric(
                 "mean_payoff",

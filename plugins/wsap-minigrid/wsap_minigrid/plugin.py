@@ -47,6 +47,11 @@ TRANSFER_RULES = (
     TransferRule("crafter", "crafting", 0.2, Bonus("item", "lockpick", 1), "a lockpick: it opens one locked door"),
     TransferRule("thrifty", "resource_management", 0.3, Bonus("stat", "pack", 3), "a pack for 3 things more"),
 )
+VOCABULARY = (
+    *("minigrid", "door", "key", "ball", "box", "lava", "wall"),
+    *("goal", "room", "level", "floor", "lockpick", "maze", "corridor", "hall"),
+)
+"""Words that name what is in the game."""
 
 
 def levels_solved(episodes: Sequence[EpisodeSummary]) -> float:
@@ -68,6 +73,7 @@ def wsap_adapters() -> Iterable[AdapterSpec]:
             "colour in your hand. Lava kills. You hold one thing at a time: stand in front of what you pick up.",
             abilities=("seed", "snapshot", "render", "avatars", "transit"),
             default_agent="minigrid-finder",
+            vocabulary=VOCABULARY,
             score_metrics=(ScoreMetric("levels", "Levels solved, of eight", levels_solved, "", 0.0, 8.0),),
             achievements=ACHIEVEMENTS,
             wire_types=("wsap_minigrid.seen:GridObservation",),

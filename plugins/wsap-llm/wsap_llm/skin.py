@@ -1,0 +1,194 @@
+"""Another skin for a game: what is in it has made-up names in everything that a model is told, and in nothing else.
+
+All texts go through the model's backend, whoever made them, so that is where they are renamed: prompts, memories,
+constraints on the way there, replies on the way back. Agent, log, hashes and scores keep the game's words.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import AsyncGenerator, Iterable, Mapping
+from contextlib import aclosing
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from wsap_core.seams.constraints import CallConstraint, ChooseConstraint, Constraint, JsonConstraint, RegexConstraint
+from wsap_core.seams.model import Abilities, Backend, Chunk, Message, Request, TextChunk, TextPart, ThinkingChunk
+
+__all__ = ["Lexicon", "Skinned"]
+
+_WORD = re.compile(r"[A-Za-z]+")
+_KEPT = frozenset(
+    [
+        "action",
+        "actions",
+        "params",
+        "reasoning",
+        "times",
+        "until",
+        "name",
+        "arguments",
+        "type",
+        "object",
+        "string",
+        "number",
+        "integer",
+        "boolean",
+        "array",
+        "enum",
+        "const",
+        "properties",
+        "required",
+        "items",
+        "description",
+        "title",
+        "null",
+        "true",
+        "false",
+    ]
+)
+"""Words of replies and of JSON Schema, which stay as they are."""
+_ONSETS, _VOWELS, _CODAS = (
+    ["b", "d", "f", "g", "k", "l", "m", "n", "p", "r", "s", "t", "v", "z", "br", "dr", "kl", "pl", "st", "tr"],
+    "aeiou",
+    ["b", "d", "g", "k", "l", "m", "n", "p", "r", "t", "x"],
+)
+
+
+@dataclass(frozen=True)
+class Lexicon:
+    """Made-up words for those of a game, one for one."""
+
+    words: Mapping[str, str]
+    """The game's word, in lower case -> the made-up one."""
+    _forth: Mapping[str, str] = field(init=False, repr=False, default_factory=dict)
+    _back: Mapping[str, str] = field(init=False, repr=False, default_factory=dict)
+
+    @classmethod
+    def drawn(cls, vocabulary: Iterable[str], seed: str) -> Lexicon:
+        """Return made-up words about as long as the game's; which, follows from the seed and the vocabulary alone."""
+        own = sorted({word.lower() for word in vocabulary if _WORD.fullmatch(word)} - _KEPT)
+        rng = random.Random(f"{seed}\0{' '.join(own)}")
+        forms = {form for word in own for form in _plurals(word)}
+        drawn: dict[str, str] = {}
+        taken = {*forms, *_KEPT}
+        for word in own:
+            while not taken.isdisjoint(_plurals(made := _made_up(rng, len(word)))):
+                pass
+            drawn[word] = made
+            taken.update(_plurals(made))
+        return cls(drawn)
+
+    def there(self, text: str) -> str:
+        """Return a text with the game's words renamed, plurals and capital letters kept."""
+        return _WORD.sub(lambda found: _in_case(self._forth.get(found[0].lower()), found[0]), text)
+
+    def back(self, text: str) -> str:
+        """Return a text with the made-up words as the game has them."""
+        return _WORD.sub(lambda found: _in_case(self._back.get(found[0].lower()), found[0]), text)
+
+    def __post_init__(self) -> None:
+        pairs = [
+            pair for word, made in self.words.items() for pair in zip(_plurals(word), _plurals(made), strict=False)
+        ]
+        object.__setattr__(self, "_forth", dict(reversed(pairs)))
+        object.__setattr__(self, "_back", {b: a for a, b in reversed(pairs)})
+
+
+class Skinned:
+    """A model that knows the game by made-up names alone, and sees no pictures.
+
+    Args:
+        inner: the model.
+        lexicon: the names.
+    """
+
+    def __init__(self, inner: Backend, lexicon: Lexicon) -> None:
+        self._inner, self._lexicon = inner, lexicon
+
+    @property
+    def model(self) -> str:
+        """The full address."""
+        return self._inner.model
+
+    @property
+    def abilities(self) -> Abilities:
+        """What the model can do, but see."""
+        return replace(self._inner.abilities, images=False)
+
+    async def stream(self, request: Request) -> AsyncGenerator[Chunk, None]:
+        """Ask under the other names, and give the reply under the game's; raises what the model's own does."""
+        there = self._lexicon.there
+        renamed = replace(
+            request,
+            messages=[_message(message, self._lexicon) for message in request.messages],
+            prefill=there(request.prefill),
+            stop=[there(stop) for stop in request.stop],
+            constraint=None if request.constraint is None else _constraint(request.constraint, self._lexicon),
+        )
+        held = ""
+        async with aclosing(self._inner.stream(renamed)) as chunks:
+            async for chunk in chunks:
+                if isinstance(chunk, TextChunk):
+                    held += chunk.text
+                    whole = held.rstrip("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")  # a word may go on
+                    held = held[len(whole) :]
+                    if whole:
+                        yield TextChunk(self._lexicon.back(whole))
+                    continue
+                if held:
+                    yield TextChunk(self._lexicon.back(held))
+                    held = ""
+                yield ThinkingChunk(self._lexicon.back(chunk.text)) if isinstance(chunk, ThinkingChunk) else chunk
+
+    async def aclose(self) -> None:
+        """Close the model."""
+        await self._inner.aclose()
+
+
+def _message(message: Message, lexicon: Lexicon) -> Message:
+    if isinstance(message.content, str):
+        return replace(message, content=lexicon.there(message.content))
+    parts = [replace(p, text=lexicon.there(p.text)) for p in message.content if isinstance(p, TextPart)]
+    return replace(message, content=parts)
+
+
+def _constraint(constraint: Constraint, lexicon: Lexicon) -> Constraint:
+    if isinstance(constraint, ChooseConstraint):
+        return ChooseConstraint([lexicon.there(option) for option in constraint.options])
+    if isinstance(constraint, RegexConstraint):
+        return RegexConstraint(lexicon.there(constraint.pattern))
+    if isinstance(constraint, JsonConstraint):
+        return replace(constraint, schema=_renamed(constraint.schema, lexicon))
+    return CallConstraint([
+        replace(f, name=lexicon.there(f.name), description=lexicon.there(f.description),
+                parameters=_renamed(f.parameters, lexicon))
+        for f in constraint.functions
+    ])  # fmt: skip
+
+
+def _renamed(value: Any, lexicon: Lexicon) -> Any:
+    # Any: JSON.
+    if isinstance(value, str):
+        return lexicon.there(value)
+    if isinstance(value, Mapping):
+        return {lexicon.there(key): _renamed(member, lexicon) for key, member in value.items()}
+    return [_renamed(member, lexicon) for member in value] if isinstance(value, list | tuple) else value
+
+
+def _plurals(word: str) -> tuple[str, str, str]:
+    return word, f"{word}s", f"{word[:-1]}ies" if word.endswith("y") else f"{word}es"
+
+
+def _made_up(rng: random.Random, length: int) -> str:
+    made = ""
+    while len(made) < max(3, length - 1):
+        made += rng.choice(_ONSETS) + rng.choice(_VOWELS)
+    return made + rng.choice(_CODAS)
+
+
+def _in_case(word: str | None, like: str) -> str:
+    if word is None:
+        return like
+    return word.upper() if like.isupper() and len(like) > 1 else word.capitalize() if like[0].isupper() else word
