@@ -37,7 +37,7 @@ def export(
     database: str | None,
 ) -> None:  # fmt: skip
     """Export each RUN: its id, the beginning or end of it, or last."""
-    from wsap_core.errors import UsageError
+    from wsap_core.errors import UnknownNameError, UsageError
     from wsap_core.protocol import wire
     from wsap_nexus.cli.runs import open_for_reading
     from wsap_nexus.runs.chat import ChatCounts, chat_lines
@@ -52,7 +52,8 @@ def export(
         raise UsageError("Name the runs to export, or their game with --game, and not both (`wsap runs` lists them).")
     readable = open_for_reading(database)
     if readable is None:
-        raise UsageError("Nothing is recorded yet; begin with: wsap play crafter")
+        nothing = "Nothing is recorded yet; begin with: wsap play crafter"
+        raise UnknownNameError("run", runs[0], (), hint=nothing) if runs else UsageError(nothing)
     with readable as opened:
         repository, counts = Repository(opened), ChatCounts()
         found = repository.list_runs(game=game, without_replays=True)[::-1] if game else map(repository.get_run, runs)

@@ -59,7 +59,7 @@ def exported(run: str, database: str | None) -> bytes:
         lines = Path(folder) / "run.jsonl"
         with contextlib.redirect_stderr(io.StringIO()):  # it reports the number of lines, which is noise here
             click.get_current_context().invoke(
-                export, run=run, form="jsonl", output=lines, force=True, database=database
+                export, runs=(run,), form="jsonl", output=lines, force=True, database=database
             )
         return lines.read_bytes()
 
