@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+import base64
+import json
 import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
+from warm import run_wsap
 
+from wsap_core import Action, ActionResult, ActionSpace, Goal, Observation
 from wsap_core.errors import ConfigError, MissingServiceError, UsageError
+from wsap_core.seams.memory import AgentMemory
 from wsap_core.seams.model import Message, Request, collect
 from wsap_core.seams.model_errors import BudgetReachedError
 from wsap_core.seams.services import Player, Services, runtime_services
+from wsap_llm.memory.fifo import FifoMemory as Fifo
 from wsap_llm.middleware import Budget
 
 SEATS = {"row": Player("random"), "column": Player("llm", {"model": "scripted/x", "model.reply": "wait"})}
@@ -107,3 +113,44 @@ def test_without_the_runtime_it_is_said_what_to_install(monkeypatch: pytest.Monk
     monkeypatch.setattr(sys, "meta_path", [Hidden(), *sys.meta_path])
     with pytest.raises(MissingServiceError, match="pip install wsap-nexus"):
         runtime_services()
+
+
+class Diarist:
+    """Waits, and notes each step."""
+
+    def __init__(self) -> None:
+        self.memory = Fifo()
+
+    def initialize(self, game_desc: str, action_space: ActionSpace) -> None: ...
+
+    def decide(self, observation: Observation) -> Action:
+        texts = [found.text for found in self.memory.recall("", budget=1000)]
+        return Action("cooperate" if any("be kind" in text for text in texts) else "defect")
+
+    def reflect(self, result: ActionResult) -> None:
+        self.memory.note(f"round {len(self.memory.recall('', budget=10_000))}")
+
+    def plan(self, goals: list[Goal]) -> list[str]:
+        return []
+
+
+def test_a_prepared_memory_is_what_the_run_begins_with_also_when_it_is_replayed(database: str) -> None:
+    def prepare(seat: str, memory: AgentMemory) -> None:
+        if seat == "row":
+            memory.note("be kind")
+
+    seats = dict.fromkeys(("row", "column"), Player(f"{Path(__file__)}:Diarist"))
+    with runtime_services(database) as services:
+        runs = services.require("runs")
+        summary = asyncio.run(services.require("runner").play("matrix", seats, prepare=prepare))
+        chosen = {(e["seat"], "cooperate" in json.dumps(e["body"])) for e in runs.events(summary["run"], "chosen")}
+        assert chosen == {("row", True), ("column", False)}
+        minds = [event["body"] for event in runs.events(summary["run"], "mind")]
+        begun = {m["mind"]: base64.b64decode(m["memory"]) for m in minds if "end" not in m}
+        ended = {m["mind"]: base64.b64decode(m["memory"]) for m in minds if "end" in m}
+        assert b"be kind" in begun["row"]
+        assert b"be kind" not in begun["column"]
+        assert b"round 9" in ended["column"]
+    # Replayed by whoever knows nothing of how it was prepared, and to the same hash.
+    done = run_wsap("play", "--replay", summary["run"], "--database", database, "--json")
+    assert json.loads(done.stdout)["trajectory_hash"] == summary["trajectory_hash"]

@@ -401,6 +401,23 @@ def test_a_persons_template_replaces_the_default(tmp_path: Any) -> None:
     assert prompts.version != Prompts().version
 
 
+def test_hidden_legal_actions_are_neither_told_nor_bound() -> None:
+    seen = Observation(available_actions=(ActionAvailability("wait", True), ActionAvailability("go", False, "a wall")))
+    told = []
+    for hidden in (False, True):
+        backend = ScriptedBackend(['{"action": "wait"}'], abilities=Abilities(json_schema=True))
+        agent = LLMAgent(backend, LLMOptions("Town", plan=False, hidden=hidden, constrain=not hidden))
+
+        async def turn(agent: LLMAgent = agent) -> None:
+            await agent.initialize("A town.", SPACE)
+            await agent.decide(seen)
+
+        asyncio.run(turn())
+        told.append(last_user(backend.requests[0]))
+        assert (backend.requests[0].constraint is None) is hidden
+    assert ["a wall" in text for text in told] == [True, False]
+
+
 def test_a_persons_system_template_stands_for_the_short_one_too() -> None:
     own = {"system": "You are a pirate. {{ action_space }}"}
     for overrides, expected in ((own, "You are a pirate."), ({**own, "brief_system": "Ahoy."}, "Ahoy.")):
