@@ -57,6 +57,10 @@ def test_a_line_that_was_cut_off_is_played_again_to_the_same_scores(tmp_path: Pa
 def test_results_of_another_suite_are_refused(tmp_path: Path) -> None:
     with Results(tmp_path, suite("random")), pytest.raises(StorageLockedError, match="wait for it"):
         Results(tmp_path, suite("random"))
+    with Results(tmp_path, suite("random", forfeit=0.5)):
+        pass  # nothing was played of the first
+    one = suite("random", seeds=1)
+    evaluate(Evaluation(one, one.entrants), tmp_path)
     with pytest.raises(UsageError, match="figures of different versions do not compare"):
         Results(tmp_path, suite("random", forfeit=0.5))
 

@@ -82,5 +82,5 @@ def test_a_full_disk_ends_the_evaluation_which_goes_on_once_there_is_room(hazard
     before = list(read_results(tmp_path)[1].values())
     assert len(before) == 1
     after = play(hazard, tmp_path, seeds=3).records
-    assert after[0] == before[0]
+    assert before[0] in after  # whichever worker was first
     assert [r.outcome for r in after] == ["finished"] * 3

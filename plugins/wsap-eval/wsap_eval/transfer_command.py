@@ -145,8 +145,8 @@ def _tell(verdict: Verdict, measured: Measured) -> None:
             f" An effect of a tenth of the placebo's mean takes {verdict.lives_needed} lives of as many seeds."
         )  # fmt: skip
         click.echo(f"Spread: {number(head.between_sd)} between lives, {number(head.within_sd)} within one.{needed}")
-    if measured.lessons[verdict.target]:
-        click.echo(f"{measured.lessons[verdict.target]} of {plan.lives} memories from {source} name {target}.")
+    if count := measured.lessons[verdict.target]:
+        click.echo(f"{count} lesson{'s' * (count > 1)} from {source} name {target}.")
     adjusted = "" if verdict.p_adjusted is None else f" (p {verdict.p_adjusted:.2g}, over all targets)"
     click.echo(f"Verdict: {verdict.words}{adjusted}.")
 

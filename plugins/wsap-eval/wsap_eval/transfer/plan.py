@@ -91,7 +91,7 @@ def suite_of(plan: Plan) -> Suite:
     own = dict.fromkeys(plan.learned)
     learned = tuple(GameEntry(game=game, label=LEARNING + game, steps=plan.steps) for game in own)
     targets = tuple(GameEntry(game=game, steps=plan.steps) for game in plan.targets)
-    return Suite(name=f"transfer from {plan.source} to {', '.join(plan.targets)}", games=(*learned, *targets))
+    return Suite(name="transfer", games=(*learned, *targets))
 
 
 def learning_jobs(

@@ -11,7 +11,7 @@ from pathlib import Path
 from wsap_core.errors import CutOffError, UsageError
 from wsap_core.host import PluginHost
 from wsap_core.seams.model import Price
-from wsap_core.seams.services import Services, runtime_services
+from wsap_core.seams.services import RunReader, Services, runtime_services
 from wsap_core.textfile import written_to
 from wsap_eval.due import NO_LIMITS, Due
 from wsap_eval.jobs.frames import Setup
@@ -34,7 +34,7 @@ class Measured:
     plan: Plan
     verdicts: list[Verdict]
     lessons: Mapping[str, int]
-    """Target -> memories of lives in the source that name it."""
+    """Target -> lessons that were drawn in the source and name it."""
 
 
 def measure(
@@ -97,16 +97,26 @@ def measure(
                     )
                 return found
 
-            async def whole() -> tuple[dict[tuple[int, str], str], list[EpisodeRecord]]:
+            async def whole() -> list[EpisodeRecord]:
                 try:
                     memories = await _learn(plan, games, folder, services, play)
                     _write_down(plan, folder, memories)
-                    return memories, await play(test_jobs(plan, games, memories))
+                    return await play(test_jobs(plan, games, memories))
                 finally:
                     await services.require("models").aclose()
 
-            memories, tested = asyncio.run(whole())
-    named = {target: _naming(target, games[target], plan, memories) for target in plan.targets}
+            tested = asyncio.run(whole())
+            own = [
+                r
+                for r in results.episodes.values()
+                if r.game == LEARNING + plan.source and r.repeat in plan.all_lives()
+            ]
+            named = {
+                target: _naming(
+                    (target, games[target].spec.display_title), [r.run for r in own], services.require("runs")
+                )
+                for target in plan.targets
+            }
     return Measured(plan, verdicts(plan, tested, {t: games[t].metric for t in plan.targets}), named)
 
 
@@ -151,8 +161,10 @@ def _write_down(plan: Plan, folder: Path, memories: Mapping[tuple[int, str], str
         file.write(json.dumps(body, indent=1) + "\n")
 
 
-def _naming(target: str, game: Game, plan: Plan, memories: Mapping[tuple[int, str], str]) -> int:
-    names = {target.lower(), game.spec.display_title.lower()}
-    files = [Path(memories[life, plan.source]) for life in plan.all_lives()]
-    texts = [file.read_bytes().decode("utf-8", "replace").lower() for file in files]
-    return sum(any(name in text for name in names) for text in texts)
+def _naming(names: Iterable[str], learned: Iterable[str], runs: RunReader) -> int:
+    """Return how many lessons that were drawn in these runs hold one of the names."""
+    lessons = [
+        line.lower() for run in learned for event in runs.events(run, "lessons") for line in event["body"]["lessons"]
+    ]
+    wanted = [name.lower() for name in names]
+    return sum(any(name in line for name in wanted) for line in lessons)
