@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
+import os
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -159,5 +160,5 @@ def test_a_prepared_memory_is_what_the_run_begins_with_also_when_it_is_replayed(
         assert kept(begun["column"]) == []
         assert len(notes["ended"]) == 10
     # Replayed by whoever knows nothing of how it was prepared, and to the same hash.
-    done = run_wsap(["play", "--replay", summary["run"], "--database", database, "--json"])
+    done = run_wsap(["play", "--replay", summary["run"], "--database", database, "--json"], env=dict(os.environ))
     assert json.loads(done.stdout)["trajectory_hash"] == summary["trajectory_hash"]
