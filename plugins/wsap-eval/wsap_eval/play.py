@@ -48,7 +48,9 @@ async def play_episode(services: Services, game: Game, job: Job) -> EpisodeRecor
             raise
         return failed(job, single_line(error)[:300], started, time.monotonic() - begun)
     record = record_of(game, job, summary, started, time.monotonic() - begun)
-    return replace(record, conditions=_conditions(services.require("runs"), game, job))
+    runs: RunReader = services.require("runs")
+    again = asked_again(runs, job.run) + summary.get("world", {}).get("asked_again", 0)
+    return replace(record, asked_again=again, conditions=_conditions(runs, game, job))
 
 
 def _told(entry: GameEntry, entrant: Entrant) -> dict[str, str]:
@@ -99,6 +101,21 @@ def _seat(game: Game, job: Job, told: Mapping[str, Any]) -> SeatRecord:
         *(name, job.seats[name].name, told["steps"], told["reward"], names, told["done"]),
         *(decisions["forced"], decisions["repaired"], metrics),
     )
+
+
+def asked_again(runs: RunReader, run: str) -> int:
+    """Return how many calls of a run's seats were on their way when it was interrupted, and were made again."""
+    sent = [key for event in runs.events(run, "asked") if event["seat"] is not None for key in event["body"]["keys"]]
+    if len(sent) == len(set(sent)):
+        return 0
+    open_, again = set[tuple[str, str]](), 0
+    for event in runs.events(run, "asked", "call"):
+        seat, body = event["seat"], event["body"]
+        if event["kind"] == "asked" and seat is not None:
+            again += sum((seat, key) in open_ for key in body["keys"])
+            open_ |= {(seat, key) for key in body["keys"]}
+        open_.discard((seat, body.get("key") or body.get("failed")))
+    return again
 
 
 def _conditions(runs: RunReader, game: Game, job: Job) -> dict[str, str]:

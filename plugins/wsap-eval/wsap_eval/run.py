@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from wsap_core.errors import UsageError
 from wsap_core.host import PluginHost
 from wsap_core.loading import names_model
 from wsap_core.references import load_agent_spec
@@ -57,6 +58,8 @@ class Evaluation:
     """When a cell has had enough."""
     jobs: int = 1
     """Worker processes for episodes in which no model is asked; this process plays all when 1."""
+    on: str = ""
+    """The cluster that all episodes are played on: "ray" or `ray://HOST:PORT`; this machine when empty."""
     in_flight: int = 64
     """Episodes that are played at once in this process: most of them wait for models."""
 
@@ -99,6 +102,8 @@ def evaluate(
     """
     host = PluginHost.discovered()
     games = games_of(evaluation.suite, host)
+    if evaluation.on and evaluation.limits:
+        raise UsageError("A limit on all episodes holds within one process; leave it out, or --on.")
     for entrant in evaluation.entrants:
         load_agent_spec(entrant.agent, host)  # so that nothing is played before all are known
     jobs = list(jobs_of(evaluation.suite, games, evaluation.entrants))
@@ -172,6 +177,11 @@ async def play_due(
     Raises:
         WsapError: a limit was reached, or nothing can be recorded.
     """
+    if evaluation.on:
+        from wsap_eval.jobs.cluster import play_on_ray
+
+        await play_on_ray(iter(due), setup, keep, where=evaluation.on)
+        return
     here, there = due.those(lambda job: job.key not in apart), due.those(lambda job: job.key in apart)
     await first_error_ends([
         play_side_by_side(services, games, here, keep, evaluation.in_flight),

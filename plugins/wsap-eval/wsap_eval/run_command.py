@@ -22,7 +22,7 @@ if TYPE_CHECKING:
         "What is played": ("games", "entrants", "seeds", "first_seed", "repeats", "steps", "legal"),
         "How much is played": ("limits", "prices", "until", "pilot"),
         "The table": ("baseline",),
-        "Where it is played": ("jobs",),
+        "Where it is played": ("jobs", "on"),
         "Where results go": ("out", "database"),
     },
     examples=(
@@ -48,6 +48,7 @@ if TYPE_CHECKING:
 @click.option("--until", metavar="half-width=X", help="Play seeds until each figure is known to within X.")
 @click.option("--pilot", is_flag=True, help="Play two episodes of each cell and say what all would take.")
 @click.option("--baseline", metavar="ENTRANT", help="Whom the others are compared to; the first entrant by default.")
+@click.option("--on", metavar="ray|ray://HOST:PORT", help="Play on a Ray cluster; pip install 'wsap-nexus[ray]'.")
 @click.option(
     "--jobs", type=STEPS, help="Worker processes for episodes without models; one for each processor by default."
 )
@@ -64,6 +65,7 @@ def run(
     until: str | None,
     pilot: bool,
     jobs: int | None,
+    on: str | None,
     as_json: bool,
     **given: Any,
 ) -> None:
@@ -86,7 +88,7 @@ def run(
     cells = cell_limits(limits, until, pilot=pilot)
     folder = out or folder_of(chosen, suite)
     evaluation = Evaluation(
-        chosen, chosen.entrants, database, all_limits(limits), prices_of(prices), cells, jobs or cpus()
+        chosen, chosen.entrants, database, all_limits(limits), prices_of(prices), cells, jobs or cpus(), on or ""
     )
     with Live(quiet=as_json) as live:
         played = evaluate(evaluation, folder, progress=live)

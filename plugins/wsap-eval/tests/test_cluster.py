@@ -1,0 +1,67 @@
+"""Episodes on a real Ray cluster of two nodes on one machine, of which one is lost in the middle."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+
+from wsap_core.errors import MissingServiceError, UsageError
+from wsap_eval.records import SCORE_COLUMNS
+from wsap_eval.run import NO_BUDGET, Evaluation, Progress, evaluate
+from wsap_eval.suite import Entrant, GameEntry, Seeds, Suite
+from wsap_llm.kit import BudgetLimits
+
+
+def evaluation(game: str, seeds: int = 24, on: str = "ray", limits: BudgetLimits = NO_BUDGET) -> Evaluation:
+    entrants = (Entrant(agent="random"),)
+    entry = GameEntry(game=game, label="hazard", options={"steps": "2000"}, metric="reward")
+    return Evaluation(
+        Suite(name="cluster", games=(entry,), entrants=entrants, seeds=Seeds(count=seeds)),
+        entrants,
+        on=on,
+        limits=limits,
+    )
+
+
+def test_without_ray_it_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "ray", None)
+    with pytest.raises(MissingServiceError, match=r"pip install 'wsap-nexus\[ray\]'"):
+        evaluate(evaluation("minigrid", 1), tmp_path)
+
+
+def test_a_limit_on_all_episodes_is_refused_on_a_cluster(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="holds within one process"):
+        evaluate(evaluation("minigrid", 1, limits=BudgetLimits(calls=5)), tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")  # Ray's own
+def test_a_lost_node_changes_nothing(tmp_path: Path) -> None:
+    ray = pytest.importorskip("ray", reason="needs Ray: pip install 'wsap-nexus[ray]'")
+    from ray.cluster_utils import Cluster
+
+    shutil.copy(Path(__file__).with_name("hazard.py"), tmp_path)
+    game = f"{tmp_path / 'hazard.py'}:Hazard"
+    here = evaluate(evaluation(game, on=""), tmp_path / "here")
+    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1})
+    lost = cluster.add_node(num_cpus=2)
+    ray.init(cluster.address, log_to_driver=False)
+    try:
+
+        def lose(so_far: Progress) -> None:
+            if so_far.played == 6:
+                cluster.remove_node(lost, allow_graceful=False)
+
+        there = evaluate(evaluation(game), tmp_path / "there", progress=lose)
+        assert lost not in cluster.worker_nodes
+    finally:
+        ray.shutdown()
+        cluster.shutdown()
+    assert there.missing == 0
+    for one, other in zip(here.records, there.records, strict=True):
+        assert [getattr(one, column) for column in SCORE_COLUMNS] == [
+            getattr(other, column) for column in SCORE_COLUMNS
+        ]

@@ -1,0 +1,110 @@
+"""Episodes on a cluster, by Ray: each is a task, which Ray starts elsewhere where a node is lost.
+
+A node records the runs that it plays in a database of its own, unless the evaluation has one by URL; what they came to
+comes back to the driver.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import os
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from wsap_core.errors import MissingServiceError, UsageError, WsapError
+from wsap_core.host import PluginHost
+from wsap_core.seams.services import Services, runtime_services
+from wsap_eval.jobs.frames import Ended, Setup
+from wsap_eval.jobs.together import first_error_ends
+from wsap_eval.jobs.worker import NoSpending, play_patiently
+from wsap_eval.plan import Game, Job, games_of
+from wsap_eval.play import failed
+from wsap_eval.records import EpisodeRecord
+
+__all__ = ["play_on_ray"]
+
+TRIES = 4
+"""How often an episode is begun in all, where nodes or processes are lost in the middle of it."""
+
+
+async def play_on_ray(jobs: Iterator[Job], setup: Setup, keep: Callable[[EpisodeRecord], None], *, where: str) -> None:
+    """Play episodes on a Ray cluster, two for each of its processors at once.
+
+    Args:
+        jobs: what is played.
+        setup: of the evaluation.
+        keep: told of each.
+        where: "ray", for the cluster of RAY_ADDRESS or else one of this machine, or `ray://HOST:PORT`.
+
+    Raises:
+        MissingServiceError: Ray is not installed.
+        UsageError: the cluster can't be reached.
+        WsapError: no episode can be played like this.
+    """
+    try:
+        ray: Any = importlib.import_module("ray")  # Any: Ray is optional
+    except ModuleNotFoundError:
+        raise MissingServiceError("--on ray needs Ray; install it with: pip install 'wsap-nexus[ray]'") from None
+    own = not ray.is_initialized()
+    if own:
+        try:
+            ray.init(None if where == "ray" else where, log_to_driver=False, configure_logging=False)
+        except (ConnectionError, ValueError, RuntimeError) as error:
+            raise UsageError(f"There is no Ray cluster at {where!r}: {str(error)[:200]}") from error
+    task = ray.remote(max_retries=TRIES - 1)(_episode)
+    given = setup if "://" in setup.database else replace(setup, database="")
+
+    async def work() -> None:
+        for job in jobs:
+            try:
+                reply = await task.remote(given, job)
+            except ray.exceptions.RayError as error:
+                keep(failed(job, f"it was lost {TRIES} times with its node or process ({type(error).__name__})"))
+                continue
+            if isinstance(reply, Ended):
+                raise reply.error()
+            keep(reply)
+
+    try:
+        await first_error_ends(work() for _ in range(2 * max(1, int(ray.cluster_resources().get("CPU", 1)))))
+    finally:
+        if own:
+            ray.shutdown()
+
+
+@dataclass
+class _Opened:
+    """What a process of a node has opened, for as long as it lives."""
+
+    services: Services
+    games: dict[str, Game]
+    loop: asyncio.AbstractEventLoop
+    stack: ExitStack = field(default_factory=ExitStack)
+
+
+_opened: dict[str, _Opened] = {}
+
+
+def _episode(setup: Setup, job: Job) -> EpisodeRecord | Ended:
+    """Play an episode in a process of a node."""
+    try:
+        opened = _opened.get(setup.suite.digest) or _open(setup)
+        return opened.loop.run_until_complete(play_patiently(opened.services, opened.games[job.key.game], job))
+    except WsapError as error:
+        return Ended(type(error), str(error))
+
+
+def _open(setup: Setup) -> _Opened:
+    stack = ExitStack()
+    database = setup.database or str(
+        Path(stack.enter_context(tempfile.TemporaryDirectory())) / f"runs-{os.getpid()}.db"
+    )
+    services = stack.enter_context(runtime_services(database, budgets=(NoSpending(),) * setup.limited))
+    games = games_of(setup.suite, PluginHost.discovered())
+    found = _opened[setup.suite.digest] = _Opened(services, games, asyncio.new_event_loop(), stack)
+    return found
