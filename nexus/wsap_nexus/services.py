@@ -100,7 +100,7 @@ class StoreRunner:
             told = _until(controls, steps if record.config.get("lives") else None, on_tick)
             with resume(
                 record.id, self._host, self._store, controls=controls, services=self._around, on_tick=told,
-                memories=memories,
+                memories=memories, careful=True,
             ) as session:  # fmt: skip
                 return (await session.play()).to_json()
         plan = RunPlan(game, self._seats(game, seats, options), seed, None, dict(options or {}), episodes=1)
@@ -115,7 +115,7 @@ class StoreRunner:
                 raise UsageError(f"Seat {seat.name!r} would be played by a person; that takes wsap play.")
         with start(
             plan, self._host, self._store, parts=parts, controls=controls, services=self._around, on_tick=told,
-            run_id=run, memories=memories,
+            run_id=run, memories=memories, careful=True,
         ) as session:  # fmt: skip
             if begun is not None and session.run.run_id is not None:
                 begun(session.run.run_id)

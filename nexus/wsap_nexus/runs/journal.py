@@ -43,6 +43,7 @@ class SeatJournal:
         self._recorder = recorder
         self._seat = seat
         self._offline = offline
+        self._careful = recorder.careful and not offline
         self._replies: dict[str, list[Reply]] = {}
         self._refusals: dict[str, str] = {}
         self._models: dict[str, Abilities] = {}
@@ -85,6 +86,17 @@ class SeatJournal:
         """Return the reply to the nth time (from 0) that a request was sent, or None."""
         replies = self._replies.get(key, [])
         return replies[occurrence] if occurrence < len(replies) else None
+
+    async def asking(self, key: str) -> None:
+        """Return once it is committed, where calls are made carefully, that a request is sent."""
+        if self._careful:
+            self._recorder.asked([key], seat=self._seat)
+            await self._recorder.committed()
+
+    def ask_failed(self, key: str) -> None:
+        """Record, where calls are made carefully, that a request gave no reply."""
+        if self._careful:
+            self._recorder.asked([], seat=self._seat, failed=key)
 
     def refuse(self, key: str, reason: str) -> None:
         """Record that the constraint of a request was refused, so that replies are no longer constrained."""

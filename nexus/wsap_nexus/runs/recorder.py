@@ -50,9 +50,18 @@ class Log(Protocol):
 
 
 class Recorder:
-    """Writes a run's events; with no log it writes nothing."""
+    """Writes a run's events; with no log it writes nothing.
 
-    def __init__(self, log: Log | None, run_id: str | None) -> None:
+    Args:
+        log: where they go.
+        run_id: the run.
+        careful: whether every request of a seat to a model is committed before it is sent, and with it the reply to the
+            one before: a process that dies has one call of each seat to make again, at most, and that is known.
+    """
+
+    def __init__(self, log: Log | None, run_id: str | None, *, careful: bool = False) -> None:
+        self.careful = careful
+        """Whether requests are committed before they are sent."""
         self._log = log
         self._run_id = run_id
         self.name = run_id or secrets.token_hex(8)
@@ -192,9 +201,9 @@ class Recorder:
             return
         await self._commits.reached(self._log.flush)
 
-    def asked(self, keys: Sequence[str]) -> None:
-        """Record which requests the world sends to models."""
-        self._write("asked", dumps({"keys": list(keys)}))
+    def asked(self, keys: Sequence[str], *, seat: str | None = None, failed: str | None = None) -> None:
+        """Record which requests the world, or the agent of a seat, sends to models; and one that gave no reply."""
+        self._write("asked", dumps({"keys": list(keys), **({"failed": failed} if failed else {})}), seat=seat)
 
     def call(self, seat: str | None, body: Mapping[str, Any]) -> None:
         """Record a call to a language model; by the world itself for no seat."""

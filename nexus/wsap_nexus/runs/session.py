@@ -170,6 +170,7 @@ def start(
     memories: MemoriesOf | None = None,
     on_tick: Callable[[Tick], None] | None = None,
     run_id: str | None = None,
+    careful: bool = False,
 ) -> Iterator[RunHandle]:
     """Give a new recorded run, to be played within the block.
 
@@ -187,6 +188,7 @@ def start(
         memories: makes the memories of agents of the database.
         on_tick: told of each new tick of a world that lives.
         run_id: the id that the run is to have; a new one when None.
+        careful: whether every request to a model is committed before it is sent.
 
     Raises:
         WsapError: a part can't be loaded, the id is taken, or the database can't be written; nothing is recorded then.
@@ -205,7 +207,7 @@ def start(
             config={**plan.to_config(), **({"replay": past.replays or True} if past is not None and again else {})},
         )
     )
-    recorder = Recorder(store.writer, record.id)
+    recorder = Recorder(store.writer, record.id, careful=careful)
     with hold_run(store.database, record.id):
         recorder.note("started")
         if past is not None and past.world is not None:
@@ -224,6 +226,7 @@ def resume(
     services: Services | None = None,
     memories: MemoriesOf | None = None,
     on_tick: Callable[[Tick], None] | None = None,
+    careful: bool = False,
 ) -> Iterator[RunHandle]:
     """Give a stopped run, to be resumed within the block.
 
@@ -238,6 +241,7 @@ def resume(
         services: handed to the game and the agents.
         memories: makes the memories of agents of the database.
         on_tick: told of each new tick of a world that lives.
+        careful: whether every request to a model is committed before it is sent.
 
     Raises:
         UnknownNameError: there is no such run.
@@ -259,7 +263,7 @@ def resume(
     with hold_run(store.database, record.id):
         tell = (services.progress if services is not None else None) or silent
         past = read_past(store.repository, record.id, plan, found.game, found.agents, found.codec(), tell=tell)
-        recorder = Recorder(store.writer, record.id)
+        recorder = Recorder(store.writer, record.id, careful=careful)
         store.writer.set_status(record.id, RunStatus.RUNNING)
         recorder.note("resumed")
         yield _session(plan, found, host, around, store=store, run_id=record.id, past=past, recorder=recorder)

@@ -19,6 +19,13 @@ class Journal(Protocol):
         """Return the reply to the nth time (from 0) that a request was sent, or None."""
         ...
 
+    async def asking(self, key: str) -> None:
+        """Return once it is known, where that matters, that a request is sent: a process that dies before the reply is
+        kept has it asked again, and counted."""
+
+    def ask_failed(self, key: str) -> None:
+        """Keep, where that matters, that the request that was sent gave no reply."""
+
     def refuse(self, key: str, reason: str) -> None:
         """Keep that the constraint of a request was refused, and in which words."""
         ...

@@ -67,9 +67,12 @@ class Record:
         reply = self._journal.get(key, occurrence)
         if reply is None:
             try:
+                await self._journal.asking(key)
                 reply = await collect_from(ask(request), self._model)
             except BaseException as error:
                 self._uncount(key)
+                if isinstance(error, BackendError):
+                    self._journal.ask_failed(key)
                 if isinstance(error, ConstraintError):
                     self._journal.refuse(key, str(error))
                 raise
