@@ -134,6 +134,21 @@ def kills(session: nox.Session) -> None:
         session.run("python", "nexus/tests/hub_kill_far.py", "--kills", "200")
 
 
+@nox.session(name="eval-kills")
+def eval_kills(session: nox.Session) -> None:
+    """Kill the workers and the driver of an evaluation 100 times; its scores stay the same, no answer is bought twice."""
+    _install(session, "test")
+    session.run("python", "plugins/wsap-eval/tests/eval_kill.py", *(session.posargs or ["--kills", "100"]))
+
+
+@nox.session
+def cluster(session: nox.Session) -> None:
+    """Play an evaluation on a Ray cluster of two nodes, one of which is lost."""
+    _install(session, "test")
+    session.install("ray>=2.40")
+    session.run("python", "-m", "pytest", "-m", "slow or not slow", "plugins/wsap-eval/tests/test_cluster.py")
+
+
 @nox.session
 def secrets(session: nox.Session) -> None:
     """Change hidden facts in 2,000 games of the town: nobody may be shown it who can't know; takes an hour."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import shutil
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -84,3 +86,15 @@ def test_a_full_disk_ends_the_evaluation_which_goes_on_once_there_is_room(hazard
     after = play(hazard, tmp_path, seeds=3).records
     assert before[0] in after  # whichever worker was first
     assert [r.outcome for r in after] == ["finished"] * 3
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform == "win32", reason="needs SIGKILL")
+def test_killed_workers_and_drivers_change_no_score_and_buy_no_answer_twice() -> None:
+    script = Path(__file__).with_name("eval_kill.py")
+    done = subprocess.run(
+        [sys.executable, script, "--kills", "6", "--json"], capture_output=True, text=True, check=False
+    )
+    told = json.loads(done.stdout or "{}")
+    assert told.get("problems") == [], done.stderr[-2000:]
+    assert told["drivers"] + told["workers"] == 6

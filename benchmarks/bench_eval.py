@@ -1,0 +1,132 @@
+"""Measure how close `wsap eval` comes to what the machine allows.
+
+    python benchmarks/bench_eval.py [--case episodes] [--case start] [--case latency] [--seeds 200] [--entrants 50] [--rounds 3]
+
+episodes   Crafter with `random`, 200 steps of each seed: episodes a second of an evaluation in two worker processes, beside
+           two plain processes, each of which plays and records half of the seeds in a loop. Wanted: 85 % of these.
+start      Milliseconds that an episode of one step takes beyond the game's own reset and step, in one process: what
+           beginning and recording it costs. Wanted: under 20.
+latency    Entrants that all ask a model of 200 ms, one episode of 20 steps each: the time, beside the ideal of 20 x 200 ms.
+           Wanted: at least 90 % of the ideal.
+
+Each figure is the median of the rounds, with the lowest and the highest. The exit status is 1 where something is not
+reached.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent.parent / "plugins" / "wsap-llm" / "tests"))
+
+from llm_server.says import Say
+from llm_server.server import ModelServer
+
+from wsap_core.seams.context import Context
+from wsap_crafter.adapter import CrafterAdapter
+from wsap_eval.run import Evaluation, evaluate
+from wsap_eval.suite import Entrant, GameEntry, Seeds, Suite
+
+STEPS, LATENCY, TURNS = 200, 0.2, 20
+PLAIN = """
+import sys
+from wsap_nexus import play
+first, last, database = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
+for seed in range(first, last):
+    play("crafter", "random", seed=seed, steps=200, episodes=1, database=database)
+"""
+
+
+def evaluated(entry: GameEntry, entrants: tuple[Entrant, ...], seeds: int, jobs: int) -> float:
+    """Return the seconds of an evaluation."""
+    suite = Suite(name="bench", games=(entry,), entrants=entrants, seeds=Seeds(count=seeds))
+    with tempfile.TemporaryDirectory() as folder:
+        begun = time.perf_counter()
+        found = evaluate(Evaluation(suite, entrants, jobs=jobs, in_flight=64), Path(folder))
+        seconds = time.perf_counter() - begun
+    assert not found.missing
+    return seconds
+
+
+def plain(seeds: int) -> float:
+    """Return the seconds in which two plain processes play and record the same episodes."""
+    with tempfile.TemporaryDirectory() as folder:
+        begun = time.perf_counter()
+        halves = [(0, seeds // 2), (seeds // 2, seeds)]
+        processes = [
+            subprocess.Popen([sys.executable, "-c", PLAIN, str(a), str(b), f"{folder}/{a}.db"]) for a, b in halves
+        ]
+        for process in processes:
+            assert process.wait() == 0
+        return time.perf_counter() - begun
+
+
+def game_itself(seeds: int) -> float:
+    """Return the seconds of the game's own resets."""
+    adapter = CrafterAdapter(Context.create(0))
+    begun = time.perf_counter()
+    for seed in range(10, 10 + seeds):
+        adapter.reset(seed)
+    return time.perf_counter() - begun
+
+
+def rounds(number: int, measure: Callable[[], float]) -> tuple[float, str]:
+    """Return the median of some measurements, and all three figures in words."""
+    found = sorted(measure() for _ in range(number))
+    middle = statistics.median(found)
+    return middle, f"{middle:.3g} ({found[0]:.3g} to {found[-1]:.3g})"
+
+
+def main() -> int:
+    """Measure, print, and return the exit status."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--case", action="append", choices=("episodes", "start", "latency"))
+    parser.add_argument("--seeds", type=int, default=200)
+    parser.add_argument("--entrants", type=int, default=50)
+    parser.add_argument("--rounds", type=int, default=3)
+    given = parser.parse_args()
+    cases, missed = given.case or ["episodes", "start", "latency"], 0
+    random = (Entrant(agent="random"),)
+    if "episodes" in cases:
+        entry = GameEntry(game="crafter", steps=STEPS)
+
+        def ratio() -> float:
+            alone = plain(given.seeds)
+            return alone / evaluated(entry, random, given.seeds, 2)
+
+        share, told = rounds(given.rounds, ratio)
+        print(f"episodes  evaluation / two plain processes: {told}, {given.seeds} seeds (wanted 0.85)")
+        missed += share < 0.85
+    if "start" in cases:
+        entry = GameEntry(game="crafter", steps=1)
+
+        def beyond() -> float:
+            more = evaluated(entry, random, 60, 1) - evaluated(entry, random, 10, 1)
+            return 1000 * (more - game_itself(50)) / 50
+
+        cost, told = rounds(given.rounds, beyond)
+        print(f"start     milliseconds of an episode beyond the game's reset: {told} (wanted under 20)")
+        missed += cost >= 20
+    if "latency" in cases:
+        os.environ["OPENAI_API_KEY"] = "none"
+        entry = GameEntry(game="echo", steps=TURNS)
+        with ModelServer(lambda body: Say('{"action": "wait"}', latency=LATENCY)) as server:
+            slow = {"model.base_url": server.base_url, "plan": "no", "style": "json"}
+            numbers = range(given.entrants)
+            many = tuple(Entrant(agent="openai/qwen3:8b", label=f"m{number}", options=slow) for number in numbers)
+            share, told = rounds(given.rounds, lambda: TURNS * LATENCY / evaluated(entry, many, 1, 1))
+        print(f"latency   ideal / time: {told}, {given.entrants} entrants of {1000 * LATENCY:.0f} ms (wanted 0.9)")
+        missed += share < 0.9
+    return int(missed > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
