@@ -319,6 +319,19 @@ def test_decisions_made_for_a_model_are_counted_and_left_out_of_an_export(tmp_pa
     assert not any(row["forced"] for row in kept)
 
 
+def test_games_of_a_model_that_never_replies_legibly_are_forfeited_and_not_rated(
+    tmp_path: Path, server: ModelServer
+) -> None:
+    server.default = lambda body: Say("Hm, hard to say.")
+    done = play(tmp_path)
+    assert done.exit_code == 0, done.output
+    summary = json.loads((tmp_path / "summary.json").read_text())
+    assert summary["refused"]["bot"] == summary["decisions"]["bot"] > 0
+    assert summary["forfeited"] == {"one": 0, "bot": 2}
+    assert summary["factions"] == []
+    assert "bot forfeited 2 games, which are not rated" in done.output
+
+
 INTERRUPTED = """
 import os, signal, sys
 from wsap_core.cli import main

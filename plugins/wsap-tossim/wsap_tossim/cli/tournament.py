@@ -200,6 +200,10 @@ def _tell(outcome: Outcome, out: Path, games: int) -> None:
             of = summary["decisions"][label]
             click.echo(f"{count} of {of} decisions of {single_line(label)} were made for it: its own came too late, "
                        "were not possible or could not be read.")  # fmt: skip
+    for label, count in summary["forfeited"].items():
+        if count:
+            click.echo(f"{single_line(label)} forfeited {count} games, which are not rated: more than a fifth of a "
+                       "seat's decisions were made for it.")  # fmt: skip
     if summary["games"] < games and outcome.spent.calls:
         click.echo(f"All models, in games that are not over as well: {words(outcome.spent)}.")
     partial = summary["games"] % len(summary["settings"]["entrants"])

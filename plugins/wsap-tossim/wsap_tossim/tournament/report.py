@@ -240,6 +240,7 @@ def _roles(summary: Mapping[str, Any]) -> str:
 def _method(summary: Mapping[str, Any]) -> str:
     decisions = summary["decisions"]
     refused = ", ".join(f"{_text(label)} {count} of {decisions[label]}" for label, count in summary["refused"].items())
+    forfeited = ", ".join(f"{_text(label)} {count}" for label, count in summary["forfeited"].items())
     return (
         "<h2>How this was made</h2>"
         "<p>Ratings: OpenSkill, the model of Plackett and Luce, updated game by game, and averaged over "
@@ -251,5 +252,6 @@ def _method(summary: Mapping[str, Any]) -> str:
         "Win rates: Wilson's score interval, which takes seats for independent, "
         "and the bootstrap's, which does not; go by the latter."
         "</p>"
-        f"<p>Decisions made for an entrant, whose own were too late, not possible or unreadable: {refused}.</p>"
+        f"<p>Decisions made for an entrant, whose own were too late, not possible or unreadable: {refused}. "
+        f"Games forfeited by models, a fifth of whose decisions at a seat were such; they are not rated: {forfeited}.</p>"
     )

@@ -22,6 +22,8 @@ __all__ = ["ENOUGH", "FEW", "MEASURES", "RESAMPLES", "games_csv", "ratings_csv",
 
 ENOUGH = 20
 """Number of seats that an entrant must have played in a role to be rated in it."""
+FORFEIT = 0.2
+"""A model has forfeited a game, which then is not rated, where more of a seat's decisions had to be made for it."""
 FEW = 5
 """Minimum number of blocks for a meaningful bootstrap interval."""
 RESAMPLES = 200
@@ -115,6 +117,8 @@ def summary_of(
         unfinished: entrant -> what it has taken in games that have begun and are not over.
     """
     labels = [e.label for e in settings.entrants]
+    given_up = [_forfeited(settings, line) for line in lines]
+    rated_lines = [line for line, who in zip(lines, given_up, strict=True) if not who]
     sides: dict[str, int] = {}
     for line in lines:
         sides[line["side"] or "draw"] = sides.get(line["side"] or "draw", 0) + 1
@@ -128,14 +132,27 @@ def summary_of(
         "spending": spent_by_entrant(settings, lines, unfinished),
         "refused": {label: _refused(lines, n) for n, label in enumerate(labels)},
         "decisions": {label: _decisions(lines, n) for n, label in enumerate(labels)},
-        "factions": _rows(settings, lines, resamples, faction_of, 1),
-        "roles": _rows(settings, lines, resamples, lambda role: role, ENOUGH),
+        "forfeited": {label: sum(n in who for who in given_up) for n, label in enumerate(labels)},
+        "factions": _rows(settings, rated_lines, resamples, faction_of, 1),
+        "roles": _rows(settings, rated_lines, resamples, lambda role: role, ENOUGH),
         "measures": _measures(settings, lines, resamples),
     }
 
 
 def _refused(lines: Sequence[Line], entrant: int) -> int:
     return sum(n for line in lines for e, n in zip(line["seats"], line["refused"], strict=True) if e == entrant)
+
+
+def _forfeited(settings: Settings, line: Line) -> set[int]:
+    """Return the models that did not play a game: more than a fifth of a seat's decisions had to be made for it."""
+    decided = [0] * len(line["seats"])
+    for row in line["record"]["game"]["record"]:
+        decided[row[1]] += row[2] not in WRITINGS
+    return {
+        entrant
+        for entrant, forced, of in zip(line["seats"], line["refused"], decided, strict=True)
+        if settings.entrants[entrant].kind == "model" and forced > FORFEIT * of
+    }
 
 
 def _decisions(lines: Sequence[Line], entrant: int) -> int:
