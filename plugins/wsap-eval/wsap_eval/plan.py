@@ -6,7 +6,7 @@ import hashlib
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import metadata
 
 from wsap_core.errors import UsageError
@@ -31,6 +31,8 @@ class Game:
     spec: AdapterSpec
     """As it is with the entry's options."""
     metric: ScoreMetric
+    opponent: Entrant | None = None
+    """Whom each entrant meets in this column of a round robin; None elsewhere."""
     version: str = ""
     """The distribution that it is from, with its version; empty for one of a file."""
 
@@ -42,10 +44,12 @@ class Game:
     def seats(self, entrant: Entrant, number: int) -> dict[str, Entrant]:
         """Return who sits where in the episode of this number."""
         names = self.spec.names_of_seats(self.spec.seats[0])
-        if not self.entry.against:
+        if not (self.entry.against or self.opponent):
             return dict.fromkeys(names, entrant)
-        own = names[number % len(names)] if self.entry.seat == "each" else self.entry.seat or names[0]
-        return {name: entrant if name == own else Entrant(agent=self.entry.against) for name in names}
+        each = self.entry.seat == "each" or self.opponent is not None
+        own = names[number % len(names)] if each else self.entry.seat or names[0]
+        other = self.opponent or Entrant(agent=self.entry.against)
+        return {name: entrant if name == own else other for name in names}
 
 
 @dataclass(frozen=True)
@@ -79,7 +83,7 @@ def games_of(suite: Suite, host: PluginHost) -> dict[str, Game]:
     found = {}
     for entry in suite.games:
         spec = load_adapter_spec(entry.game, host).with_options(entry.options)
-        found[entry.name] = Game(entry, spec, _metric(spec, entry), _version(entry.game, host))
+        game = Game(entry, spec, _metric(spec, entry), version=_version(entry.game, host))
         names = spec.names_of_seats(spec.seats[0])
         if entry.seat and not entry.against:
             raise UsageError(f"The game {entry.name!r} gives the entrant a seat, but nobody to play against.")
@@ -87,6 +91,11 @@ def games_of(suite: Suite, host: PluginHost) -> dict[str, Game]:
             raise UsageError(f"The game {entry.name!r} has no seat {entry.seat!r}; there are: {', '.join(names)}.")
         if not names:
             raise UsageError(f"The world of {entry.name!r} goes on without agents, so nobody can be measured in it.")
+        if entry.pairs and len(names) != 2:
+            raise UsageError(f"The game {entry.name!r} has {len(names)} seats, and a round robin needs two.")
+        for other in suite.entrants if entry.pairs else (None,):
+            label = entry.name if other is None else f"{entry.name} against {other.name}"
+            found[label] = replace(game, entry=entry.model_copy(update={"label": label}), opponent=other)
     return found
 
 

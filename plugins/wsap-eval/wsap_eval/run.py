@@ -24,7 +24,7 @@ from wsap_eval.play import play_episode
 from wsap_eval.records import EpisodeKey, EpisodeRecord
 from wsap_eval.results import Results
 from wsap_eval.suite import Entrant, Suite
-from wsap_eval.table import Row, rows_of
+from wsap_eval.table import Row, Standing, rows_of, standings_of
 from wsap_llm.kit import BudgetLimits
 
 __all__ = ["Evaluation", "Played", "Progress", "evaluate"]
@@ -88,6 +88,10 @@ class Played:
             self.records, self.games, baseline=self.suite.baseline, scripted=agents,
             settled=lambda game, entrant: self.settled.get((game, entrant)),
         )  # fmt: skip
+
+    def standings(self) -> list[Standing]:
+        """Return what entrants came to in round robins; empty where there are none."""
+        return standings_of(self.records, self.games)
 
 
 def evaluate(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -97,7 +98,8 @@ def run(
         from wsap_eval.shown import row_json
 
         print_json({"suite": chosen.name, "folder": str(folder), "missing": played.missing,
-                    "rows": [row_json(row) for row in played.rows()]})  # fmt: skip
+                    "rows": [row_json(row) for row in played.rows()],
+                    "standings": list(map(asdict, played.standings()))})  # fmt: skip
     else:
         tell(played)
         click.echo(f"Results: {folder}", err=True)
@@ -112,10 +114,11 @@ def run(
 
 def tell(played: Played) -> None:
     """Print the table with its notes."""
-    from wsap_eval.shown import print_rows, summary_notes
+    from wsap_eval.shown import print_rows, print_standings, summary_notes
 
     rows = played.rows()
     print_rows(rows)
+    print_standings(played.standings())
     for line in summary_notes(rows):
         click.echo(line)
     for (game, entrant), why in played.stopped.items():

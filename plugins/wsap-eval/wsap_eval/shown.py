@@ -11,9 +11,19 @@ import click
 from wsap_core.cli.output import at_terminal, print_table
 from wsap_core.untrusted import single_line
 from wsap_eval.stats import Interval, SetEstimate
-from wsap_eval.table import Row
+from wsap_eval.table import Row, Standing
 
-__all__ = ["COLUMNS", "cells", "difference_of", "notes", "number", "print_rows", "row_json", "summary_notes"]
+__all__ = [
+    "COLUMNS",
+    "cells",
+    "difference_of",
+    "notes",
+    "number",
+    "print_rows",
+    "print_standings",
+    "row_json",
+    "summary_notes",
+]
 
 COLUMNS = ("game", "entrant", "metric", "score", "95 % interval", "to the baseline", "normalised", "cost", "episodes")
 _WORDS = {"step_limit": "at the limit"}
@@ -70,6 +80,15 @@ def print_rows(rows: Sequence[Row]) -> None:
         click.echo(f"\n{single_line(game[0])}: {single_line(game[1])}")
         heading = [(COLUMNS[1:2] + COLUMNS[3:])[i] for i in kept]
         print_table(heading, [[line[i] for i in kept] for line in table], notes=[told[id(row)] for row in own])
+
+
+def print_standings(standings: Sequence[Standing]) -> None:
+    """Print what entrants came to in round robins: a table for each game."""
+    for game, group in groupby(standings, lambda standing: standing.game):
+        click.echo(f"\n{single_line(game)}: round robin")
+        rows = [(s.rating.entrant, str(s.rating.games), number(s.mean), f"{s.rating.elo:+.0f}",
+                 _interval(s.rating.interval)) for s in group]  # fmt: skip
+        print_table(("entrant", "games", "mean score", "Elo", "95 % interval"), rows)
 
 
 def summary_notes(rows: Sequence[Row]) -> Iterator[str]:

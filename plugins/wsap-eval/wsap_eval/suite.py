@@ -14,7 +14,16 @@ from importlib import resources
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    JsonValue,
+    SerializerFunctionWrapHandler,
+    ValidationError,
+    model_serializer,
+    model_validator,
+)
 
 from wsap_core.errors import UnknownNameError, UsageError
 from wsap_core.seams.context import SEED_LIMIT
@@ -88,6 +97,20 @@ class GameEntry(_Part):
     seat: str = ""
     """The entrant's seat where there is somebody to play against; the game's first when empty, and "each" for one
     after the other, by seed."""
+    pairs: Literal["", "round-robin"] = ""
+    """"round-robin" lets each entrant of a game of two seats meet each, itself included: a column for each opponent.
+    Of two entrants each has the first seat on each seed; the entrants are rated."""
+
+    @model_serializer(mode="wrap")
+    def _dump(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        # Without what is said only of a round robin: hashes of suites and runs that have none stay as they were.
+        return {key: value for key, value in dump(self).items() if value or key != "pairs"}
+
+    @model_validator(mode="after")
+    def _one_opponent(self) -> GameEntry:
+        if self.pairs and (self.against or self.seat):
+            raise ValueError("a round robin says itself who plays against whom, and from which seat")
+        return self
 
     @property
     def name(self) -> str:

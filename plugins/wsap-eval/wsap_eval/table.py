@@ -11,7 +11,9 @@ from wsap_eval.plan import Game
 from wsap_eval.records import EpisodeRecord, SeatRecord
 from wsap_eval.stats import (
     Estimate,
+    Match,
     Paired,
+    Rating,
     Ratio,
     SetEstimate,
     estimate,
@@ -19,10 +21,11 @@ from wsap_eval.stats import (
     normalised,
     paired,
     paired_set_metric,
+    ratings,
     set_metric,
 )
 
-__all__ = ["Row", "SetRow", "rows_of"]
+__all__ = ["Row", "SetRow", "Standing", "rows_of", "standings_of"]
 
 RANDOM = "random"
 """The agent that stands for 0 in normalised scores."""
@@ -87,6 +90,44 @@ class Row:
         if not self.cost or self.figure.mean is None:
             return None
         return self.figure.mean / (self.cost / max(1, self.scored))
+
+
+@dataclass(frozen=True)
+class Standing:
+    """What an entrant came to in a round robin."""
+
+    game: str
+    mean: float
+    """Of its figures against each opponent, itself included; all opponents weigh the same."""
+    rating: Rating
+
+
+def standings_of(records: Iterable[EpisodeRecord], games: Mapping[str, Game]) -> list[Standing]:
+    """Return the standings of all round robins, best mean first; whoever forfeits a game has lost it."""
+    found: dict[str, list[EpisodeRecord]] = {}
+    for record in records:
+        game = games[record.game]
+        if game.opponent is not None and record.outcome != "failed":
+            name = record.game.removesuffix(f" against {game.opponent.name}")
+            found.setdefault(name, []).append(record)
+    standings = []
+    for name, played in found.items():
+        means: dict[str, list[float]] = {}
+        for row in rows_of(played, games):
+            if row.figure.mean is not None:
+                means.setdefault(row.entrant, []).append(row.figure.mean)
+        rated = ratings([_match(record, games[record.game].metric.name) for record in played])
+        rows = [Standing(name, sum(m) / len(m), r) for r in rated if (m := means.get(r.entrant))]
+        standings.extend(sorted(rows, key=lambda row: -row.mean))
+    return standings
+
+
+def _match(record: EpisodeRecord, metric: str) -> Match:
+    scores = [seat.metrics[metric] for seat in record.seats]
+    lost = min(scores) - 1 if record.outcome == "forfeited" else None
+    own = [lost if lost is not None and s.entrant == record.entrant else x
+           for s, x in zip(record.seats, scores, strict=True)]  # fmt: skip
+    return Match(record.seed, tuple(seat.entrant for seat in record.seats), tuple(own))
 
 
 def rows_of(

@@ -1,6 +1,8 @@
-"""The classic strategy of the repeated prisoner's dilemma."""
+"""Classic strategies of the repeated prisoner's dilemma."""
 
 from __future__ import annotations
+
+from typing_extensions import override
 
 from wsap_core.protocol import AVATAR_ACTIONS, Action, ActionResult, ActionSpace, Goal, Observation
 from wsap_core.worlds import MESSAGE_ACTIONS
@@ -33,3 +35,27 @@ class TitForTat:
 
     def restore(self, data: bytes) -> None:
         """Go on; there is no state."""
+
+
+class Grudger(TitForTat):
+    """Keeps to the first choice until the other departs from it, then to the second (Friedman, in Axelrod 1984)."""
+
+    _hurt = False
+
+    @override
+    def initialize(self, game_desc: str, action_space: ActionSpace) -> None:
+        super().initialize(game_desc, action_space)
+        self._hurt = False
+
+    @override
+    def decide(self, observation: Observation) -> Action:
+        self._hurt = self._hurt or super().decide(observation).name != self._choices[0]
+        return Action(self._choices[int(self._hurt)])
+
+    @override
+    def snapshot(self) -> bytes:
+        return b"hurt" if self._hurt else b""
+
+    @override
+    def restore(self, data: bytes) -> None:
+        self._hurt = data == b"hurt"

@@ -60,12 +60,19 @@ def wsap_adapters() -> Iterable[AdapterSpec]:
 
 @hookimpl
 def wsap_agents() -> Iterable[AgentSpec]:
-    """Offer the classic strategy of the matrix game."""
+    """Offer classic strategies of the matrix game."""
     return [
         AgentSpec(
             "tit-for-tat",
             "Begins with the first choice, then copies the other's last one.",
             "wsap_matrix.agents:TitForTat",
+            abilities=("seed", "snapshot"),
+            games=("matrix", "matrix-turns", "matrix-free"),
+        ),
+        AgentSpec(
+            "grudger",
+            "Keeps to the first choice until the other departs from it, then to the second.",
+            "wsap_matrix.agents:Grudger",
             abilities=("seed", "snapshot"),
             games=("matrix", "matrix-turns", "matrix-free"),
         ),

@@ -253,5 +253,5 @@ def _method(summary: Mapping[str, Any]) -> str:
         "and the bootstrap's, which does not; go by the latter."
         "</p>"
         f"<p>Decisions made for an entrant, whose own were too late, not possible or unreadable: {refused}. "
-        f"Games forfeited by models, a fifth of whose decisions at a seat were such; they are not rated: {forfeited}.</p>"
+        f"Games that models forfeited, as over a fifth of a seat's were such, and that are not rated: {forfeited}.</p>"
     )

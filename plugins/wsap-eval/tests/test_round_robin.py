@@ -1,0 +1,53 @@
+"""A round robin beside the table that Axelrod's library gives for the same strategies."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pydantic import ValidationError
+
+from wsap_core.errors import UsageError
+from wsap_eval.run import Evaluation, evaluate
+from wsap_eval.suite import Entrant, GameEntry, Suite, load_suite
+
+AXELROD = {
+    "tit-for-tat": (3.0, 3.0, 3.0, 0.995),
+    "grudger": (3.0, 3.0, 3.0, 0.995),
+    "cooperator": (3.0, 3.0, 3.0, 0.0),
+    "defector": (1.02, 1.02, 5.0, 1.0),
+}
+"""Payoff a turn over 200 turns against each, in this order: `axelrod` 4.14.0, Match.final_score_per_turn."""
+
+
+def test_the_classic_strategies_score_what_axelrods_library_says(tmp_path: Path) -> None:
+    suite = load_suite("axelrod")
+    played = evaluate(Evaluation(suite, suite.entrants), tmp_path)
+    assert len(played.records) == 32
+    assert {tuple(seat.entrant for seat in r.seats) for r in played.records} == {
+        (first, second) for first in AXELROD for second in AXELROD
+    }
+    for row in played.rows():
+        opponent = row.game.removeprefix("matrix against ")
+        assert row.figure.mean == pytest.approx(AXELROD[row.entrant][list(AXELROD).index(opponent)]), row
+    standings = {s.rating.entrant: s for s in played.standings()}
+    assert {name: s.mean for name, s in standings.items()} == pytest.approx(
+        {name: sum(row) / 4 for name, row in AXELROD.items()}
+    )
+    # By games alone the defector, who never gets less than the other, is the strongest, though it scores least.
+    assert max(standings, key=lambda name: standings[name].rating.elo) == list(standings)[-1] == "defector"
+
+
+def test_what_is_no_round_robin_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ValidationError, match="a round robin says itself who plays against whom"):
+        GameEntry(game="matrix", pairs="round-robin", against="random")
+    alone = Suite(
+        name="x", games=(GameEntry(game="minigrid", pairs="round-robin"),), entrants=(Entrant(agent="random"),)
+    )
+    with pytest.raises(UsageError, match="has 1 seats, and a round robin needs two"):
+        evaluate(Evaluation(alone, alone.entrants), tmp_path)
+
+
+def test_hashes_of_suites_without_one_stay_as_they_were() -> None:
+    assert "pairs" not in GameEntry(game="minigrid").model_dump(mode="json")
+    assert load_suite("crafter-20").digest == "1ed7655a791a61d9d11ebcf32dacf3cb296332c87465bb350303ef65bb10f497"
