@@ -136,7 +136,7 @@ def kills(session: nox.Session) -> None:
 
 @nox.session(name="eval-kills")
 def eval_kills(session: nox.Session) -> None:
-    """Kill the workers and the driver of an evaluation 100 times; its scores stay the same, no answer is bought twice."""
+    """Kill an evaluation's workers and driver 100 times: the same scores, and no answer is bought twice."""
     _install(session, "test")
     session.run("python", "plugins/wsap-eval/tests/eval_kill.py", *(session.posargs or ["--kills", "100"]))
 

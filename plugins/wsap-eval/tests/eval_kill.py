@@ -171,8 +171,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
             if problems:
                 break
             found["rounds"] += 1
-            if score_columns(out) != expected:
-                problems.append("the score columns differ from the undisturbed ones")
+            for one, other in zip(expected, score_columns(out), strict=False):
+                if one != other:
+                    problems.append(f"score columns differ: {one.decode()} and {other.decode()}")
+            if len(score_columns(out)) != len(expected):
+                problems.append("there are more or fewer episodes")
             again, late = bought_twice(server)
             rows = [json.loads(line) for line in (out / "episodes.jsonl").read_bytes().splitlines()]
             counted = sum(row["asked_again"] for row in rows)
