@@ -139,6 +139,11 @@ def asks_models(job: Job, game: Game, host: PluginHost) -> bool:
 
 
 def _run_id(suite: Suite, key: EpisodeKey, entry: GameEntry, seats: dict[str, Entrant]) -> str:
-    told = [entry.model_dump(mode="json"), {name: e.model_dump(mode="json") for name, e in seats.items()}]
+    told = [_said(entry), {name: _said(entrant) for name, entrant in seats.items()}]
     text = json.dumps([told, key.seed, key.repeat], sort_keys=True)
     return f"eval-{hashlib.sha256(text.encode()).hexdigest()[:20]}"
+
+
+def _said(part: Entrant | GameEntry) -> dict[str, object]:
+    """Return what was said of a part: what a later version adds leaves the ids of runs as they are."""
+    return part.model_dump(mode="json", exclude_defaults=True)

@@ -162,7 +162,7 @@ class Suite(_Part):
     @property
     def digest(self) -> str:
         """The SHA-256 of what figures depend on: games, rules, how seeds are drawn; not entrants or their number."""
-        body = self.model_dump(mode="json", include={"format", "games", "forfeit"})
+        body = self.model_dump(mode="json", include={"format", "games", "forfeit"}, exclude_defaults=True)
         return hashlib.sha256(json.dumps([body, self.seeds.salt], sort_keys=True).encode()).hexdigest()
 
 
