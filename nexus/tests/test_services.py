@@ -14,7 +14,6 @@ from typing import Any
 import pytest
 from warm import run_wsap
 
-from wsap_core import Action, ActionResult, ActionSpace, Goal, Observation
 from wsap_core.errors import ConfigError, MissingServiceError, UsageError
 from wsap_core.seams.memory import AgentMemory
 from wsap_core.seams.model import Message, Request, collect
@@ -116,25 +115,6 @@ def test_without_the_runtime_it_is_said_what_to_install(monkeypatch: pytest.Monk
         runtime_services()
 
 
-class Diarist:
-    """Waits, and notes each step."""
-
-    def __init__(self) -> None:
-        self.memory = Fifo()
-
-    def initialize(self, game_desc: str, action_space: ActionSpace) -> None: ...
-
-    def decide(self, observation: Observation) -> Action:
-        texts = [found.text for found in self.memory.recall("", budget=1000)]
-        return Action("cooperate" if any("be kind" in text for text in texts) else "defect")
-
-    def reflect(self, result: ActionResult) -> None:
-        self.memory.note(f"round {len(self.memory.recall('', budget=10_000))}")
-
-    def plan(self, goals: list[Goal]) -> list[str]:
-        return []
-
-
 def kept(data: bytes) -> list[str]:
     memory = Fifo()
     memory.restore(data)
@@ -146,7 +126,7 @@ def test_a_prepared_memory_is_what_the_run_begins_with_also_when_it_is_replayed(
         if seat == "row":
             memory.note("be kind")
 
-    seats = dict.fromkeys(("row", "column"), Player(f"{Path(__file__)}:Diarist"))
+    seats = dict.fromkeys(("row", "column"), Player(f"{Path(__file__).with_name('diarist.py')}:Diarist"))
     with runtime_services(database) as services:
         runs = services.require("runs")
         summary = asyncio.run(services.require("runner").play("matrix", seats, prepare=prepare))
@@ -161,4 +141,5 @@ def test_a_prepared_memory_is_what_the_run_begins_with_also_when_it_is_replayed(
         assert len(notes["ended"]) == 10
     # Replayed by whoever knows nothing of how it was prepared, and to the same hash.
     done = run_wsap(["play", "--replay", summary["run"], "--database", database, "--json"], env=dict(os.environ))
+    assert not done.stderr, done.stderr
     assert json.loads(done.stdout)["trajectory_hash"] == summary["trajectory_hash"]

@@ -39,6 +39,6 @@ main = _EvalGroup(
     no_args_is_help=True,
     examples=(
         "wsap eval --game minigrid --entrant random --entrant minigrid-finder --seeds 20",
-        "wsap eval crafter-20 --entrant ollama/qwen3:8b --entrant crafter-survivor",
+        "wsap eval run crafter-20 --entrant ollama/qwen3:8b --entrant crafter-survivor",
     ),
 )

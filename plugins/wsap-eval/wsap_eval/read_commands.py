@@ -10,7 +10,7 @@ from wsap_core.cli.grouped import GroupedCommand
 from wsap_core.cli.output import print_json, print_table
 from wsap_core.cli.params import json_option
 
-_FOLDER = click.Path(path_type=Path, exists=True, file_okay=False)
+_FOLDER = click.Path(path_type=Path, file_okay=False)
 FORMATS = ("csv", "jsonl", "html", "inspect", "every-eval-ever")
 
 

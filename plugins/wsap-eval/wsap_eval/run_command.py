@@ -27,9 +27,9 @@ if TYPE_CHECKING:
         "Where results go": ("out", "database"),
     },
     examples=(
-        "wsap eval --game minigrid --entrant random --entrant minigrid-finder --seeds 20",
-        "wsap eval crafter-20 --entrant ollama/qwen3:8b,temperature=0 --entrant crafter-survivor",
-        "wsap eval mine.toml --pilot --limit cost=5",
+        "wsap eval run --game minigrid --entrant random --entrant minigrid-finder --seeds 20",
+        "wsap eval run crafter-20 --entrant ollama/qwen3:8b,temperature=0 --entrant crafter-survivor",
+        "wsap eval run mine.toml --pilot --limit cost=5",
     ),
 )
 @click.argument("suite", required=False)

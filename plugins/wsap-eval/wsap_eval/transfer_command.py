@@ -28,8 +28,8 @@ PILOT = (5, 10)
         "Where": ("out", "jobs"),
     },
     examples=(
-        "wsap eval --transfer minigrid --to crafter --entrant ollama/qwen3:8b,memory=fulltext --pilot",
-        "wsap eval --transfer minigrid --to crafter --negative matrix --entrant ollama/qwen3:8b,memory=fulltext",
+        "wsap eval transfer --from minigrid --to crafter --entrant ollama/qwen3:8b,memory=fulltext --pilot",
+        "wsap eval transfer --from minigrid --to crafter --negative matrix --entrant ollama/qwen3:8b,memory=fulltext",
     ),
 )
 @click.option("--from", "source", required=True, metavar="GAME", help="The game in which a life learns.")

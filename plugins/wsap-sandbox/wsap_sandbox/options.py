@@ -51,8 +51,8 @@ class SandboxOptions:
     @classmethod
     def read(cls, given: Mapping[str, Any]) -> SandboxOptions:
         """Return the options that were given. Raises ConfigError if one can't be."""
-        read = {known.name: _checked(known, given[known.name]) for known in OPTIONS if given.get(known.name) is not None
-                and known.name != "world"}  # fmt: skip
+        own = [known for known in OPTIONS if known.name != "world" and "." not in known.name]
+        read = {known.name: _checked(known, given[known.name]) for known in own if given.get(known.name) is not None}
         model = read.pop("model", STORYTELLER)
         models = {phase: read.pop(f"{phase}_model", model) for phase in PHASES}
         return cls(**read, world=_world(given.get("world")), models=models, own=with_prefix(given, "model."))
