@@ -19,9 +19,7 @@ from pydantic import (
     ConfigDict,
     Field,
     JsonValue,
-    SerializerFunctionWrapHandler,
     ValidationError,
-    model_serializer,
     model_validator,
 )
 
@@ -100,11 +98,6 @@ class GameEntry(_Part):
     pairs: Literal["", "round-robin"] = ""
     """"round-robin" lets each entrant of a game of two seats meet each, itself included: a column for each opponent.
     Of two entrants each has the first seat on each seed; the entrants are rated."""
-
-    @model_serializer(mode="wrap")
-    def _dump(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        # Without what is said only of a round robin: hashes of suites and runs that have none stay as they were.
-        return {key: value for key, value in dump(self).items() if value or key != "pairs"}
 
     @model_validator(mode="after")
     def _one_opponent(self) -> GameEntry:
