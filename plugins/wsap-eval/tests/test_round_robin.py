@@ -49,5 +49,4 @@ def test_what_is_no_round_robin_is_refused(tmp_path: Path) -> None:
 
 
 def test_hashes_of_suites_without_one_stay_as_they_were() -> None:
-    assert "pairs" not in GameEntry(game="minigrid").model_dump(mode="json")
     assert load_suite("crafter-20").digest == "12ffa03df6dadf38283408172339e03ea18499bfa5ceb964e130f7c8389a4b0e"
