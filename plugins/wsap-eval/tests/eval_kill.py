@@ -36,6 +36,8 @@ from wsap_eval.records import SCORE_COLUMNS  # noqa: E402
 
 COMMAND = "import sys; from wsap_core.cli import main; sys.exit(main())"
 SEEDS, STEPS, LATENCY = 4, 60, 0.01
+CALLS_BETWEEN = 120
+"""Calls to models between two kills, on average."""
 
 
 def suite(server: ModelServer) -> str:
@@ -111,6 +113,16 @@ def bought_twice(server: ModelServer) -> tuple[int, int]:
     return again, late
 
 
+def wait_a_while(driver: subprocess.Popen[bytes], rng: random.Random, server: ModelServer) -> None:
+    """Return at a random moment: now and then before the driver is up, mostly while it plays."""
+    if rng.random() < 0.15:
+        time.sleep(rng.uniform(0.0, 1.5))
+        return
+    wanted = len(server.requests) + rng.randrange(1, 2 * CALLS_BETWEEN)
+    while len(server.requests) < wanted and driver.poll() is None:
+        time.sleep(0.002)
+
+
 def one_round(
     suite_file: Path, out: Path, wanted: int, rng: random.Random, server: ModelServer, found: Counter[str]
 ) -> list[str]:
@@ -119,7 +131,7 @@ def one_round(
     while True:
         driver = command(suite_file, out, 2)
         while left and driver.poll() is None:
-            time.sleep(rng.uniform(0.0, 1.5))
+            wait_a_while(driver, rng, server)
             workers = workers_of(driver.pid)
             if driver.poll() is not None:
                 break
@@ -185,7 +197,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 problems.append(f"{late} calls that were answered and recorded were made again")
             if again > counted:
                 problems.append(f"{again} requests arrived again, and {counted} are counted")
-    told = {**found, "episodes": len(expected), "calls": calls, "problems": problems}
+    told = {
+        "drivers": found["drivers"],
+        "workers": found["workers"],
+        **found,
+        "episodes": len(expected),
+        "calls": calls,
+        "problems": problems,
+    }
     print(json.dumps(told) if options.json else "\n".join(f"{name}: {value}" for name, value in told.items()))
     return bool(problems)
 

@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
@@ -50,6 +51,13 @@ def test_workers_give_the_scores_of_one_process_though_one_dies(hazard: str, tmp
     assert scores(apart.records) == scores(here.records)
     assert [r.outcome for r in apart.records] == ["finished", "finished", "failed", "finished"]
     assert "raised KeyError: 'something it forgot'" in apart.records[2].reason
+
+
+def test_an_episode_whose_line_was_not_written_has_the_same_bytes_of_scores(hazard: str, tmp_path: Path) -> None:
+    before = play(hazard, tmp_path, seeds=1).records
+    (tmp_path / "episodes.jsonl").unlink()  # as if killed when its run had just ended
+    after = play(hazard, tmp_path, seeds=1).records
+    assert json.dumps(scores(after), default=asdict) == json.dumps(scores(before), default=asdict)
 
 
 @pytest.mark.slow

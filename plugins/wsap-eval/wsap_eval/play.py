@@ -94,11 +94,12 @@ def record_of(game: Game, job: Job, summary: Mapping[str, Any], started: str, se
 
 def _seat(game: Game, job: Job, told: Mapping[str, Any]) -> SeatRecord:
     name, names = told["seat"], tuple(sorted(told["achievements"]))
-    played = EpisodeSummary(job.key.seed, told["steps"], told["reward"], names, told["done"], name)
-    metrics = {metric.name: metric.of([played]) for metric in game.metrics if not metric.of_set}
+    reward = float(told["reward"])  # a whole number in a summary that is read back, a fraction in one that is new
+    played = EpisodeSummary(job.key.seed, told["steps"], reward, names, told["done"], name)
+    metrics = {metric.name: float(metric.of([played])) for metric in game.metrics if not metric.of_set}
     decisions = told["decisions"]
     return SeatRecord(
-        *(name, job.seats[name].name, told["steps"], told["reward"], names, told["done"]),
+        *(name, job.seats[name].name, told["steps"], reward, names, told["done"]),
         *(decisions["forced"], decisions["repaired"], metrics),
     )
 
