@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from wsap_core.specs import ScoreMetric
 from wsap_eval.plan import Game, Job
-from wsap_eval.records import EpisodeKey, EpisodeRecord
+from wsap_eval.records import EpisodeKey, EpisodeRecord, value_of
 from wsap_eval.stats import contiguous, sequence
 
 __all__ = ["NO_LIMITS", "PILOT", "CellLimits", "Due"]
@@ -63,6 +63,8 @@ class Due:
         self._games, self._known, self._limits = games, known, limits
         self.missing = [job for job in jobs if not _is_over(known.get(job.key))]
         """What is missing, whether or not a cell has had enough."""
+        self.done = len(jobs) - len(self.missing)
+        """How many need not be played."""
         self._cells: dict[tuple[str, str], list[EpisodeKey]] = {}
         for job in jobs:
             self._cells.setdefault((job.key.game, job.key.entrant), []).append(job.key)
@@ -125,8 +127,7 @@ class Due:
         values: dict[int, list[float]] = {}
         for key in keys:
             record = self._known.get(key)
-            value = None if record is None else metric.low if record.outcome == "forfeited" else record.value
-            if value is not None:
+            if record is not None and (value := value_of(record, metric.low)) is not None:
                 values.setdefault(key.seed, []).append(value)
         return {seed: of_seed for seed, of_seed in values.items() if len(of_seed) == self._repeats[game, entrant, seed]}
 

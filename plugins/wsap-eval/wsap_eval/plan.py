@@ -17,7 +17,7 @@ from wsap_eval.memories import Brought
 from wsap_eval.records import EpisodeKey
 from wsap_eval.suite import Entrant, GameEntry, Suite
 
-__all__ = ["REWARD", "Game", "Job", "asks_models", "games_of", "jobs_of"]
+__all__ = ["REWARD", "Game", "Job", "asks_models", "games_of", "jobs_of", "run_id"]
 
 REWARD = ScoreMetric("reward", "Reward of an episode", "wsap_eval.plan:mean_reward")
 """The metric of a game that declares none."""
@@ -127,7 +127,7 @@ def jobs_of(suite: Suite, games: dict[str, Game], entrants: Iterable[Entrant]) -
                 for entrant in chosen:
                     key = EpisodeKey(game.entry.name, entrant.name, seed, repeat)
                     seats = game.seats(entrant, number)
-                    yield Job(key, game.entry, entrant, seats, _run_id(suite, key, game.entry, seats), suite.forfeit)
+                    yield Job(key, game.entry, entrant, seats, _run_id(key, game.entry, seats), suite.forfeit)
 
 
 def asks_models(job: Job, game: Game, host: PluginHost) -> bool:
@@ -138,10 +138,14 @@ def asks_models(job: Job, game: Game, host: PluginHost) -> bool:
     )
 
 
-def _run_id(suite: Suite, key: EpisodeKey, entry: GameEntry, seats: dict[str, Entrant]) -> str:
-    told = [_said(entry), {name: _said(entrant) for name, entrant in seats.items()}]
-    text = json.dumps([told, key.seed, key.repeat], sort_keys=True)
+def run_id(text: str) -> str:
+    """Return the id of the run that a text alone describes."""
     return f"eval-{hashlib.sha256(text.encode()).hexdigest()[:20]}"
+
+
+def _run_id(key: EpisodeKey, entry: GameEntry, seats: dict[str, Entrant]) -> str:
+    told = [_said(entry), {name: _said(entrant) for name, entrant in seats.items()}]
+    return run_id(json.dumps([told, key.seed, key.repeat], sort_keys=True))
 
 
 def _said(part: Entrant | GameEntry) -> dict[str, object]:

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from importlib import metadata
 from typing import Any
 
-from wsap_core.errors import UsageError, WsapError
+from wsap_core.errors import StorageError, UsageError, WsapError
 from wsap_core.loading import names_model
 from wsap_core.seams.model_errors import BudgetReachedError
 from wsap_core.seams.services import Player, RunReader, Services
@@ -41,11 +41,9 @@ async def play_episode(services: Services, game: Game, job: Job) -> EpisodeRecor
             job.entry.game, players, seed=job.key.seed, options=dict(job.entry.options), run=job.run,
             steps=job.entry.steps, prepare=None if job.brought is None else preparing(job.brought),
         )  # fmt: skip
-    except (BudgetReachedError, UsageError):
+    except (BudgetReachedError, UsageError, StorageError):
         raise
     except WsapError as error:
-        if error.exit_code == 6:
-            raise
         return failed(job, single_line(error)[:300], started, time.monotonic() - begun)
     record = record_of(game, job, summary, started, time.monotonic() - begun)
     runs: RunReader = services.require("runs")
@@ -63,8 +61,7 @@ def _told(entry: GameEntry, entrant: Entrant) -> dict[str, str]:
 
 def record_of(game: Game, job: Job, summary: Mapping[str, Any], started: str, seconds: float) -> EpisodeRecord:
     """Return the record of a run's summary."""
-    told = summary.get("seats") or [{**summary, "seat": next(iter(job.seats))}]
-    seats = tuple(_seat(game, job, seat) for seat in told)
+    seats = tuple(_seat(game, job, seat) for seat in summary["seats"])
     own = [seat for seat in seats if job.seats[seat.seat] == job.entrant]
     metrics = {name: _mean([seat.metrics[name] for seat in own]) for name in own[0].metrics}
     decided, forced = sum(s.steps for s in own), sum(s.forced for s in own)

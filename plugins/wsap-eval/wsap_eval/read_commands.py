@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 
 import click
@@ -25,11 +26,11 @@ def show(folder: Path, *, episodes: bool, as_json: bool) -> None:
     from wsap_eval.export.flat import flat_episode
     from wsap_eval.reading import played_of
     from wsap_eval.run_command import tell
-    from wsap_eval.shown import number, row_json
+    from wsap_eval.shown import number
 
     played = played_of(folder)
     if as_json:
-        rows = map(flat_episode, played.records) if episodes else map(row_json, played.rows())
+        rows = map(flat_episode, played.records) if episodes else map(asdict, played.rows())
         print_json([dict(row) for row in rows])
     elif episodes:
         print_table(

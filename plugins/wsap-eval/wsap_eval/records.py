@@ -3,17 +3,30 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, fields
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from wsap_core.errors import WireError
+from wsap_core.seams.agent import NO_USAGE, Usage
+from wsap_core.specs import ScoreMetric
 
-__all__ = ["SCORE_COLUMNS", "EpisodeKey", "EpisodeRecord", "Outcome", "SeatRecord"]
+__all__ = [
+    "OUTCOMES",
+    "SCORE_COLUMNS",
+    "EpisodeKey",
+    "EpisodeRecord",
+    "Outcome",
+    "SeatRecord",
+    "usage_of",
+    "value_of",
+    "worst_of",
+]
 
 Outcome = Literal["finished", "step_limit", "forfeited", "failed"]
 """How an episode ended: by itself; cut off by the step limit; given up, because too few replies could be used; or by an
 error of the provider or game, so that it has no score and is played again."""
+OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
 
 
 @dataclass(frozen=True, order=True)
@@ -109,6 +122,26 @@ class EpisodeRecord:
             return cls(**data | {"seats": seats, "achievements": tuple(data["achievements"])})
         except (ValueError, TypeError, KeyError) as error:
             raise WireError(f"A line of the results is damaged: {error}.") from error
+
+
+def usage_of(records: Iterable[EpisodeRecord]) -> Usage:
+    """Return what models took for episodes together; the cost is None where that of one is not known."""
+    return sum((Usage(r.calls, r.prompt_tokens, r.completion_tokens, r.cost) for r in records), NO_USAGE)
+
+
+def worst_of(metric: ScoreMetric, records: Iterable[EpisodeRecord]) -> float | None:
+    """Return what a forfeited episode counts as: the metric's lowest value, or the lowest that was reached where it
+    declares none; None where nothing was reached, or the metric is one of a set of episodes."""
+    if metric.of_set:
+        return None
+    if metric.low is not None:
+        return metric.low
+    return min((record.value for record in records if record.value is not None), default=None)
+
+
+def value_of(record: EpisodeRecord, worst: float | None) -> float | None:
+    """Return what an episode counts as, where a forfeited one counts as `worst`; None for one without a score."""
+    return worst if record.outcome == "forfeited" else record.value
 
 
 _NAMES = [f.name for f in fields(EpisodeRecord)]

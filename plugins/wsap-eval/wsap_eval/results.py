@@ -108,9 +108,8 @@ class Results:
 
     def _keep_suite(self, suite: Suite) -> None:
         path = self.folder / _SUITE
-        if (
-            path.exists() and self._path.exists() and self._path.stat().st_size
-        ):  # without an episode, it was refused before it began
+        begun = self._path.exists() and self._path.stat().st_size > 0  # else it was refused before the first episode
+        if path.exists() and begun:
             before = _read_suite(self.folder)
             if (before.digest, before.version) != (suite.digest, suite.version):
                 raise UsageError(

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
+from typing import Any, TypeVar
 
 from wsap_core.errors import UsageError
 from wsap_core.host import PluginHost
 from wsap_core.loading import names_model
 from wsap_core.references import load_agent_spec
-from wsap_core.seams.agent import NO_USAGE, Usage
 from wsap_core.seams.model import Price
 from wsap_core.seams.model_errors import BudgetReachedError
 from wsap_core.seams.services import Services, WorldModels, runtime_services
@@ -21,16 +23,17 @@ from wsap_eval.jobs.local import play_in_workers
 from wsap_eval.jobs.together import first_error_ends
 from wsap_eval.plan import Game, Job, asks_models, games_of, jobs_of
 from wsap_eval.play import play_episode
-from wsap_eval.records import EpisodeKey, EpisodeRecord
+from wsap_eval.records import EpisodeRecord, usage_of
 from wsap_eval.results import Results
 from wsap_eval.suite import Entrant, Suite
 from wsap_eval.table import Row, Standing, rows_of, standings_of
 from wsap_llm.kit import BudgetLimits
 
-__all__ = ["Evaluation", "Played", "Progress", "evaluate"]
+__all__ = ["Evaluation", "Played", "Playing", "Progress", "evaluate", "opened"]
 
 
 NO_BUDGET = BudgetLimits()
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -82,7 +85,11 @@ class Played:
     """Which limit of all episodes stopped it, in a sentence; empty for none."""
 
     def rows(self) -> list[Row]:
-        """Return the table."""
+        """Return the table; it is computed once."""
+        return list(self._rows)
+
+    @cached_property
+    def _rows(self) -> list[Row]:
         agents = {entrant.name: entrant.agent for entrant in self.suite.entrants}
         return rows_of(
             self.records, self.games, baseline=self.suite.baseline, scripted=agents,
@@ -114,34 +121,10 @@ def evaluate(
     with Results(folder, evaluation.suite) as results:
         results.keep_width(evaluation.cells.half_width)
         due = Due(jobs, games, results.episodes, evaluation.cells)
-        played = len(jobs) - len(due.missing)
-
-        def keep(record: EpisodeRecord) -> None:
-            nonlocal played
-            played += 1
-            results.add(record)
-            progress(Progress(played, len(jobs), record))
-
-        database = evaluation.database or results.database
-        taken = spent(results.episodes.values())
-        budgets = [evaluation.limits.budget("whole evaluation", taken)] if evaluation.limits else []
-        setup = Setup(evaluation.suite, database, limited=bool(budgets))
-        apart = {
-            job.key for job in due.missing if evaluation.jobs > 1 and not asks_models(job, games[job.key.game], host)
-        }
-        with runtime_services(database, budgets=budgets, prices=evaluation.prices) as services:
-            models = services.require("models")
-
-            async def whole() -> None:
-                try:
-                    await _open_models(models, (job.entrant for job in due.missing if job.key not in apart))
-                    await play_due(evaluation, due, games, apart, services, setup, keep)
-                finally:
-                    await models.aclose()
-
-            limit = ""
+        limit = ""
+        with opened(evaluation, results, games, host, len(jobs), progress) as playing:
             try:
-                asyncio.run(whole())
+                playing.run(playing.play(due))
             except BudgetReachedError as error:
                 limit = str(error)
         found = tuple(results.episodes[job.key] for job in jobs if job.key in results.episodes)
@@ -149,48 +132,90 @@ def evaluate(
         return Played(evaluation.suite, games, found, missing, due.stopped, due.all_settled(), limit)
 
 
-async def _open_models(models: WorldModels, entrants: Iterable[Entrant]) -> None:
-    """Open the models that are to play, so that one that can't be asked is told of before anything is played.
+class Playing:
+    """An evaluation whose results and runs are open.
 
-    Raises:
-        WsapError: one can't be asked.
+    Args:
+        evaluation: what is played.
+        results: where episodes are written down.
+        games: label -> game.
+        host: has the agents.
+        services: of the runtime.
+        setup: for other processes.
+        of: all episodes.
+        progress: told after each.
     """
-    for agent, options in {entrant.name: (entrant.agent, entrant.options) for entrant in entrants}.values():
-        address = agent if names_model(agent) else options.get("model")
-        if address:
-            await models.open(str(address), options)
+
+    def __init__(
+        self, evaluation: Evaluation, results: Results, games: Mapping[str, Game], host: PluginHost, services: Services,
+        setup: Setup, of: int, progress: Callable[[Progress], None],
+    ) -> None:  # fmt: skip
+        self.results, self.games, self.services = results, games, services
+        self._evaluation, self._host, self._setup, self._of, self._progress = evaluation, host, setup, of, progress
+        self._played = 0
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        """Do something in an event loop, at the end of which the models are closed."""
+
+        async def whole() -> T:
+            try:
+                return await work
+            finally:
+                await self.services.require("models").aclose()
+
+        return asyncio.run(whole())
+
+    async def play(self, due: Due) -> None:
+        """Play what is due: on a cluster, or what asks no model in worker processes and the rest in this one.
+
+        Raises:
+            BackendError: a model can't be asked at all; nothing is played then.
+            WsapError: a limit was reached, or nothing can be recorded.
+        """
+        self._played += due.done
+        given, setup, keep = self._evaluation, self._setup, self._keep
+        apart = {
+            job.key
+            for job in due.missing
+            if given.jobs > 1 and not asks_models(job, self.games[job.key.game], self._host)
+        }
+        await self._open_models(job.entrant for job in due.missing if job.key not in apart)
+        if given.on:
+            from wsap_eval.jobs.cluster import play_on_ray
+
+            await play_on_ray(iter(due), setup, keep, where=given.on)
+            return
+        here, there = due.those(lambda job: job.key not in apart), due.those(lambda job: job.key in apart)
+        await first_error_ends([
+            play_side_by_side(self.services, self.games, here, keep, given.in_flight),
+            play_in_workers(there, setup, keep, workers=min(given.jobs, len(apart))),
+        ])  # fmt: skip
+
+    def _keep(self, record: EpisodeRecord) -> None:
+        self._played += 1
+        self.results.add(record)
+        self._progress(Progress(self._played, self._of, record))
+
+    async def _open_models(self, entrants: Iterable[Entrant]) -> None:
+        """Open the models that are to play, so that one that can't be asked is told of before anything is played."""
+        models: WorldModels = self.services.require("models")
+        for agent, options in {entrant.name: (entrant.agent, entrant.options) for entrant in entrants}.values():
+            address = agent if names_model(agent) else options.get("model")
+            if address:
+                await models.open(str(address), options)
 
 
-def spent(records: Iterable[EpisodeRecord]) -> Usage:
-    """Return what was taken for episodes that are over."""
-    usages = (Usage(r.calls, r.prompt_tokens, r.completion_tokens, r.cost) for r in records)
-    return sum(usages, NO_USAGE)
-
-
-async def play_due(
-    evaluation: Evaluation,
-    due: Due,
-    games: Mapping[str, Game],
-    apart: Collection[EpisodeKey],
-    services: Services,
-    setup: Setup,
-    keep: Callable[[EpisodeRecord], None],
-) -> None:
-    """Play what is due, the episodes `apart` in worker processes and the others in this one.
-
-    Raises:
-        WsapError: a limit was reached, or nothing can be recorded.
-    """
-    if evaluation.on:
-        from wsap_eval.jobs.cluster import play_on_ray
-
-        await play_on_ray(iter(due), setup, keep, where=evaluation.on)
-        return
-    here, there = due.those(lambda job: job.key not in apart), due.those(lambda job: job.key in apart)
-    await first_error_ends([
-        play_side_by_side(services, games, here, keep, evaluation.in_flight),
-        play_in_workers(there, setup, keep, workers=min(evaluation.jobs, len(apart))),
-    ])  # fmt: skip
+@contextmanager
+def opened(
+    evaluation: Evaluation, results: Results, games: Mapping[str, Game], host: PluginHost, of: int,
+    progress: Callable[[Progress], None],
+) -> Iterator[Playing]:  # fmt: skip
+    """Open where runs are recorded, with what may still be spent; see `Playing`."""
+    database, limits = evaluation.database or results.database, evaluation.limits
+    budgets = [limits.budget("whole evaluation", usage_of(results.episodes.values()))] if limits else []
+    setup = Setup(evaluation.suite, database, limited=bool(budgets))
+    with runtime_services(database, budgets=budgets, prices=evaluation.prices) as services:
+        yield Playing(evaluation, results, games, host, services, setup, of, progress)
 
 
 async def play_side_by_side(

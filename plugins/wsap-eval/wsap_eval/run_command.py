@@ -95,10 +95,8 @@ def run(
         played = evaluate(evaluation, folder, progress=live)
     write_table(played.rows(), folder)
     if as_json:
-        from wsap_eval.shown import row_json
-
         print_json({"suite": chosen.name, "folder": str(folder), "missing": played.missing,
-                    "rows": [row_json(row) for row in played.rows()],
+                    "rows": list(map(asdict, played.rows())),
                     "standings": list(map(asdict, played.standings()))})  # fmt: skip
     else:
         tell(played)
@@ -137,13 +135,14 @@ def _suite(name: str | None, given: dict[str, Any]) -> Suite:
 def _tell_pilot(played: Played, suite: Suite) -> None:
     of_cell = suite.seeds.count * suite.seeds.repeats
     calls = tokens = seconds = cost = 0.0
-    for row in played.rows():
+    rows = played.rows()
+    for row in rows:
         share = of_cell / max(1, row.episodes)
         calls, tokens, seconds = calls + row.calls * share, tokens + row.tokens * share, seconds + row.seconds * share
         cost = cost + (row.cost or 0.0) * share
-    unknown = any(row.cost is None for row in played.rows())
+    unknown = any(row.cost is None for row in rows)
     price = "at a price that is not known (say it with --price)" if unknown else f"${cost:.2f}"
     click.echo(
-        f"At this rate all {of_cell * len(played.rows())} episodes take {calls:,.0f} calls, {tokens:,.0f} tokens, "
+        f"At this rate all {of_cell * len(rows)} episodes take {calls:,.0f} calls, {tokens:,.0f} tokens, "
         f"{price}, and {seconds:,.0f} seconds one after the other. Leave --pilot out to go on."
     )

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict
+from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby
 
 import click
 
 from wsap_core.cli.output import at_terminal, print_table
 from wsap_core.untrusted import single_line
+from wsap_eval.records import OUTCOMES
 from wsap_eval.stats import Interval, SetEstimate
 from wsap_eval.table import Row, Standing
 
@@ -17,11 +17,11 @@ __all__ = [
     "COLUMNS",
     "cells",
     "difference_of",
+    "interval_of",
     "notes",
     "number",
     "print_rows",
     "print_standings",
-    "row_json",
     "summary_notes",
 ]
 
@@ -31,22 +31,19 @@ _WORDS = {"step_limit": "at the limit"}
 
 def cells(row: Row) -> list[str]:
     """Return a row's cells, one for each of `COLUMNS`."""
+    score = "-" if row.score is None else number(row.score)
     cost = "" if not row.calls else "?" if row.cost is None else f"${row.cost:.2f}"
     return [
-        *(row.game, row.entrant, row.metric, _mean(row), _interval(_figure_interval(row))),
+        *(row.game, row.entrant, row.metric, score, interval_of(row.interval)),
         *(difference_of(row), _normalised(row), cost, _outcomes(row)),
     ]
 
 
 def notes(row: Row) -> Iterator[str]:
     """Yield the sentences that belong below a row: what a reader must know before they believe it."""
-    figure = row.figure
-    if row.metric in row.sets:
-        if why := row.sets[row.metric].estimate.why_no_interval:
-            yield why
-    elif figure.interval is None and figure.why_no_interval:
-        yield figure.why_no_interval
-    if row.scored > 1 and row.trajectories < row.scored and figure.distinct != 1:
+    if row.interval is None and row.why_no_interval:
+        yield row.why_no_interval
+    if row.scored > 1 and row.trajectories < row.scored and row.figure.distinct != 1:
         yield f"{row.scored} episodes, {row.trajectories} different trajectories."
     if row.worst is not None:
         without = "" if row.played is None else f"; without them the mean is {number(row.played)}"
@@ -60,11 +57,6 @@ def notes(row: Row) -> Iterator[str]:
     for name, found in row.sets.items():
         if name != row.metric and found.estimate.value is not None:
             yield f"{name}: {number(found.estimate.value)}{_of(found.estimate)}."
-
-
-def row_json(row: Row) -> dict[str, object]:
-    """Return a row as JSON-ready data."""
-    return asdict(row)
 
 
 def print_rows(rows: Sequence[Row]) -> None:
@@ -87,7 +79,7 @@ def print_standings(standings: Sequence[Standing]) -> None:
     for game, group in groupby(standings, lambda standing: standing.game):
         click.echo(f"\n{single_line(game)}: round robin")
         rows = [(s.rating.entrant, str(s.rating.games), number(s.mean), f"{s.rating.elo:+.0f}",
-                 _interval(s.rating.interval)) for s in group]  # fmt: skip
+                 interval_of(s.rating.interval)) for s in group]  # fmt: skip
         print_table(("entrant", "games", "mean score", "Elo", "95 % interval"), rows)
 
 
@@ -106,32 +98,24 @@ def _bound(value: float) -> str:
     return f"{value:.2g}" if abs(value) < 100 else f"{value:.0f}"
 
 
-def _mean(row: Row) -> str:
-    value = row.sets[row.metric].estimate.value if row.metric in row.sets else row.figure.mean
-    return "-" if value is None else number(value)
-
-
-def _figure_interval(row: Row) -> Interval | None:
-    return row.sets[row.metric].estimate.interval if row.metric in row.sets else row.figure.interval
-
-
-def _interval(interval: Interval | None) -> str:
-    return "-" if interval is None else f"{_bound(interval.low)} to {_bound(interval.high)}"
+def interval_of(interval: Interval | None, say: Callable[[float], str] = _bound) -> str:
+    """Return an interval in words, its bounds as `say` gives them; a dash for none."""
+    return "-" if interval is None else f"{say(interval.low)} to {say(interval.high)}"
 
 
 def _of(found: SetEstimate) -> str:
-    return f" ({_interval(found.interval)}, {found.interval.method})" if found.interval else ""
+    return f" ({interval_of(found.interval)}, {found.interval.method})" if found.interval else ""
 
 
 def difference_of(row: Row) -> str:
     """Return the difference to the baseline with its interval, p-value and verdict; empty where there is none."""
     if row.metric in row.sets:
         found = row.sets[row.metric].difference
-        return "" if found is None or found.value is None else f"{found.value:+.3g} ({_interval(found.interval)})"
+        return "" if found is None or found.value is None else f"{found.value:+.3g} ({interval_of(found.interval)})"
     paired = row.difference
     if paired is None:
         return ""
-    span = "" if paired.interval is None else f" ({_interval(paired.interval)})"
+    span = "" if paired.interval is None else f" ({interval_of(paired.interval)})"
     p_value = "" if row.p_adjusted is None else f", p {row.p_adjusted:.2g}"
     return f"{paired.difference:+.3g}{span}{p_value}, {paired.verdict}"
 
@@ -143,5 +127,4 @@ def _normalised(row: Row) -> str:
 
 
 def _outcomes(row: Row) -> str:
-    ordered: Iterable[str] = ("finished", "step_limit", "forfeited", "failed")
-    return ", ".join(f"{row.outcomes[o]} {_WORDS.get(o, o)}" for o in ordered if row.outcomes.get(o))
+    return ", ".join(f"{row.outcomes[o]} {_WORDS.get(o, o)}" for o in OUTCOMES if row.outcomes.get(o))

@@ -14,14 +14,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import (
-    BaseModel,
-    ConfigDict,
-    Field,
-    JsonValue,
-    ValidationError,
-    model_validator,
-)
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError, model_validator
 
 from wsap_core.errors import UnknownNameError, UsageError
 from wsap_core.seams.context import SEED_LIMIT
@@ -42,6 +35,8 @@ __all__ = [
 
 FORMAT = 1
 """The version of suites that this package reads."""
+FORFEIT = 0.2
+"""The share of forced decisions above which an episode is forfeited, unless a suite says another."""
 Legal = Literal["bound", "shown", "hidden"]
 """How legal actions are given to a model: its reply is bound to them, they are only listed, or neither. Figures across
 these modes do not compare."""
@@ -138,7 +133,7 @@ class Suite(_Part):
     games: tuple[GameEntry, ...] = Field(min_length=1)
     entrants: tuple[Entrant, ...] = ()
     seeds: Seeds = Seeds()
-    forfeit: Annotated[float, Field(ge=0, le=1)] = 0.2
+    forfeit: Annotated[float, Field(ge=0, le=1)] = FORFEIT
     """An episode is forfeited where more than this share of the entrant's decisions had to be forced, because no reply
     could be read or none was legal."""
     baseline: str = ""

@@ -8,9 +8,10 @@ from dataclasses import dataclass, field, replace
 
 from wsap_core.specs import EpisodeSummary, ScoreMetric
 from wsap_eval.plan import Game
-from wsap_eval.records import EpisodeRecord, SeatRecord
+from wsap_eval.records import EpisodeRecord, SeatRecord, usage_of, value_of, worst_of
 from wsap_eval.stats import (
     Estimate,
+    Interval,
     Match,
     Paired,
     Rating,
@@ -83,6 +84,26 @@ class Row:
     def scored(self) -> int:
         """How many have a score or were forfeited."""
         return self.episodes - self.outcomes.get("failed", 0)
+
+    @property
+    def _set(self) -> SetEstimate | None:
+        found = self.sets.get(self.metric)
+        return None if found is None else found.estimate
+
+    @property
+    def score(self) -> float | None:
+        """The figure's value: the mean, or the metric of all episodes where it is one of a set."""
+        return self.figure.mean if self._set is None else self._set.value
+
+    @property
+    def interval(self) -> Interval | None:
+        """The figure's interval."""
+        return self.figure.interval if self._set is None else self._set.interval
+
+    @property
+    def why_no_interval(self) -> str:
+        """The reason in a sentence where there is no interval; else empty."""
+        return self.figure.why_no_interval if self._set is None else self._set.why_no_interval
 
     @property
     def score_per_dollar(self) -> float | None:
@@ -169,7 +190,7 @@ def _rows_of_game(
 ) -> list[Row]:
     counts = {entrant: settled(game.entry.name, entrant) for entrant in cells}
     cells = {entrant: _first_seeds(found, counts[entrant]) for entrant, found in cells.items()}
-    worst = _worst(game, [record for found in cells.values() for record in found])
+    worst = worst_of(game.metric, [record for found in cells.values() for record in found])
     values = {entrant: _by_seed(found, worst) for entrant, found in cells.items()}
     base = baseline if baseline in cells else next(iter(cells))
     names = (RANDOM, game.spec.default_agent)
@@ -202,7 +223,7 @@ def _row(
     distinct = len({record.trajectory for record in found if record.trajectory})
     scored = [record.value for record in found if record.scored and record.value is not None]
     forfeits = any(record.outcome == "forfeited" for record in found)
-    costs = [record.cost for record in found]
+    usage = usage_of(found)
     return Row(
         game.entry.name,
         entrant,
@@ -216,9 +237,9 @@ def _row(
         sum(scored) / len(scored) if forfeits and scored else None,
         distinct,
         dict(Counter(record.reason for record in found if record.outcome == "failed").most_common()),
-        calls=sum(record.calls for record in found),
-        tokens=sum(record.prompt_tokens + record.completion_tokens for record in found),
-        cost=None if None in costs else sum(cost or 0.0 for cost in costs),
+        calls=usage.calls,
+        tokens=usage.prompt_tokens + usage.completion_tokens,
+        cost=usage.cost,
         seconds=round(sum(record.seconds for record in found), 3),
         asked_again=sum(record.asked_again for record in found),
     )  # fmt: skip
@@ -231,17 +252,10 @@ def _first_seeds(found: Sequence[EpisodeRecord], seeds: int | None) -> list[Epis
     return [record for record in found if record.seed in kept]
 
 
-def _worst(game: Game, found: Sequence[EpisodeRecord]) -> float | None:
-    if game.metric.of_set or game.metric.low is not None:
-        return None if game.metric.of_set else game.metric.low
-    return min((record.value for record in found if record.value is not None), default=None)
-
-
 def _by_seed(found: Sequence[EpisodeRecord], worst: float | None) -> dict[int, list[float]]:
     values: dict[int, list[float]] = {}
     for record in found:
-        value = worst if record.outcome == "forfeited" else record.value
-        if value is not None and record.outcome != "failed":
+        if (value := value_of(record, worst)) is not None:
             values.setdefault(record.seed, []).append(value)
     return values
 

@@ -116,7 +116,7 @@ def transfer(
 
 
 def _tell(verdict: Verdict, measured: Measured) -> None:
-    from wsap_eval.shown import number
+    from wsap_eval.shown import interval_of, number
 
     plan = measured.plan
     source, target = (name.rpartition("/")[2] for name in (plan.source, verdict.target))
@@ -124,8 +124,7 @@ def _tell(verdict: Verdict, measured: Measured) -> None:
     rows = []
     for compared in verdict.comparisons:
         effect, naive = compared.lives.effect, compared.lives.naive
-        spans = ["-" if e.interval is None else f"{number(e.interval.low)} to {number(e.interval.high)}"
-                 for e in (effect, naive)]  # fmt: skip
+        spans = [interval_of(found.interval, number) for found in (effect, naive)]
         rows.append([f"{compared.arm} - {compared.other}", f"{effect.difference:+.3g}", *spans])
     print_table(["difference", "mean", "95 % interval over lives", "(over episodes: too narrow)"], rows)
     means = ", ".join(f"{arm} {number(mean)}" for arm, mean in verdict.means.items())
@@ -137,7 +136,7 @@ def _tell(verdict: Verdict, measured: Measured) -> None:
     if share.value is None:
         click.echo(f"Share of what practice gives: {share.why_undefined}.")
     else:
-        span = "" if share.interval is None else f" ({number(share.interval.low)} to {number(share.interval.high)})"
+        span = "" if share.interval is None else f" ({interval_of(share.interval, number)})"
         click.echo(f"Share of what practice gives: {share.value:.2f}{span}, by Fieller.")
     head = verdict.headline
     if head.within_sd is not None and head.between_sd is not None:
@@ -154,7 +153,7 @@ def _tell(verdict: Verdict, measured: Measured) -> None:
 def _check(measured: Measured, name: str, *, helps: bool) -> str:
     """Return a sentence where a target that was to help or not shows otherwise; empty where it is as it has to be."""
     verdict = next(v for v in measured.verdicts if v.target == name)
-    if (verdict.words == "helps") is helps and (helps or verdict.words in ("none shown", "unknown")):
+    if verdict.words in (("helps",) if helps else ("none shown", "unknown")):
         return ""
     wanted = "had to help" if helps else "could not help"
     return f"The measurement failed: what was learned {wanted} in {name}, and the verdict there is: {verdict.words}."

@@ -17,7 +17,7 @@ from typing import Any
 
 from wsap_core.textfile import written_to
 from wsap_eval.export.inspect import file_name, model_name
-from wsap_eval.records import EpisodeRecord
+from wsap_eval.records import EpisodeRecord, value_of
 from wsap_eval.run import Played
 from wsap_eval.stats import Interval
 from wsap_eval.suite import Entrant
@@ -106,8 +106,7 @@ def _about(
 
 def _result(played: Played, row: Row, records: Sequence[EpisodeRecord]) -> dict[str, Any]:
     game = played.games[row.game]
-    own = row.sets.get(row.metric)
-    interval = own.estimate.interval if own else row.figure.interval
+    own, interval = row.metric in row.sets, row.interval
     seeds = list(dict.fromkeys(record.seed for record in records if record.game == row.game))
     conditions = {k: v for record in records if record.game == row.game for k, v in record.conditions.items()}
     return {
@@ -134,7 +133,7 @@ def _result(played: Played, row: Row, records: Sequence[EpisodeRecord]) -> dict[
             "max_score": "Infinity" if game.metric.high is None else game.metric.high,
         },
         "score_details": {
-            "score": (own.estimate.value if own else row.figure.mean) or 0.0,
+            "score": row.score or 0.0,
             "details": {f"episodes_{name}": str(count) for name, count in row.outcomes.items()},
             "uncertainty": {
                 "num_samples": row.scored,
@@ -160,7 +159,7 @@ def _instance(
 ) -> dict[str, Any]:
     high = played.games[record.game].metric.high
     row = next(row for row in rows if row.game == record.game)
-    value = record.value if record.value is not None else row.worst if record.outcome == "forfeited" else None
+    value = value_of(record, row.worst)
     told, said = record.prompt_tokens, record.completion_tokens
     return {
         "schema_version": VERSION,

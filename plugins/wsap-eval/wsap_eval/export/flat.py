@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Literal
 
 from wsap_core.textfile import written_to
-from wsap_eval.records import EpisodeRecord
+from wsap_eval.records import OUTCOMES, EpisodeRecord
 from wsap_eval.stats import Interval
 from wsap_eval.table import Row
 
@@ -25,10 +25,7 @@ def flat_row(row: Row) -> Flat:
     """Return a row of the table as columns: the figure and its interval, what it rests on, differences, spending."""
     figure, paired, share = row.figure, row.difference, row.normalised
     own = row.sets.get(row.metric)
-    value = own.estimate.value if own else figure.mean
-    interval, why = (
-        (own.estimate.interval, own.estimate.why_no_interval) if own else (figure.interval, figure.why_no_interval)
-    )
+    interval = row.interval
     difference: dict[str, str | int | float | None] = {
         "difference": paired.difference if paired else None,
         **_bounds("difference", paired.interval if paired else None),
@@ -46,16 +43,16 @@ def flat_row(row: Row) -> Flat:
         "game": row.game,
         "entrant": row.entrant,
         "metric": row.metric,
-        "score": value,
+        "score": row.score,
         **_bounds("score", interval),
         "level": interval.level if interval else None,
         "method": interval.method if interval else None,
-        "why_no_interval": why or None,
+        "why_no_interval": row.why_no_interval or None,
         "standard_error": None if own else figure.standard_error,
         "seeds": own.estimate.seeds if own else figure.clusters,
         "values": figure.n,
         "episodes": row.episodes,
-        **{name: row.outcomes.get(name, 0) for name in ("finished", "step_limit", "forfeited", "failed")},
+        **{name: row.outcomes.get(name, 0) for name in OUTCOMES},
         "forfeits_count_as": row.worst,
         "score_without_forfeits": row.played,
         "trajectories": row.trajectories,

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from wsap_core.errors import MissingServiceError
 from wsap_core.seams.services import RunReader
 from wsap_eval.export.transcript import Turn, transcript
-from wsap_eval.records import EpisodeRecord
+from wsap_eval.records import EpisodeRecord, usage_of
 from wsap_eval.run import Played
 from wsap_eval.suite import Entrant
 from wsap_eval.table import Row
@@ -187,10 +187,9 @@ def _usage(model: str, records: Sequence[EpisodeRecord]) -> dict[str, Any]:
 
     if not any(record.calls for record in records):
         return {}
-    told, said = sum(r.prompt_tokens for r in records), sum(r.completion_tokens for r in records)
-    costs = [record.cost for record in records]
-    cost = None if None in costs else sum(c or 0.0 for c in costs)
-    return {model: ModelUsage(input_tokens=told, output_tokens=said, total_tokens=told + said, total_cost=cost)}
+    usage = usage_of(records)
+    told, said = usage.prompt_tokens, usage.completion_tokens
+    return {model: ModelUsage(input_tokens=told, output_tokens=said, total_tokens=told + said, total_cost=usage.cost)}
 
 
 def _packages(records: Sequence[EpisodeRecord]) -> dict[str, str]:

@@ -8,21 +8,20 @@ from __future__ import annotations
 
 import asyncio
 import importlib
-import os
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from wsap_core.errors import MissingServiceError, UsageError, WsapError
-from wsap_core.host import PluginHost
-from wsap_core.seams.services import Services, runtime_services
+from wsap_core.seams.services import Services
 from wsap_eval.jobs.frames import Ended, Setup
 from wsap_eval.jobs.together import first_error_ends
-from wsap_eval.jobs.worker import NoSpending, play_patiently
-from wsap_eval.plan import Game, Job, games_of
+from wsap_eval.jobs.worker import opened, play_patiently
+from wsap_eval.plan import Game, Job
 from wsap_eval.play import failed
 from wsap_eval.records import EpisodeRecord
 
@@ -77,34 +76,31 @@ async def play_on_ray(jobs: Iterator[Job], setup: Setup, keep: Callable[[Episode
             ray.shutdown()
 
 
-@dataclass
-class _Opened:
-    """What a process of a node has opened, for as long as it lives."""
-
-    services: Services
-    games: dict[str, Game]
-    loop: asyncio.AbstractEventLoop
-    stack: ExitStack = field(default_factory=ExitStack)
-
-
-_opened: dict[str, _Opened] = {}
+_OPENED: dict[str, tuple[Services, dict[str, Game]]] = {}
+"""What this process of a node has opened, by what it was told, for as long as it lives."""
+_FOR_LIFE = ExitStack()
 
 
 def _episode(setup: Setup, job: Job) -> EpisodeRecord | Ended:
     """Play an episode in a process of a node."""
     try:
-        opened = _opened.get(setup.suite.digest) or _open(setup)
-        return opened.loop.run_until_complete(play_patiently(opened.services, opened.games[job.key.game], job))
+        services, games = _opened(setup)
+        return _loop().run_until_complete(play_patiently(services, games[job.key.game], job))
     except WsapError as error:
         return Ended(type(error), str(error))
 
 
-def _open(setup: Setup) -> _Opened:
-    stack = ExitStack()
-    database = setup.database or str(
-        Path(stack.enter_context(tempfile.TemporaryDirectory())) / f"runs-{os.getpid()}.db"
-    )
-    services = stack.enter_context(runtime_services(database, budgets=(NoSpending(),) * setup.limited))
-    games = games_of(setup.suite, PluginHost.discovered())
-    found = _opened[setup.suite.digest] = _Opened(services, games, asyncio.new_event_loop(), stack)
-    return found
+def _opened(setup: Setup) -> tuple[Services, dict[str, Game]]:
+    told = f"{setup.database}\0{setup.limited}\0{setup.suite.model_dump_json()}"
+    if told not in _OPENED:
+        if not setup.database:
+            folder = _FOR_LIFE.enter_context(tempfile.TemporaryDirectory())
+            setup = replace(setup, database=str(Path(folder) / "runs.db"))
+        _OPENED[told] = _FOR_LIFE.enter_context(opened(setup))
+    return _OPENED[told]
+
+
+@cache
+def _loop() -> asyncio.AbstractEventLoop:
+    """Return the one event loop of this process, to which models are bound."""
+    return asyncio.new_event_loop()

@@ -14,7 +14,8 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import BinaryIO
 
 from wsap_core.errors import StorageLockedError, UsageError, WsapError
@@ -86,9 +87,20 @@ async def play_patiently(services: Services, game: Game, job: Job) -> EpisodeRec
         await asyncio.sleep(0.05)
 
 
-def _serve(setup: Setup, incoming: BinaryIO, outgoing: BinaryIO) -> None:
+@contextmanager
+def opened(setup: Setup) -> Iterator[tuple[Services, dict[str, Game]]]:
+    """Open what a process that is told of an evaluation plays with: services, and label -> game.
+
+    Raises:
+        WsapError: a game is not known here, or the database can't be used.
+    """
     games = games_of(setup.suite, PluginHost.discovered())
     with runtime_services(setup.database, budgets=(NoSpending(),) * setup.limited) as services:
+        yield services, games
+
+
+def _serve(setup: Setup, incoming: BinaryIO, outgoing: BinaryIO) -> None:
+    with opened(setup) as (services, games):
         asyncio.run(_play(services, games, incoming, outgoing))
 
 

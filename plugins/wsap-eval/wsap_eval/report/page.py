@@ -21,7 +21,7 @@ from wsap_core.loading import names_model
 from wsap_core.references import load_agent_spec
 from wsap_core.untrusted import single_line
 from wsap_eval.export.flat import flat_row
-from wsap_eval.records import EpisodeRecord
+from wsap_eval.records import OUTCOMES, EpisodeRecord
 from wsap_eval.run import Played
 from wsap_eval.shown import COLUMNS, cells, difference_of, notes, number, summary_notes
 from wsap_eval.suite import Entrant
@@ -29,7 +29,6 @@ from wsap_eval.table import Row
 
 __all__ = ["report_html"]
 
-OUTCOMES = ("finished", "step_limit", "forfeited", "failed")
 Cells = Mapping[tuple[str, str], Sequence[EpisodeRecord]]
 
 

@@ -11,11 +11,11 @@ from typing import Literal
 from wsap_core.errors import UsageError
 from wsap_core.seams.context import derive_seed
 from wsap_eval.memories import Brought
-from wsap_eval.plan import Game, Job
+from wsap_eval.plan import Game, Job, run_id
 from wsap_eval.records import EpisodeKey
-from wsap_eval.suite import Entrant, GameEntry, Suite
+from wsap_eval.suite import FORFEIT, Entrant, GameEntry, Suite
 
-__all__ = ["ARMS", "PILOT_LIVES", "Arm", "Plan", "learning_jobs", "suite_of", "test_jobs"]
+__all__ = ["ARMS", "PILOT_LIVES", "Arm", "Plan", "learning_jobs", "suite_of", "target_jobs"]
 
 Arm = Literal["blank", "placebo", "source", "practised", "raw"]
 ARMS: tuple[Arm, ...] = ("blank", "placebo", "source", "practised", "raw")
@@ -56,7 +56,7 @@ class Plan:
     @property
     def learned(self) -> tuple[str, ...]:
         """The games in which lives learn."""
-        return (self.source, *(self.targets if "practised" in self.arms else ()))
+        return tuple(dict.fromkeys((self.source, *(self.targets if "practised" in self.arms else ()))))
 
     def all_lives(self) -> range:
         """Return the lives' numbers."""
@@ -88,8 +88,7 @@ class Plan:
 
 def suite_of(plan: Plan) -> Suite:
     """Return the suite whose results are this plan's."""
-    own = dict.fromkeys(plan.learned)
-    learned = tuple(GameEntry(game=game, label=LEARNING + game, steps=plan.steps) for game in own)
+    learned = tuple(GameEntry(game=game, label=LEARNING + game, steps=plan.steps) for game in plan.learned)
     targets = tuple(GameEntry(game=game, steps=plan.steps) for game in plan.targets)
     return Suite(name="transfer", games=(*learned, *targets))
 
@@ -106,12 +105,12 @@ def learning_jobs(
         memories: life and game -> file of what was learned before; none at first.
     """
     for life in plan.all_lives():
-        for game in dict.fromkeys(plan.learned):
+        for game in plan.learned:
             seed = plan.learning_seeds(life, game)[number]
             yield _job(plan, games[LEARNING + game], "learning", seed, life, Brought(memories.get((life, game), "")))
 
 
-def test_jobs(plan: Plan, games: dict[str, Game], memories: dict[tuple[int, str], str]) -> Iterator[Job]:
+def target_jobs(plan: Plan, games: dict[str, Game], memories: dict[tuple[int, str], str]) -> Iterator[Job]:
     """Yield every test episode, arms interleaved, so that nothing that changes in time favours one."""
     for number in range(plan.seeds):
         for life in plan.all_lives():
@@ -119,9 +118,6 @@ def test_jobs(plan: Plan, games: dict[str, Game], memories: dict[tuple[int, str]
                 for arm in plan.arms:
                     seed = plan.target_seeds(life)[number]
                     yield _job(plan, games[target], arm, seed, life, brought_by(plan, arm, life, target, memories))
-
-
-test_jobs.__test__ = False  # type: ignore[attr-defined]
 
 
 def brought_by(plan: Plan, arm: Arm, life: int, target: str, memories: dict[tuple[int, str], str]) -> Brought:
@@ -140,5 +136,4 @@ def _job(plan: Plan, game: Game, arm: str, seed: int, life: int, brought: Brough
     key = EpisodeKey(game.entry.name, arm, seed, life)
     text = json.dumps([plan.entrant.model_dump(mode="json"), game.entry.model_dump(mode="json"), *asdict(key).values(),
                        brought.path[-40:], brought.edit])  # fmt: skip
-    run = f"eval-{hashlib.sha256(text.encode()).hexdigest()[:20]}"
-    return Job(key, game.entry, entrant, dict.fromkeys(seats, entrant), run, 0.2, brought)
+    return Job(key, game.entry, entrant, dict.fromkeys(seats, entrant), run_id(text), FORFEIT, brought)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -11,16 +10,15 @@ from pathlib import Path
 from wsap_core.errors import CutOffError, UsageError
 from wsap_core.host import PluginHost
 from wsap_core.seams.model import Price
-from wsap_core.seams.services import RunReader, Services, runtime_services
+from wsap_core.seams.services import RunReader
 from wsap_core.textfile import written_to
 from wsap_eval.due import NO_LIMITS, Due
-from wsap_eval.jobs.frames import Setup
 from wsap_eval.memories import kept_memory, stored
-from wsap_eval.plan import Game, Job, asks_models, games_of
+from wsap_eval.plan import Game, Job, games_of
 from wsap_eval.records import EpisodeRecord
 from wsap_eval.results import Results
-from wsap_eval.run import NO_BUDGET, Evaluation, Progress, play_due, spent
-from wsap_eval.transfer.plan import LEARNING, Plan, learning_jobs, suite_of, test_jobs
+from wsap_eval.run import NO_BUDGET, Evaluation, Progress, opened
+from wsap_eval.transfer.plan import LEARNING, Plan, learning_jobs, suite_of, target_jobs
 from wsap_eval.transfer.verdict import Verdict, verdicts
 from wsap_llm.kit import BudgetLimits
 
@@ -64,59 +62,36 @@ def measure(
     host = PluginHost.discovered()
     suite = suite_of(plan)
     games = games_of(suite, host)
-    with Results(folder, suite) as results:
-        evaluation = Evaluation(suite, (plan.entrant,), limits=limits, prices=prices, jobs=jobs)
-        taken = spent(results.episodes.values())
-        budgets = [limits.budget("whole evaluation", taken)] if limits else []
-        setup = Setup(suite, results.database, limited=bool(budgets))
-        of_life = plan.learning * len(set(plan.learned)) + plan.seeds * len(plan.arms) * len(plan.targets)
-        of = len(plan.all_lives()) * of_life
-        played = 0
+    evaluation = Evaluation(suite, (plan.entrant,), limits=limits, prices=prices, jobs=jobs)
+    of_life = plan.learning * len(plan.learned) + plan.seeds * len(plan.arms) * len(plan.targets)
+    with (
+        Results(folder, suite) as results,
+        opened(evaluation, results, games, host, len(plan.all_lives()) * of_life, progress) as playing,
+    ):
+        runs: RunReader = playing.services.require("runs")
 
-        with runtime_services(results.database, budgets=budgets, prices=prices) as services:
-
-            async def play(asked: Iterable[Job]) -> list[EpisodeRecord]:
-                nonlocal played
-                wanted = list(asked)
-                due = Due(wanted, games, results.episodes, NO_LIMITS)
-                played += len(wanted) - len(due.missing)
-
-                def keep(record: EpisodeRecord) -> None:
-                    nonlocal played
-                    played += 1
-                    results.add(record)
-                    progress(Progress(played, of, record))
-
-                apart = {j.key for j in due.missing if jobs > 1 and not asks_models(j, games[j.key.game], host)}
-                await play_due(evaluation, due, games, apart, services, setup, keep)
-                found = [results.episodes[job.key] for job in wanted]
-                broken = [record for record in found if record.outcome == "failed"]
-                if broken:
-                    raise CutOffError(
-                        f"{len(broken)} episodes failed; run the same command again to go on: {broken[0].reason}"
-                    )
-                return found
-
-            async def whole() -> list[EpisodeRecord]:
-                try:
-                    memories = await _learn(plan, games, folder, services, play)
-                    _write_down(plan, folder, memories)
-                    return await play(test_jobs(plan, games, memories))
-                finally:
-                    await services.require("models").aclose()
-
-            tested = asyncio.run(whole())
-            own = [
-                r
-                for r in results.episodes.values()
-                if r.game == LEARNING + plan.source and r.repeat in plan.all_lives()
-            ]
-            named = {
-                target: _naming(
-                    (target, games[target].spec.display_title), [r.run for r in own], services.require("runs")
+        async def play(asked: Iterable[Job]) -> list[EpisodeRecord]:
+            wanted = list(asked)
+            await playing.play(Due(wanted, games, results.episodes, NO_LIMITS))
+            found = [results.episodes[job.key] for job in wanted]
+            broken = [record for record in found if record.outcome == "failed"]
+            if broken:
+                raise CutOffError(
+                    f"{len(broken)} episodes failed; run the same command again to go on: {broken[0].reason}"
                 )
-                for target in plan.targets
-            }
+            return found
+
+        async def whole() -> list[EpisodeRecord]:
+            memories = await _learn(plan, games, folder, runs, play)
+            _write_down(plan, folder, memories)
+            return await play(target_jobs(plan, games, memories))
+
+        tested = playing.run(whole())
+        lives = plan.all_lives()
+        learned = [r.run for r in results.episodes.values() if r.game == LEARNING + plan.source and r.repeat in lives]
+        told = (event["body"]["lessons"] for run in learned for event in runs.events(run, "lessons"))
+        lessons = [line.lower() for lines in told for line in lines]
+    named = {target: _naming((target, games[target].spec.display_title), lessons) for target in plan.targets}
     return Measured(plan, verdicts(plan, tested, {t: games[t].metric for t in plan.targets}), named)
 
 
@@ -124,7 +99,7 @@ async def _learn(
     plan: Plan,
     games: dict[str, Game],
     folder: Path,
-    services: Services,
+    runs: RunReader,
     play: Callable[[Iterable[Job]], Awaitable[object]],
 ) -> dict[tuple[int, str], str]:
     """Return life and game -> file of what was learned there."""
@@ -133,7 +108,7 @@ async def _learn(
         asked = list(learning_jobs(plan, games, number, memories))
         await play(asked)
         for job in asked:
-            memory = kept_memory(services.require("runs"), job.run)
+            memory = kept_memory(runs, job.run)
             if not memory:
                 raise UsageError(
                     f"The agent {plan.entrant.name!r} has no memory, so it can't learn; "
@@ -161,10 +136,7 @@ def _write_down(plan: Plan, folder: Path, memories: Mapping[tuple[int, str], str
         file.write(json.dumps(body, indent=1) + "\n")
 
 
-def _naming(names: Iterable[str], learned: Iterable[str], runs: RunReader) -> int:
-    """Return how many lessons that were drawn in these runs hold one of the names."""
-    lessons = [
-        line.lower() for run in learned for event in runs.events(run, "lessons") for line in event["body"]["lessons"]
-    ]
+def _naming(names: Iterable[str], lessons: Iterable[str]) -> int:
+    """Return how many lessons, in lower case, hold one of the names."""
     wanted = [name.lower() for name in names]
     return sum(any(name in line for name in wanted) for line in lessons)

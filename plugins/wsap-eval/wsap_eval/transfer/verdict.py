@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from wsap_core.specs import ScoreMetric
-from wsap_eval.records import EpisodeRecord
+from wsap_eval.records import EpisodeRecord, value_of, worst_of
 from wsap_eval.stats import Lives, Ratio, by_life, holm, lives_needed, ratio
 from wsap_eval.transfer.plan import Plan
 
 __all__ = ["Comparison", "Verdict", "verdicts"]
 
 HEADLINE = ("source", "placebo")
+_WORDS = {"better": "helps", "worse": "harms", "tied": "none shown", "unknown": "unknown"}
 
 
 @dataclass(frozen=True)
@@ -55,9 +56,9 @@ class Verdict:
     def words(self) -> str:
         """The verdict: "helps", "harms", "none shown", or "unknown"."""
         effect = self.headline.effect
-        if effect.verdict == "unknown" or (self.p_adjusted or 0.0) > 0.05:
-            return "unknown" if effect.verdict == "unknown" else "none shown"
-        return {"better": "helps", "worse": "harms", "tied": "none shown"}[effect.verdict]
+        if effect.verdict in ("better", "worse") and (self.p_adjusted or 0.0) > 0.05:
+            return "none shown"
+        return _WORDS[effect.verdict]
 
 
 def verdicts(plan: Plan, records: Iterable[EpisodeRecord], metrics: Mapping[str, ScoreMetric]) -> list[Verdict]:
@@ -78,16 +79,14 @@ def verdicts(plan: Plan, records: Iterable[EpisodeRecord], metrics: Mapping[str,
     tested = [v for v in found if v.headline.effect.p_value is not None]
     adjusted = holm([v.headline.effect.p_value or 0.0 for v in tested])
     by_target = {v.target: p for v, p in zip(tested, adjusted, strict=True)}
-    return [Verdict(**{**vars(v), "p_adjusted": by_target.get(v.target)}) for v in found]
+    return [replace(v, p_adjusted=by_target.get(v.target)) for v in found]
 
 
 def _verdict(plan: Plan, target: str, metric: ScoreMetric, records: Sequence[EpisodeRecord]) -> Verdict:
-    values = [record.value for record in records if record.value is not None]
-    worst = metric.low if metric.low is not None else min(values, default=0.0)
+    worst = worst_of(metric, records)
     by_arm: dict[str, dict[tuple[int, int], float]] = {arm: {} for arm in plan.arms}
     for record in records:
-        value = worst if record.outcome == "forfeited" else record.value
-        if value is not None and record.outcome != "failed":
+        if (value := value_of(record, 0.0 if worst is None else worst)) is not None:
             by_arm[record.entrant][record.repeat, record.seed] = value
     common = sorted(set.intersection(*(set(played) for played in by_arm.values())))
     pairs = [HEADLINE, *((arm, "placebo") for arm in plan.arms if arm not in HEADLINE)]
