@@ -26,6 +26,10 @@ def estimate_tokens(text: str) -> int:
     return len(_TOKEN.findall(text))
 
 
+LESSON = "lesson"
+"""The kind of note under which memories keep lessons."""
+
+
 @dataclass(frozen=True)
 class Recollection:
     """Something remembered, with where it comes from."""

@@ -20,8 +20,7 @@ from wsap_core.errors import StorageError, WsapError
 from wsap_core.factories import build, load
 from wsap_core.host import PluginHost
 from wsap_core.seams.context import Context
-from wsap_core.seams.memory import AgentMemory, Browsable, Recollection
-from wsap_llm.reflection import LESSON
+from wsap_core.seams.memory import LESSON, AgentMemory, Browsable, Recollection
 from wsap_llm.secrets import redacted
 from wsap_nexus.runs.memory import MemorySnapshot, RunMemories, kind_of, memory_of, take_in
 from wsap_nexus.runs.plan import SeatPlan

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Query, Request, Response
@@ -21,7 +21,7 @@ from wsap_nexus.hub.nexus import Nexus
 from wsap_nexus.hub.place import GAME, NEXUS_SPEC
 from wsap_nexus.hub.served import Hub
 from wsap_nexus.runs.listed import label_of
-from wsap_nexus.runs.plan import game_of
+from wsap_nexus.runs.plan import game_of, with_model
 from wsap_nexus.runs.restoring import Runs
 from wsap_nexus.runs.views import spec_with_views, view_of_run
 from wsap_nexus.store.records import EventRecord, RunRecord, RunStatus
@@ -226,15 +226,13 @@ def _run_row(nexus: Nexus, row: Any, who: dict[str, list[dict[str, str]]], priva
 def _seats(record: RunRecord) -> list[dict[str, str]]:
     seats = record.config.get("seats")
     return [
-        {"name": str(seat.get("name", "")), "agent": _who(seat)}
+        {
+            "name": str(seat.get("name", "")),
+            "agent": with_model(str(seat.get("agent", "")), (seat.get("options") or {}).get("model")),
+        }
         for seat in (seats if isinstance(seats, list) else ())[:100]
         if isinstance(seat, dict)
     ]
-
-
-def _who(seat: Mapping[str, Any]) -> str:
-    agent, model = str(seat.get("agent", "")), (seat.get("options") or {}).get("model")
-    return f"{agent} ({model})" if model else agent
 
 
 def reading_of(nexus: Nexus, record: RunRecord) -> tuple[Codec, str, str]:

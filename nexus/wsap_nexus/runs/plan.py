@@ -36,6 +36,11 @@ def game_of(run: RunRecord, host: PluginHost) -> AdapterSpec:
         return spec  # of a newer version, which has no such options: what is told of all of them still holds
 
 
+def with_model(agent: str, model: object) -> str:
+    """Return an agent with its model, if it has one, for a reader."""
+    return f"{agent} ({model})" if model else agent
+
+
 @dataclass(frozen=True)
 class SeatPlan:
     """Who sits where."""
@@ -58,7 +63,7 @@ class SeatPlan:
     @property
     def label(self) -> str:
         """The agent with its model, if it has one: `llm (openai/gpt-5)`."""
-        return self.agent if self.model is None else f"{self.agent} ({self.model})"
+        return with_model(self.agent, self.model)
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Literal
 
 from wsap_core.errors import UsageError
-from wsap_core.seams.memory import AgentMemory, Browsable, Recollection
+from wsap_core.seams.memory import LESSON, AgentMemory, Browsable, Recollection
 from wsap_core.seams.services import RunReader
 
 __all__ = ["Brought", "Edit", "items_of", "kept_memory", "preparing", "stored"]
@@ -20,7 +20,6 @@ __all__ = ["Brought", "Edit", "items_of", "kept_memory", "preparing", "stored"]
 Edit = Literal["whole", "placebo", "raw"]
 """What is taken of a memory: all; as many items of the same length with their words permuted, so that they say nothing;
 or what was lived through, without the lessons."""
-LESSON = "lesson"
 MOST = 1_000_000
 _WORD = re.compile(r"[^\W\d_]{4,}")
 

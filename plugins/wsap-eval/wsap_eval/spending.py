@@ -8,7 +8,7 @@ from wsap_core.errors import UsageError
 from wsap_core.seams.model import Price
 from wsap_core.untrusted import single_line
 from wsap_eval.due import PILOT, CellLimits
-from wsap_llm.kit import BudgetLimits, Budgets
+from wsap_llm.kit import BudgetLimits, Budgets, read_price
 
 __all__ = ["all_limits", "cell_limits", "prices_of"]
 
@@ -54,14 +54,4 @@ def prices_of(words: Sequence[str]) -> Mapping[str, Price]:
     Raises:
         UsageError: a word has another form.
     """
-    prices = {}
-    for word in words:
-        address, _, given = word.rpartition("=")
-        try:
-            cost_in, cost_out = (float(part) for part in given.split("/"))
-        except ValueError:
-            cost_in = cost_out = -1.0
-        if not address or not (0 <= cost_in < 1e9 and 0 <= cost_out < 1e9):
-            raise UsageError(f"--price takes ADDRESS=IN/OUT, such as openai/x=0.5/1.5, not {single_line(word)[:80]!r}.")
-        prices[address] = Price(cost_in, cost_out)
-    return prices
+    return dict(map(read_price, words))

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from wsap_core.protocol import ActionResult, Observation
 from wsap_core.seams.agent import ReflectionInfo
-from wsap_core.seams.memory import AgentMemory, Browsable
+from wsap_core.seams.memory import LESSON, AgentMemory, Browsable
 from wsap_core.seams.model import Message, Reply
 from wsap_core.untrusted import sanitize
 from wsap_llm import russian
@@ -16,8 +16,6 @@ from wsap_llm.prompts import Prompts
 from wsap_llm.thinking import split_thinking
 from wsap_llm.turn import outcome_of
 
-LESSON = "lesson"
-"""The kind of note under which memories keep lessons."""
 DEATH = "death"
 """The type of the events by which games report a death."""
 LEAST = 5

@@ -16,6 +16,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from wsap_core.pipes import take_pipes
 from wsap_nexus.worlds.workers.blame import BlameFile
 from wsap_nexus.worlds.workers.frames import FrameReader
 from wsap_nexus.worlds.workers.host import WorldHost, read_hello
@@ -27,7 +28,7 @@ _PIECE = 1 << 20
 
 def main() -> None:
     """Serve worlds until the nexus closes the pipe."""
-    incoming, outgoing = _take_pipes()
+    incoming, outgoing = take_pipes()
     for name in ("SIGINT", "SIGTERM", "SIGHUP"):
         # Signals to the process group are handled by the nexus, which stops its workers itself.
         if hasattr(signal, name):
@@ -40,21 +41,6 @@ def main() -> None:
         sys.stderr.flush()
         # A game's thread must not keep the process alive.
         os._exit(0)
-
-
-def _take_pipes() -> tuple[int, int]:
-    incoming, outgoing = os.dup(0), os.dup(1)
-    nothing = os.open(os.devnull, os.O_RDONLY)
-    os.dup2(nothing, 0)
-    os.close(nothing)
-    os.dup2(2, 1)
-    sys.stdin = open(0, encoding="utf-8", closefd=False)  # noqa: SIM115  # for as long as the process lives
-    if sys.platform == "win32":
-        import msvcrt
-
-        msvcrt.setmode(incoming, os.O_BINARY)
-        msvcrt.setmode(outgoing, os.O_BINARY)
-    return incoming, outgoing
 
 
 async def _serve(incoming: int, outgoing: int, mark: BlameFile, interval: float) -> None:

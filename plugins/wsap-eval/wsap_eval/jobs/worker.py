@@ -20,6 +20,7 @@ from typing import BinaryIO
 
 from wsap_core.errors import StorageLockedError, UsageError, WsapError
 from wsap_core.host import PluginHost
+from wsap_core.pipes import take_pipes
 from wsap_core.seams.agent import Usage
 from wsap_core.seams.services import Services, runtime_services
 from wsap_eval.jobs.frames import HEADER, Ended, Ready, Setup, Stop, framed
@@ -56,7 +57,8 @@ class NoSpending:
 
 def main() -> None:
     """Play what the driver sends, until it closes the pipe."""
-    incoming, outgoing = _take_pipes()
+    read_end, write_end = take_pipes()
+    incoming, outgoing = os.fdopen(read_end, "rb"), os.fdopen(write_end, "wb")
     if hasattr(signal, "SIGINT"):
         # Ctrl-C at a terminal reaches all processes; the driver stops its workers itself.
         signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -145,21 +147,6 @@ def _send(outgoing: BinaryIO, message: Ready | EpisodeRecord | Ended) -> None:
         outgoing.flush()
     except OSError:
         os._exit(1)  # the driver is gone
-
-
-def _take_pipes() -> tuple[BinaryIO, BinaryIO]:
-    incoming, outgoing = os.dup(0), os.dup(1)
-    nothing = os.open(os.devnull, os.O_RDONLY)
-    os.dup2(nothing, 0)
-    os.close(nothing)
-    os.dup2(2, 1)
-    sys.stdin = open(0, encoding="utf-8", closefd=False)  # noqa: SIM115  # for as long as the process lives
-    if sys.platform == "win32":
-        import msvcrt
-
-        msvcrt.setmode(incoming, os.O_BINARY)
-        msvcrt.setmode(outgoing, os.O_BINARY)
-    return os.fdopen(incoming, "rb"), os.fdopen(outgoing, "wb")
 
 
 if __name__ == "__main__":

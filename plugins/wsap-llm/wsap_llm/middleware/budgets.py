@@ -107,6 +107,26 @@ class Budget:
         )
 
 
+def read_price(word: str) -> tuple[str, Price]:
+    """Return a model's address and its price from a word such as `openai/some-model=0.15/0.60`: US dollars for a
+    million tokens of prompts and of replies.
+
+    Raises UsageError if it has another form, or an amount is out of range.
+    """
+    address, _, amounts = word.rpartition("=")
+    low, _, high = amounts.partition("/")
+    try:
+        price = Price(float(low), float(high))
+    except ValueError:
+        price = Price(-1, -1)
+    if not address or not (0 <= price.prompt < MOST_DOLLARS and 0 <= price.completion < MOST_DOLLARS):
+        raise UsageError(
+            "--price takes ADDRESS=IN/OUT, US dollars for a million tokens of prompts and of replies, "
+            f"not {single_line(word)[:80]!r}."
+        )
+    return address, price
+
+
 @dataclass(frozen=True)
 class BudgetLimits:
     """The most that may be spent in one scope; None for no limit."""

@@ -20,22 +20,12 @@ def prices_of(given: Sequence[str], settings: Settings) -> dict[str, Price]:
     Raises:
         UsageError: one is no such word, is of a model that does not take part, or is given twice.
     """
-    from wsap_llm.kit import Price  # deferred for weight
+    from wsap_llm.kit import read_price  # deferred for weight
 
     field = {e.address for e in settings.entrants if e.kind == "model"}
     found: dict[str, Price] = {}
     for word in given:
-        address, equals, amounts = word.rpartition("=")
-        low, slash, high = amounts.partition("/")
-        try:
-            price = Price(float(low), float(high))
-        except ValueError:
-            price = Price(-1, -1)
-        if not equals or not slash or not (0 <= price.prompt < 1e9 and 0 <= price.completion < 1e9):
-            raise UsageError(
-                "--price takes ADDRESS=IN/OUT, US dollars for a million tokens of prompts and of replies, "
-                f"not {word[:80]!r}."
-            )
+        address, price = read_price(word)
         if address not in field:
             raise UsageError(f"--price is of {address[:80]!r}, and no entrant is that model.")
         if address in found:

@@ -1,0 +1,25 @@
+"""Takes a process's standard pipes for itself, so that nothing that it loads can disturb them."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+__all__ = ["take_pipes"]
+
+
+def take_pipes() -> tuple[int, int]:
+    """Return new descriptors of standard input and output, binary on every system; from then on whatever else runs in
+    the process reads an empty input, and what it prints goes to standard error."""
+    incoming, outgoing = os.dup(0), os.dup(1)
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.close(nothing)
+    os.dup2(2, 1)
+    sys.stdin = open(0, encoding="utf-8", closefd=False)  # noqa: SIM115  # for as long as the process lives
+    if sys.platform == "win32":
+        import msvcrt
+
+        msvcrt.setmode(incoming, os.O_BINARY)
+        msvcrt.setmode(outgoing, os.O_BINARY)
+    return incoming, outgoing
