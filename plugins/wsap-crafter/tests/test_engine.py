@@ -75,6 +75,20 @@ def test_later_episodes_of_a_seed_are_those_of_the_original_too(original, game_s
     assert game_state(ours) == game_state(theirs)
 
 
+def test_a_game_that_was_just_made_is_in_its_first_episode_until_something_happens(game_state):
+    engine = CrafterEngine(5)
+    engine.reset()
+    begun, world = game_state(engine), engine.player
+    engine.reset(5)
+    assert engine.player is world  # nothing was made anew
+    for happen in (lambda: engine.step("move_left"), lambda: engine.player.inventory.update(wood=3)):
+        happen()
+        engine.reset(5)
+        assert engine.player is not world
+        assert game_state(engine) == begun
+        world = engine.player
+
+
 def _sticky(chooser, step, game):
     """Walk about: most actions repeat the last one."""
     return None if step and chooser.random() < 0.7 else chooser.choice(constants.actions)

@@ -69,6 +69,7 @@ class CrafterEngine(Env):
         self._last_health = 0
         self._space: dict[str, int] = {}
         self._player: Player
+        self._untouched: dict[str, int] | None = None  # the inventory of an episode in which nothing happened yet
 
     @property
     def world(self) -> OrderedWorld:
@@ -119,6 +120,8 @@ class CrafterEngine(Env):
 
     def reset(self, seed: int | None = None) -> None:
         """Begin the next episode of this seed, or the first one of a new seed."""
+        if seed == self._seed and self._episode == 1 and self._untouched == self._player.inventory:
+            return  # a game that was just made is in this very state, and making it takes 30 ms
         if seed is not None:
             self._seed, self._episode = seed, 0
         self._episode += 1
@@ -131,16 +134,18 @@ class CrafterEngine(Env):
         self._world.add(self._player)
         self._unlocked = set()
         generate_world(self._world, self._player, self._creature)
+        self._untouched = dict(self._player.inventory)
 
     def resume(self, player: Player, episode: int, steps: int, last_health: int) -> None:
         """Go on from a state that was put into :attr:`world`, with its player, at that step."""
-        self._player, self._episode, self._step = player, episode, steps
+        self._player, self._episode, self._step, self._untouched = player, episode, steps, None
         self._update_time()
         self._last_health = last_health
         self._unlocked = {name for name, count in player.achievements.items() if count > 0}
 
     def unlock_only(self, achievements: dict[str, int]) -> None:
         """Set how often each achievement was earned in this episode, as it was at another moment."""
+        self._untouched = None
         self._player.achievements = dict(achievements)
         self._unlocked = {name for name, count in achievements.items() if count > 0}
 
@@ -150,6 +155,7 @@ class CrafterEngine(Env):
     def step(self, action: str) -> StepReport:
         """Do one of the game's 17 actions and let the world go on by one step."""
         self._step += 1
+        self._untouched = None
         self._update_time()
         world, player = self._world, self._player
         world.compact()
