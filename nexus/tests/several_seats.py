@@ -44,7 +44,7 @@ class Log:
 
     events: list[EventRecord] = field(default_factory=list)
 
-    def flush(self) -> None: ...
+    async def flushed(self) -> None: ...
 
     def append(
         self, run_id: str, kind: str, body: str | bytes, *, seat: str | None, episode: int, step: int | None

@@ -22,7 +22,6 @@ from wsap_core.errors import WireError
 from wsap_core.protocol import Action, ActionResult, DeathEvent, Observation
 from wsap_core.protocol.wire import Codec, dumps
 from wsap_core.seams.agent import DecisionInfo, Usage
-from wsap_nexus.runs.commits import SharedCommits
 from wsap_nexus.runs.replay_order import LogPosition, OpenChoices, position_after_event, position_of_event
 from wsap_nexus.runs.trajectory import WORLD
 
@@ -44,7 +43,7 @@ class Log(Protocol):
         """Add an event and return its number; `takes` a row out of the inbox with it."""
         ...
 
-    def flush(self) -> None:
+    async def flushed(self) -> None:
         """Return when everything appended so far is committed."""
         ...
 
@@ -71,7 +70,6 @@ class Recorder:
         """Of the seats in a run of several."""
         self.latest = -1
         """The number of the last event; -1 before the first."""
-        self._commits = SharedCommits()
 
     def episode(self, episode: int, seed: int) -> None:
         """Record that an episode begins for all seats."""
@@ -199,7 +197,7 @@ class Recorder:
         """
         if self._log is None:
             return
-        await self._commits.reached(self._log.flush)
+        await self._log.flushed()
 
     def asked(self, keys: Sequence[str], *, seat: str | None = None, failed: str | None = None) -> None:
         """Record which requests the world, or the agent of a seat, sends to models; and one that gave no reply."""

@@ -1,12 +1,15 @@
-"""Validation of events before they are queued for the writer's thread."""
+"""Validation of events and their run before they are queued for the writer's thread."""
 
 from __future__ import annotations
 
 import operator
 from typing import Any
 
-from wsap_core.errors import StorageError
+from sqlalchemy import text
+
+from wsap_core.errors import StorageError, UnknownNameError
 from wsap_nexus.store.bodies import LARGEST_BODY
+from wsap_nexus.store.database import Database
 from wsap_nexus.store.tables import LONGEST_NAME
 
 _REMEMBERED = 10_000  # valid kinds and seats; further ones are checked each time
@@ -49,6 +52,27 @@ def packed_body(kind: str, body: str | bytes) -> tuple[str, bytes]:
             f"and at most {LARGEST_BODY} fit."
         )
     return form, packed
+
+
+def found_run(database: Database, run_id: str) -> tuple[int, int]:
+    """Return the numbers of a run's last event, -1 if it has none, and of its last dictionary, else 0.
+
+    Raises:
+        UnknownNameError: the database has no such run.
+    """
+    with database.read() as connection:
+        found = connection.execute(
+            text(
+                "SELECT (SELECT max(seq) FROM event WHERE run_id = :run),"
+                " (SELECT max(number) FROM dictionary WHERE run_id = :run) FROM run WHERE id = :run"
+            ),
+            {"run": run_id},
+        ).one_or_none()
+        if found is None:
+            known = connection.execute(text("SELECT id FROM run ORDER BY created DESC LIMIT 1000")).scalars()
+            raise UnknownNameError("run", run_id, known, hint="See them with: wsap runs")
+    last, dictionaries = found
+    return -1 if last is None else int(last), int(dictionaries or 0)
 
 
 def checked_count(what: str, value: Any) -> int:

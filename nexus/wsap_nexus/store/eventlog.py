@@ -2,8 +2,8 @@
 
 Guarantees:
 
-- An event is recorded when its commit has returned; `flush`, `committed` and `close` mean that. Events of a run are
-  numbered 0, 1, 2, ... without gaps, and are committed in that order, so that a crash leaves a prefix.
+- An event is recorded when its commit has returned; `flush`, `flushed`, `committed` and `close` mean that. Events of a
+  run are numbered 0, 1, 2, ... without gaps, and are committed in that order, so that a crash leaves a prefix.
 - A group is committed at most `delay` seconds (50 ms) after its first event, or when it is full (256 events).
 - A commit reaches the operating system: it survives the process, even a killed one.
 - It is synced to the disk within `force_every` seconds (0.25): the first commit after such a pause at once, later
@@ -26,17 +26,16 @@ from contextlib import contextmanager
 from types import TracebackType
 from typing import Any, Self
 
-from sqlalchemy import text
-
-from wsap_core.errors import StorageError, StorageFullError, StorageReadOnlyError, UnknownNameError, WsapError
+from wsap_core.errors import StorageError, StorageFullError, StorageReadOnlyError, WsapError
 from wsap_core.protocol import wire
-from wsap_nexus.store.admission import Admission, checked_count, packed_body
+from wsap_nexus.store.admission import Admission, checked_count, found_run, packed_body
 from wsap_nexus.store.bodies import BodyEncoder
 from wsap_nexus.store.database import Database
 from wsap_nexus.store.errors import translate
 from wsap_nexus.store.groups import Item, State, make_group
 from wsap_nexus.store.records import RunStatus
 from wsap_nexus.store.sinks import BUSY_SECONDS, Sink, open_sink
+from wsap_nexus.store.waiters import CommitWaiters
 
 GROUP = 256
 """The maximum number of events in one commit."""
@@ -99,6 +98,7 @@ class LogWriter:
         self._taken = 0
         self._done = 0
         self._waiting = 0
+        self._waiters = CommitWaiters()
         self._closing = False
         self._failure: WsapError | None = None
         self._full: StorageFullError | None = None
@@ -147,10 +147,10 @@ class LogWriter:
         if type(episode) is not int or episode < 0 or (step is not None and (type(step) is not int or step < 0)):
             episode, step = checked_count("episode", episode), None if step is None else checked_count("step", step)
         with self._lock:
-            if self._failure is not None or self._closing:
+            if self._crowded():
+                self._wait_while(lambda: self._crowded() and not self._closing)
+            if self._failure is not None or self._closing or self._crowded():
                 raise self._refusal()
-            if len(self._pending) >= self._limit or self._pending_bytes >= LIMIT_BYTES:
-                self._await_room()
             seq = self._next.get(run_id)
             if seq is None:
                 seq = self._find_run(run_id)
@@ -204,15 +204,25 @@ class LogWriter:
         """
         with self._lock:
             goal = self._taken + len(self._pending)
-            self._waiting += 1
-            try:
-                self._wake.notify()
-                while self._done < goal and not self._failure and not self._full and self._thread.is_alive():
-                    self._progress.wait()
-            finally:
-                self._waiting -= 1
+            self._wait_while(lambda: self._done < goal and self._thread.is_alive())
             if self._done < goal:
                 raise self._refusal()
+
+    async def flushed(self) -> None:
+        """Return when everything appended so far is committed, without holding up the event loop.
+
+        Raises:
+            StorageError: it can't be committed; the message says why.
+        """
+        with self._lock:
+            goal = self._taken + len(self._pending)
+            if self._done >= goal:
+                return
+            if self._failure or self._full or not self._thread.is_alive():
+                raise self._refusal()
+            committed = self._waiters.add(goal)
+            self._wake.notify()
+        await committed
 
     @property
     def full(self) -> bool:
@@ -221,13 +231,15 @@ class LogWriter:
             return self._full is not None
 
     def committed(self, run_id: str) -> int:
-        """Return the number of the last committed event of a run, else -1."""
+        """Return the number of the last committed event of a run, else -1.
+
+        Raises:
+            UnknownNameError: the database has no such run.
+        """
         with self._lock:
             if run_id in self._committed:
                 return self._committed[run_id]
-        with self._database.read() as connection:
-            last = connection.execute(text("SELECT max(seq) FROM event WHERE run_id = :run"), {"run": run_id}).scalar()
-        return -1 if last is None else int(last)
+        return found_run(self._database, run_id)[0]
 
     def close(self) -> None:
         """Commit all queued events, sync them to the disk and stop; idempotent.
@@ -260,12 +272,13 @@ class LogWriter:
         if len(pending) == 1 or len(pending) == self._group:
             self._wake.notify()
 
-    def _await_room(self) -> None:
+    def _crowded(self) -> bool:
+        return len(self._pending) >= self._limit or self._pending_bytes >= LIMIT_BYTES
+
+    def _wait_while(self, wanting: Callable[[], bool]) -> None:
         self._waiting += 1
         try:
-            while len(self._pending) >= self._limit or self._pending_bytes >= LIMIT_BYTES:
-                if self._failure or self._full or self._closing:
-                    raise self._refusal()
+            while wanting() and not self._failure and not self._full:
                 self._wake.notify()
                 self._progress.wait()
         finally:
@@ -282,22 +295,17 @@ class LogWriter:
         again.__cause__ = failure.__cause__
         return again
 
+    def _wake_callers(self) -> None:
+        self._progress.notify_all()
+        self._waiters.reached(self._done)
+        if self._waiters and (self._failure or self._full):
+            self._waiters.failed(self._refusal())
+
     def _find_run(self, run_id: str) -> int:
-        with self._database.read() as connection:
-            found = connection.execute(
-                text(
-                    "SELECT (SELECT max(seq) FROM event WHERE run_id = :run),"
-                    " (SELECT max(number) FROM dictionary WHERE run_id = :run) FROM run WHERE id = :run"
-                ),
-                {"run": run_id},
-            ).one_or_none()
-            if found is None:
-                known = connection.execute(text("SELECT id FROM run ORDER BY created DESC LIMIT 1000")).scalars()
-                raise UnknownNameError("run", run_id, known, hint="See them with: wsap runs")
-        last, dictionaries = found
-        self._encoder.start_run(run_id, dictionaries or 0)
-        self._committed[run_id] = -1 if last is None else last
-        return 0 if last is None else int(last) + 1
+        last, dictionaries = found_run(self._database, run_id)
+        self._encoder.start_run(run_id, dictionaries)
+        self._committed[run_id] = last
+        return last + 1
 
     # --- the writer's thread -----------------------------------------------------------------
 
@@ -325,7 +333,7 @@ class LogWriter:
                 self._failure = failure
                 self._pending.clear()
                 self._pending_bytes = 0
-                self._progress.notify_all()
+                self._wake_callers()
 
     def _next_batch(self, sink: Sink) -> list[Item | State] | None:
         # Waits for events, then for a full group or the end of the delay; None to stop.
@@ -337,7 +345,7 @@ class LogWriter:
                 return None
         with self._lock:
             deadline = time.monotonic() + self._delay
-            while len(self._pending) < self._group and not self._waiting and not self._closing:
+            while len(self._pending) < self._group and not (self._waiting or self._waiters or self._closing):
                 left = deadline - time.monotonic()
                 if left <= 0:
                     break
@@ -365,8 +373,7 @@ class LogWriter:
                     del self._next[run_id], self._committed[run_id]
                     self._encoder.end_run(run_id)
             self._done += len(batch)
-            if self._waiting:
-                self._progress.notify_all()
+            self._wake_callers()
         self._unforced = True
         if time.monotonic() - self._forced >= self._force_every:
             self._force(sink)
@@ -388,7 +395,7 @@ class LogWriter:
             self._database.on_full(full)
             with self._lock:
                 self._full = full
-                self._progress.notify_all()
+                self._wake_callers()
                 if not self._closing:
                     self._wake.wait(TRY_AGAIN)
 
