@@ -4,9 +4,11 @@
                                            [--seeds 0-11] [--steps 150] [--temperature T]
 
 play    Achievements an episode (Crafter) and levels solved (MiniGrid) after so many steps of each seed, with the 95 %
-        t interval of the mean, for three entrants that choose among the same options: the model; the model with the
-        observation blanked, so that it reads nothing but the options; and a uniform draw. Then the paired differences
-        to the other two, by seed. Wanted in Crafter: more than the blinded model, the interval above 0.
+        t interval of the mean, for four entrants that choose among the same actions: the model; the model with the
+        observation blanked, so that it reads nothing but the options, whose phrases tell what each would do now ("go
+        west to the tree"); the model with the phrases blanked, too, so that it knows nothing of where it is; and a
+        uniform draw. Then the paired differences to the others, by seed. Wanted in Crafter: more than the model
+        that sees neither, the interval above 0.
 speed   Seconds and tokens of prompt a decision, at the median, when the model chooses and when it writes JSON, both in
         the profile `brief`, and how many of the decisions were repaired or forced. Wanted on two cores: Crafter 250
         tokens and 0.5 s, MiniGrid 450 tokens and 0.4 s; writing JSON 3 s and 1.5 s; nothing repaired or forced.
@@ -22,11 +24,12 @@ import random
 import statistics
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from scipy import stats
+from typing_extensions import override
 
 from wsap_core.protocol import Action, AvatarSpec, Observation
 from wsap_core.seams.context import Context
@@ -60,8 +63,10 @@ class Episode:
     wrong: int
 
 
-async def play(game: str, seed: int, steps: int, agent: LLMAgent | None, *, blind: bool = False) -> Episode:
-    """Play an episode, by a uniform draw among the options where there is no agent."""
+async def play(
+    game: str, seed: int, steps: int, agent: LLMAgent | None, show: Callable[[Observation], Observation] = lambda x: x
+) -> Episode:
+    """Play an episode by what is shown of each observation, or by a uniform draw where there is no agent."""
     adapter_class, _ = GAMES[game]
     adapter, generator = adapter_class(Context.create(seed)), random.Random(seed)
     adapter.reset(seed)
@@ -76,7 +81,7 @@ async def play(game: str, seed: int, steps: int, agent: LLMAgent | None, *, blin
             action: Action = generator.choice(list(options_of(legal_actions(space, seen), seen.phrases()).values()))
         else:
             began = time.perf_counter()
-            action = await agent.decide(_blanked(seen) if blind else seen)
+            action = await agent.decide(show(seen))
             found.seconds.append(time.perf_counter() - began)
             assert agent.last_decision is not None
             found.tokens.append(agent.last_decision.usage.prompt_tokens)
@@ -91,17 +96,28 @@ async def play(game: str, seed: int, steps: int, agent: LLMAgent | None, *, blin
     return found
 
 
-def _blanked(seen: Observation) -> Observation:
-    """Return an observation that tells nothing, with the options of another."""
+class Blank(Observation):
+    """An observation that tells nothing but the actions."""
 
-    class Blanked(Observation):
-        def to_brief(self) -> str:
-            return "(You can't see anything.)"
+    @override
+    def to_brief(self) -> str:
+        return "(You can't see anything.)"
 
+
+def without_text(seen: Observation) -> Observation:
+    """Return an observation that tells nothing but the options and what each would do."""
+
+    class Phrased(Blank):
+        @override
         def phrases(self) -> Any:
             return seen.phrases()
 
-    return Blanked(step=seen.step, available_actions=seen.available_actions)
+    return Phrased(step=seen.step, available_actions=seen.available_actions)
+
+
+def without_anything(seen: Observation) -> Observation:
+    """Return an observation that tells nothing but the names of the options."""
+    return Blank(step=seen.step, available_actions=seen.available_actions)
 
 
 def mind(game: str, backend: OutlinesBackend, seed: int, temperature: float, *, chooses: bool = True) -> LLMAgent:
@@ -125,21 +141,22 @@ async def case_play(wanted: argparse.Namespace, backend: OutlinesBackend, seeds:
     """Play every game by the three entrants."""
     reached = True
     for game in wanted.game:
-        scores: dict[str, list[float]] = {"the model": [], "blinded": [], "uniform draw": []}
+        shows = {"the model": lambda seen: seen, "blinded": without_text, "blinded, no phrases": without_anything}
+        scores: dict[str, list[float]] = {name: [] for name in (*shows, "uniform draw")}
         for seed in seeds:
             for name, found in scores.items():
                 agent = None if name == "uniform draw" else mind(game, backend, seed, wanted.temperature)
-                episode = await play(game, seed, wanted.steps, agent, blind=name == "blinded")
+                episode = await play(game, seed, wanted.steps, agent, *([shows[name]] if agent else []))
                 found.append(episode.score)
             print(f"  seed {seed}: " + ", ".join(f"{name} {found[-1]:g}" for name, found in scores.items()), flush=True)
         print(f"{game}, {wanted.steps} steps, temperature {wanted.temperature:g}")
         for name, found in scores.items():
             told(name, found)
-        for other in ("blinded", "uniform draw"):
+        for other in list(scores)[1:]:
             low, _ = told(
                 f"the model - {other}", [a - b for a, b in zip(scores["the model"], scores[other], strict=True)]
             )
-            reached = reached and (game != "crafter" or other != "blinded" or low > 0)
+            reached = reached and (game != "crafter" or other != "blinded, no phrases" or low > 0)
     return reached
 
 
