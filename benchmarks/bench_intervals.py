@@ -316,27 +316,35 @@ def differences(evaluations: int) -> Iterator[Row]:
             lambda rng, size: normal(rng, size) + alike(lambda r, s: r.normal(0, 1, (*s, 3)).mean(axis=-1))(rng, size),
             True,
         ),
-        "exponential against a constant": (lambda rng, size: rng.exponential(1, size) - 1, False),
+        "exponential against a constant": (lambda rng, size: rng.exponential(1, size) - 1, True),
         "lognormal, skewness 6.2, against a constant": (
             lambda rng, size: rng.lognormal(0, 1, size) - math.exp(0.5),
             False,
         ),
     }
     for name, (draw, holds) in cases.items():
+        constant = name.endswith("a constant")
         for k in (5, 10, 20, 50, 100):
             rng = _rng("paired", name, k)
-            alarms = 0
+            alarms = students = seen = 0
             for size in _chunks(evaluations):
                 rows = draw(rng, (size, k))
                 low, high = bounds.student(rows, LEVEL)
-                flat = rows.max(axis=-1) == rows.min(axis=-1)
-                alarm = ((low > 0) | (high < 0)) & ~flat
-                alarms += int(alarm.sum())
+                shown = rows.max(axis=-1) > rows.min(axis=-1)
+                students += int((((low > 0) | (high < 0)) & shown).sum())
+                if constant:
+                    low, high, shown = _unbounded(rows)
+                alarm = ((low > 0) | (high < 0)) & shown
+                alarms, seen = alarms + int(alarm.sum()), seen + int(shown.sum())
+                baseline = dict.fromkeys(range(k), 0.0) if constant else {seed: float(seed) for seed in range(k)}
                 for row, told in zip(rows[:CHECKED], alarm, strict=False):
-                    verdict = paired(dict(enumerate(row)), dict.fromkeys(range(k), 0.0)).verdict
+                    verdict = paired({seed: row[seed] + baseline[seed] for seed in baseline}, baseline).verdict
                     assert (verdict in ("better", "worse")) == told, "the public function decides otherwise"
-            ceiling = 0.057 if holds else None
-            yield Row("paired", name, k, evaluations, 1.0, alarms / evaluations, ceiling=ceiling)
+            others = {"t alone": students / evaluations} if constant else {}
+            rate = alarms / evaluations
+            yield Row(
+                "paired", name, k, evaluations, seen / evaluations, rate, others, ceiling=0.057 if holds else None
+            )
 
 
 def sequences(evaluations: int) -> Iterator[Row]:

@@ -224,6 +224,30 @@ def test_differences_that_do_not_vary_have_no_interval() -> None:
         paired({1: 1.0}, {2: 1.0})
 
 
+def test_against_one_who_always_scores_the_same_the_interval_is_that_of_the_scores() -> None:
+    wins = {seed: float(seed < 14) for seed in range(20)}
+    always = dict.fromkeys(range(20), 1.0)
+    # Clopper and Pearson's interval of 14 in 20, and scipy's exact binomial test against a rate that can't be missed.
+    low, high = stats.binomtest(14, 20).proportion_ci()
+    worse = paired(wins, always, low=0, high=1)
+    assert worse.interval is not None
+    assert (worse.interval.low, worse.interval.high) == pytest.approx((low - 1, high - 1))
+    better = paired(always, wins, low=0, high=1)
+    assert better.interval is not None
+    assert (better.interval.low, better.interval.high) == pytest.approx((1 - high, 1 - low))
+    assert (worse.verdict, better.verdict) == ("worse", "better")
+    half = paired(wins, dict.fromkeys(range(20), 0.5), low=0, high=1)
+    assert half.verdict == "tied"
+    assert half.p_value == pytest.approx(2 * stats.binom.sf(13, 20, 0.5), abs=2e-4)
+
+
+def test_skewed_scores_against_a_constant_need_twenty_seeds() -> None:
+    skewed = {seed: 1.5**seed for seed in range(19)}
+    found = paired(skewed, dict.fromkeys(skewed, 100.0))
+    assert (found.verdict, found.interval, found.p_value) == ("unknown", None, None)
+    assert "same score on all common seeds. 19 seeds are too few" in found.why_no_interval
+
+
 def test_several_comparisons_are_corrected_by_holm() -> None:
     # R: p.adjust(c(0.03, 0.01, 0.05, 0.02, 0.04), "holm")
     assert holm([0.03, 0.01, 0.05, 0.02, 0.04]) == pytest.approx([0.09, 0.05, 0.09, 0.08, 0.09])

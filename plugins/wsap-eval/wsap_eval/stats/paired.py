@@ -11,7 +11,7 @@ import numpy as np
 
 from wsap_core.errors import UsageError
 from wsap_eval.stats.bounds import Array, student
-from wsap_eval.stats.estimates import Interval, Values, variances
+from wsap_eval.stats.estimates import Interval, Values, estimate, variances
 
 T = TypeVar("T")
 
@@ -47,13 +47,41 @@ class Ratio:
     why_undefined: str = ""
 
 
-def paired(values: Values, baseline: Values, *, level: float = 0.95) -> Paired:
-    """Return the mean difference on common seeds with a t interval and a verdict.
+def paired(
+    values: Values,
+    baseline: Values,
+    *,
+    low: float | None = None,
+    high: float | None = None,
+    level: float = 0.95,
+) -> Paired:
+    """Return the mean difference on common seeds with its interval and a verdict.
+
+    The interval is Student's t over the differences. Where one of the two has the same value on every seed, nothing
+    evens out the skewness of the other's values, and the interval is the one that `estimate` gives their mean.
+
+    Args:
+        values: of the entrant.
+        baseline: of the other.
+        low: the least value that the metric can have; None if it has no lower bound.
+        high: the greatest value that it can have.
+        level: nominal coverage of the interval.
 
     Raises:
         UsageError: no seed was played by both.
     """
-    rows = _differences(values, baseline, common_seeds(values, baseline))
+    seeds = common_seeds(values, baseline)
+    own, other = _means(values, seeds), _means(baseline, seeds)
+    if np.ptp(other) == 0 < np.ptp(own):
+        low, high = (None if end is None else end - float(other[0]) for end in (low, high))
+    elif np.ptp(own) == 0 < np.ptp(other):
+        low, high = (None if end is None else float(own[0]) - end for end in (high, low))
+    else:
+        return _tested(own - other, level)
+    return _against_constant(own - other, low, high, level)
+
+
+def _tested(rows: Array, level: float) -> Paired:
     k, mean = len(rows), float(rows.mean())
     if k < 2:
         return Paired(k, mean, None, None, None, "unknown", None, "One common seed says nothing about others.")
@@ -65,9 +93,28 @@ def paired(values: Values, baseline: Values, *, level: float = 0.95) -> Paired:
 
     error, (low, high) = deviation / math.sqrt(k), student(rows, level)
     interval = Interval(float(low), float(high), level, "t, paired")
-    p_value = float(2 * stats.t.sf(abs(mean) / error, k - 1))
+    return _judged(rows, interval, float(2 * stats.t.sf(abs(mean) / error, k - 1)))
+
+
+def _against_constant(rows: Array, low: float | None, high: float | None, level: float) -> Paired:
+    found = estimate(list(rows), low=low, high=high, level=level)
+    if found.interval is None:
+        why = f"One of the two has the same score on all common seeds. {found.why_no_interval}"
+        return Paired(len(rows), float(rows.mean()), found.standard_error, None, None, "unknown", None, why)
+    # The p-value is 1 - the highest level whose interval leaves 0 out.
+    without, within = 0.0, 1.0
+    while within - without > 1e-4:
+        middle = (without + within) / 2
+        at = estimate(list(rows), low=low, high=high, level=middle).interval
+        without, within = (without, middle) if at is None or 0 in at else (middle, within)
+    return _judged(rows, found.interval, 1 - without)
+
+
+def _judged(rows: Array, interval: Interval, p_value: float) -> Paired:
+    k, mean, deviation = len(rows), float(rows.mean()), float(rows.std(ddof=1))
+    error = deviation / math.sqrt(k)
     if 0 in interval:
-        return Paired(k, mean, error, interval, p_value, "tied", values_needed(mean, deviation, level=level))
+        return Paired(k, mean, error, interval, p_value, "tied", values_needed(mean, deviation, level=interval.level))
     return Paired(k, mean, error, interval, p_value, "better" if mean > 0 else "worse", None)
 
 
@@ -83,8 +130,8 @@ def common_seeds(values: Mapping[int, T], baseline: Mapping[int, T]) -> list[int
     return common
 
 
-def _differences(values: Values, baseline: Values, seeds: Sequence[int]) -> Array:
-    return np.array([float(np.mean(values[seed])) - float(np.mean(baseline[seed])) for seed in seeds])
+def _means(values: Values, seeds: Sequence[int]) -> Array:
+    return np.array([float(np.mean(values[seed])) for seed in seeds])
 
 
 def power_of(effect: float, n: int, *, level: float = 0.95) -> float:
@@ -150,7 +197,7 @@ def normalised(values: Values, random: Values, scripted: Values, *, level: float
     common = sorted(values.keys() & random.keys() & scripted.keys())
     if not common:
         return Ratio(None, None, "undefined: no seed was played by all three")
-    above, below = (list(_differences(kind, random, common)) for kind in (values, scripted))
+    above, below = (list(_means(kind, common) - _means(random, common)) for kind in (values, scripted))
     return ratio(above, below, level=level)
 
 
@@ -180,11 +227,12 @@ def by_life(differences: Mapping[int, Sequence[float]], *, level: float = 0.95) 
     """
     if not differences or not all(map(len, differences.values())):
         raise UsageError("Each life needs at least one target seed that both arms finished.")
-    flat = dict(enumerate(value for seen in differences.values() for value in seen))
+    means = np.array([float(np.mean(seen)) for seen in differences.values()])
+    flat = np.array([value for seen in differences.values() for value in seen], dtype=np.float64)
     between, within = variances(differences)
     return Lives(
-        effect=paired(differences, dict.fromkeys(differences, 0.0), level=level),
-        naive=paired(flat, dict.fromkeys(flat, 0.0), level=level),
+        effect=_tested(means, level),
+        naive=_tested(flat, level),
         within_sd=None if within is None else math.sqrt(within),
         between_sd=None if between is None else math.sqrt(between),
     )
