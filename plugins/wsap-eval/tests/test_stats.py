@@ -225,20 +225,22 @@ def test_differences_that_do_not_vary_have_no_interval() -> None:
 
 
 def test_against_one_who_always_scores_the_same_the_interval_is_that_of_the_scores() -> None:
-    wins = {seed: float(seed < 14) for seed in range(20)}
-    always = dict.fromkeys(range(20), 1.0)
-    # Clopper and Pearson's interval of 14 in 20, and scipy's exact binomial test against a rate that can't be missed.
-    low, high = stats.binomtest(14, 20).proportion_ci()
-    worse = paired(wins, always, low=0, high=1)
-    assert worse.interval is not None
-    assert (worse.interval.low, worse.interval.high) == pytest.approx((low - 1, high - 1))
-    better = paired(always, wins, low=0, high=1)
-    assert better.interval is not None
-    assert (better.interval.low, better.interval.high) == pytest.approx((1 - high, 1 - low))
-    assert (worse.verdict, better.verdict) == ("worse", "better")
-    half = paired(wins, dict.fromkeys(range(20), 0.5), low=0, high=1)
-    assert half.verdict == "tied"
-    assert half.p_value == pytest.approx(2 * stats.binom.sf(13, 20, 0.5), abs=2e-4)
+    scores = {seed: (seed * 7 % 20) ** 1.5 for seed in range(20)}
+    rows = list(scores.values())
+    alone, against = estimate(rows).interval, paired(scores, dict.fromkeys(scores, 10.0))
+    assert alone is not None
+    assert against.interval is not None
+    assert (against.interval.low, against.interval.high) == pytest.approx((alone.low - 10, alone.high - 10))
+    # No test finds a difference of 0 more often than Student's t here.
+    assert against.p_value is not None
+    assert against.p_value >= stats.ttest_1samp(rows, 10).pvalue * 0.99
+    other_way = paired(dict.fromkeys(scores, 10.0), scores)
+    assert (against.verdict, other_way.verdict) == ("better", "worse")
+
+
+def test_one_win_more_than_never_says_nothing() -> None:
+    never, once = dict.fromkeys(range(20), 0.0), {seed: float(seed == 3) for seed in range(20)}
+    assert (paired(once, never).verdict, paired(never, once).verdict) == ("unknown", "unknown")
 
 
 def test_skewed_scores_against_a_constant_need_twenty_seeds() -> None:

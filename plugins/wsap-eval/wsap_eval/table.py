@@ -201,7 +201,7 @@ def _rows_of_game(
         row = _row(game, entrant, found, own, worst, any_look=counts[entrant] is not None)
         compared = entrant != base
         if compared and own.keys() & other.keys():
-            row = replace(row, difference=paired(own, other, low=game.metric.low, high=game.metric.high))
+            row = replace(row, difference=paired(own, other))
         floor, top = (None if anchor is None else values[anchor] for anchor in anchors)
         if floor and top and own:
             row = replace(row, normalised=normalised(own, floor, top))

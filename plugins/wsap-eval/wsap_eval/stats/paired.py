@@ -47,38 +47,19 @@ class Ratio:
     why_undefined: str = ""
 
 
-def paired(
-    values: Values,
-    baseline: Values,
-    *,
-    low: float | None = None,
-    high: float | None = None,
-    level: float = 0.95,
-) -> Paired:
+def paired(values: Values, baseline: Values, *, level: float = 0.95) -> Paired:
     """Return the mean difference on common seeds with its interval and a verdict.
 
     The interval is Student's t over the differences. Where one of the two has the same value on every seed, nothing
-    evens out the skewness of the other's values, and the interval is the one that `estimate` gives their mean.
-
-    Args:
-        values: of the entrant.
-        baseline: of the other.
-        low: the least value that the metric can have; None if it has no lower bound.
-        high: the greatest value that it can have.
-        level: nominal coverage of the interval.
+    evens out the skewness of the other's values, and the interval is that of `estimate` for a metric without bounds.
 
     Raises:
         UsageError: no seed was played by both.
     """
     seeds = common_seeds(values, baseline)
     own, other = _means(values, seeds), _means(baseline, seeds)
-    if np.ptp(other) == 0 < np.ptp(own):
-        low, high = (None if end is None else end - float(other[0]) for end in (low, high))
-    elif np.ptp(own) == 0 < np.ptp(other):
-        low, high = (None if end is None else float(own[0]) - end for end in (high, low))
-    else:
-        return _tested(own - other, level)
-    return _against_constant(own - other, low, high, level)
+    constant = len(seeds) > 1 and (np.ptp(own) == 0) != (np.ptp(other) == 0)
+    return (_against_constant if constant else _tested)(own - other, level)
 
 
 def _tested(rows: Array, level: float) -> Paired:
@@ -96,18 +77,18 @@ def _tested(rows: Array, level: float) -> Paired:
     return _judged(rows, interval, float(2 * stats.t.sf(abs(mean) / error, k - 1)))
 
 
-def _against_constant(rows: Array, low: float | None, high: float | None, level: float) -> Paired:
-    found = estimate(list(rows), low=low, high=high, level=level)
+def _against_constant(rows: Array, level: float) -> Paired:
+    found = estimate(list(rows), level=level)
     if found.interval is None:
         why = f"One of the two has the same score on all common seeds. {found.why_no_interval}"
         return Paired(len(rows), float(rows.mean()), found.standard_error, None, None, "unknown", None, why)
-    # The p-value is 1 - the highest level whose interval leaves 0 out.
-    without, within = 0.0, 1.0
-    while within - without > 1e-4:
-        middle = (without + within) / 2
-        at = estimate(list(rows), low=low, high=high, level=middle).interval
-        without, within = (without, middle) if at is None or 0 in at else (middle, within)
-    return _judged(rows, found.interval, 1 - without)
+    # The p-value is the least one whose interval leaves 0 out, to a hundredth of itself.
+    low, high = 1e-12, 1.0
+    while high > 1.01 * low:
+        middle = math.sqrt(low * high)
+        bounds = estimate(list(rows), level=1 - middle).interval
+        low, high = (middle, high) if bounds is None or 0 in bounds else (low, middle)
+    return _judged(rows, found.interval, high)
 
 
 def _judged(rows: Array, interval: Interval, p_value: float) -> Paired:
