@@ -79,6 +79,31 @@ def test_an_entrant_is_read_with_its_options() -> None:
         read_entrant("random,oops")
 
 
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ("format = 7", "has format 7, and this version reads 1"),
+        ("wat = 3", "is wrong at wat: there is no such key"),
+        ('name = "a\\u001bb"', "wrong at name: it has a character that can't stand there"),
+        ("forfeit = 2", "wrong at forfeit: Input should be less than or equal to 1"),
+        ("games =", "is not valid TOML|is no TOML"),
+    ],
+)
+def test_what_is_wrong_with_a_suite_is_told_with_its_place(tmp_path: Path, line: str, told: str) -> None:
+    given = {"format": "1", "name": '"mine"'}
+    name, _, value = line.partition(" =")
+    given[name] = value.strip()
+    file = tmp_path / "mine.toml"
+    file.write_text("\n".join(f"{key} = {one}" for key, one in given.items()) + '\n[[games]]\ngame = "minigrid"\n')
+    with pytest.raises(UsageError, match=told):
+        load_suite(str(file))
+
+
+def test_a_place_that_is_no_cluster_is_refused_before_ray_is_needed(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="--on takes ray or ray://HOST:PORT, not 'moon'"):
+        evaluate(Evaluation(suite("random"), (Entrant(agent="random"),), on="moon"), tmp_path)
+
+
 def test_a_model_that_can_not_be_asked_is_told_of_before_anything_is_played(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -253,6 +253,12 @@ def read_entrant(text: str) -> Entrant:
     return made("The entrant", Entrant, {"agent": agent, "options": options, **({"label": label} if label else {})})
 
 
+_WHY = {
+    "extra_forbidden": "there is no such key",
+    "string_pattern_mismatch": "it has a character that can't stand there",
+}
+
+
 def made(what: str, kind: type[P], data: Mapping[str, Any]) -> P:
     """Return a part of a suite.
 
@@ -264,7 +270,7 @@ def made(what: str, kind: type[P], data: Mapping[str, Any]) -> P:
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"])
-        why = single_line(first["msg"])[:200].removeprefix("Value error, ")
+        why = _WHY.get(first["type"]) or single_line(first["msg"])[:200].removeprefix("Value error, ")
         raise UsageError(f"{what} is wrong{f' at {where}' if where else ''}: {why}.") from error
 
 

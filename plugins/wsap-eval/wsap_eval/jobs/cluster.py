@@ -18,6 +18,7 @@ from typing import Any
 
 from wsap_core.errors import MissingServiceError, UsageError, WsapError
 from wsap_core.seams.services import Services
+from wsap_core.untrusted import single_line
 from wsap_eval.jobs.frames import Ended, Setup
 from wsap_eval.jobs.together import first_error_ends
 from wsap_eval.jobs.worker import opened, play_patiently
@@ -42,9 +43,11 @@ async def play_on_ray(jobs: Iterator[Job], setup: Setup, keep: Callable[[Episode
 
     Raises:
         MissingServiceError: Ray is not installed.
-        UsageError: the cluster can't be reached.
+        UsageError: there is no such place, or its cluster can't be reached.
         WsapError: no episode can be played like this.
     """
+    if where != "ray" and not where.startswith("ray://"):
+        raise UsageError(f"--on takes ray or ray://HOST:PORT, not {single_line(where)[:80]!r}.")
     try:
         ray: Any = importlib.import_module("ray")  # Any: Ray is optional
     except ModuleNotFoundError:
