@@ -242,6 +242,10 @@ class AgentSpec:
     options: tuple[OptionDef, ...] = ()
     """What can be given with `--agent-option NAME=VALUE`."""
 
+    def plays(self, game: str) -> bool:
+        """Return whether it knows how to play a game, or the family that the game is of."""
+        return not self.games or not {game, game.partition(":")[0]}.isdisjoint(self.games)
+
 
 @dataclass(frozen=True)
 class BackendSpec:

@@ -375,9 +375,8 @@ def _checked(plan: RunPlan, parts: ResolvedSpecs) -> ResolvedSpecs:
     """Return the specs if they fit together and can be imported, before anything is recorded."""
     load(parts.game.factory)
     for seat in plan.seats:
-        games = parts.agents[seat.name].games
-        if games and not {parts.game.name, parts.game.name.partition(":")[0]} & {*games}:
-            raise UsageError(f"The agent {seat.agent!r} plays {', '.join(games)}, not {parts.game.name!r}.")
+        if not (spec := parts.agents[seat.name]).plays(parts.game.name):
+            raise UsageError(f"The agent {seat.agent!r} plays {', '.join(spec.games)}, not {parts.game.name!r}.")
         load(parts.agents[seat.name].factory)
     return parts
 

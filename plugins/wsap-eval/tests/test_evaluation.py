@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
-from wsap_core.errors import StorageLockedError, UnknownNameError, UsageError
+from wsap_core.errors import RunInterruptedError, StorageLockedError, UnknownNameError, UsageError
 from wsap_core.seams.model_errors import BackendError
+from wsap_eval.live import Live
 from wsap_eval.records import SCORE_COLUMNS, EpisodeKey, EpisodeRecord
 from wsap_eval.results import Results, read_results
 from wsap_eval.run import Evaluation, Progress, evaluate
@@ -97,6 +99,36 @@ def test_what_is_wrong_with_a_suite_is_told_with_its_place(tmp_path: Path, line:
     file.write_text("\n".join(f"{key} = {one}" for key, one in given.items()) + '\n[[games]]\ngame = "minigrid"\n')
     with pytest.raises(UsageError, match=told):
         load_suite(str(file))
+
+
+def test_the_agent_of_one_game_is_left_out_of_others(tmp_path: Path) -> None:
+    games = (ROOMS, GameEntry(game="matrix", against="tit-for-tat"))
+    several = suite("random", "minigrid-finder", seeds=1, games=games)
+    found = evaluate(Evaluation(several, several.entrants), tmp_path)
+    assert [(r.game, r.entrant) for r in found.records] == [
+        ("minigrid", "random"),
+        ("minigrid", "minigrid-finder"),
+        ("matrix", "random"),
+    ]
+    assert found.missing == 0
+    alone = suite("minigrid-finder", seeds=1, games=games[1:], version=2)
+    with pytest.raises(UsageError, match="The agent 'minigrid-finder' plays minigrid, and none of these games"):
+        evaluate(Evaluation(alone, alone.entrants), tmp_path / "alone")
+
+
+def test_ctrl_c_says_how_to_go_on(tmp_path: Path) -> None:
+    def interrupt(so_far: Progress) -> None:
+        live(so_far)
+        signal.raise_signal(signal.SIGINT)
+
+    rooms = suite("random", seeds=3)
+    with (
+        pytest.raises(RunInterruptedError, match=r"What was played is in .*; the same command goes on"),
+        Live(tmp_path, quiet=True) as live,
+    ):
+        evaluate(Evaluation(rooms, rooms.entrants), tmp_path, progress=interrupt)
+    assert len(read_results(tmp_path)[1]) >= 1
+    assert evaluate(Evaluation(rooms, rooms.entrants), tmp_path).missing == 0
 
 
 def test_a_place_that_is_no_cluster_is_refused_before_ray_is_needed(tmp_path: Path) -> None:

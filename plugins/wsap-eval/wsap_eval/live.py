@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
 import click
 
 from wsap_core.cli.output import at_terminal
+from wsap_core.errors import RunInterruptedError
 from wsap_core.untrusted import single_line
 from wsap_eval.run import Progress
 
@@ -20,15 +22,16 @@ EVERY = 0.5
 
 
 class Live:
-    """Shows how far an evaluation is, on standard error.
+    """Shows how far an evaluation is, on standard error, and says after Ctrl-C how to go on.
 
     Args:
+        folder: where the results are.
         quiet: whether nothing is shown.
         clock: seconds, for the pictures' rate and the time to go.
     """
 
-    def __init__(self, *, quiet: bool = False, clock: Callable[[], float] = time.monotonic) -> None:
-        self._quiet, self._clock = quiet, clock
+    def __init__(self, folder: Path, *, quiet: bool = False, clock: Callable[[], float] = time.monotonic) -> None:
+        self._folder, self._quiet, self._clock = folder, quiet, clock
         self._begun, self._shown, self._first, self._tenth = clock(), -EVERY, 0, 0
         self._cells: dict[tuple[str, str], list[float]] = {}
         self._ended: dict[tuple[str, str], int] = {}
@@ -41,6 +44,7 @@ class Live:
 
             self._live = Screen(console=Console(stderr=True), auto_refresh=False, transient=True)
             self._live.start()
+            self._live.update("Playing; no episode has ended yet.", refresh=True)
         return self
 
     def __exit__(
@@ -48,6 +52,10 @@ class Live:
     ) -> None:
         if self._live is not None:
             self._live.stop()
+        if isinstance(error, KeyboardInterrupt):
+            raise RunInterruptedError(
+                f"Interrupted. What was played is in {self._folder}; the same command goes on."
+            ) from None
 
     def __call__(self, so_far: Progress) -> None:
         """Take an episode that was played."""

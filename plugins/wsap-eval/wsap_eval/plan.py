@@ -118,16 +118,25 @@ def _metric(spec: AdapterSpec, entry: GameEntry) -> ScoreMetric:
     return known[entry.metric]
 
 
-def jobs_of(suite: Suite, games: dict[str, Game], entrants: Iterable[Entrant]) -> Iterator[Job]:
-    """Yield every episode, all entrants of a seed before the next seed, so that what was played can be compared."""
+def jobs_of(suite: Suite, games: dict[str, Game], entrants: Iterable[Entrant], host: PluginHost) -> Iterator[Job]:
+    """Yield every episode, all entrants of a seed before the next seed, so that what was played can be compared.
+
+    An agent that was made for some games is left out of the others.
+    """
     chosen = tuple(entrants)
+    cells = [(game, entrant) for game in games.values() for entrant in chosen if _plays(entrant, game, host)]
     for number, seed in enumerate(suite.seeds.numbers()):
         for repeat in range(suite.seeds.repeats):
-            for game in games.values():
-                for entrant in chosen:
-                    key = EpisodeKey(game.entry.name, entrant.name, seed, repeat)
-                    seats = game.seats(entrant, number)
-                    yield Job(key, game.entry, entrant, seats, _run_id(key, game.entry, seats), suite.forfeit)
+            for game, entrant in cells:
+                key = EpisodeKey(game.entry.name, entrant.name, seed, repeat)
+                seats = game.seats(entrant, number)
+                yield Job(key, game.entry, entrant, seats, _run_id(key, game.entry, seats), suite.forfeit)
+
+
+def _plays(entrant: Entrant, game: Game, host: PluginHost) -> bool:
+    """Return False if an agent's plugin says that it can't play a game. No file is read: results are looked at, too."""
+    named = {e.agent for e in (entrant, game.opponent) if e} & {*host.agents.names()}
+    return all(host.agents.get(name).plays(game.spec.name) for name in named)
 
 
 def asks_models(job: Job, game: Game, host: PluginHost) -> bool:

@@ -30,8 +30,9 @@ def played_of(folder: Path) -> Played:
         WireError: a line of them is damaged.
     """
     suite, episodes = read_results(folder)
-    games = games_of(suite, PluginHost.discovered())
-    jobs = list(jobs_of(suite, games, suite.entrants))
+    host = PluginHost.discovered()
+    games = games_of(suite, host)
+    jobs = list(jobs_of(suite, games, suite.entrants, host))
     order = {key: number for number, key in enumerate(job.key for job in jobs)}
     keys = sorted(episodes, key=lambda key: (order.get(key, len(order)), key))
     missing = sum(job.key not in episodes or episodes[job.key].outcome == "failed" for job in jobs)

@@ -115,9 +115,10 @@ def evaluate(
     games = games_of(evaluation.suite, host)
     if evaluation.on and evaluation.limits:
         raise UsageError("A limit on all episodes holds within one process; leave it out, or --on.")
-    for entrant in evaluation.entrants:
-        load_agent_spec(entrant.agent, host)  # so that nothing is played before all are known
-    jobs = list(jobs_of(evaluation.suite, games, evaluation.entrants))
+    specs = {entrant.name: load_agent_spec(entrant.agent, host) for entrant in evaluation.entrants}
+    jobs = list(jobs_of(evaluation.suite, games, evaluation.entrants, host))
+    for name in specs.keys() - {job.key.entrant for job in jobs}:
+        raise UsageError(f"The agent {name!r} plays {', '.join(specs[name].games)}, and none of these games.")
     with Results(folder, evaluation.suite) as results:
         results.keep_width(evaluation.cells.half_width)
         due = Due(jobs, games, results.episodes, evaluation.cells)

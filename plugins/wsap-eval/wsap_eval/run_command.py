@@ -91,7 +91,7 @@ def run(
     evaluation = Evaluation(
         chosen, chosen.entrants, database, all_limits(limits), prices_of(prices), cells, jobs or cpus(), on or ""
     )
-    with Live(quiet=as_json) as live:
+    with Live(folder, quiet=as_json) as live:
         played = evaluate(evaluation, folder, progress=live)
     write_table(played.rows(), folder)
     if as_json:

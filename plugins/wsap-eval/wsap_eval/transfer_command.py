@@ -97,7 +97,7 @@ def transfer(
     games = tuple(dict.fromkeys((*targets, *negatives, *positives)))
     plan = Plan(source, games, read_entrant(entrant), lives, seeds, learning, steps, chosen, seed, pilot)
     folder = out or Path("wsap-eval") / f"transfer-{'pilot-' * pilot}{plan.digest[:8]}"
-    with Live(quiet=as_json) as live:
+    with Live(folder, quiet=as_json) as live:
         measured = measure(
             plan, folder, jobs=jobs, limits=all_limits(limits), prices=prices_of(prices), progress=live
         )  # fmt: skip
