@@ -6,16 +6,13 @@ each of the Town one in four of the others.
 
 from __future__ import annotations
 
-import sys
 from math import log
 from typing import Any
 
 import pytest
 
-from wsap_core.errors import UsageError
 from wsap_tossim.engine.model import Event, Phase
 from wsap_tossim.tournament.measures import COUNTS, measure
-from wsap_tossim.tournament.statistics import percentile_interval, wilson
 from wsap_tossim.tournament.table import MEASURES
 
 ANN, BO, CY, DANA, EVE = range(5)
@@ -165,37 +162,3 @@ def test_every_measure_follows_its_formula() -> None:
 def test_a_game_that_is_not_over_is_not_measured() -> None:
     with pytest.raises(ValueError, match="not over"):
         measure(Scroll().log, NAMES)
-
-
-@pytest.mark.parametrize(
-    ("hits", "count", "low", "high"),
-    [
-        # Newcombe, "Two-sided confidence intervals for the single proportion", Statistics in Medicine 17 (1998),
-        # table I, method 3.
-        (81, 263, 0.2553, 0.3662),
-        (15, 148, 0.0624, 0.1605),
-        (0, 20, 0.0000, 0.1611),
-        (1, 29, 0.0061, 0.1718),
-    ],
-)
-def test_wilson_intervals_are_the_published_ones(hits: int, count: int, low: float, high: float) -> None:
-    found = wilson(hits, count)
-    assert (round(found[0], 4), round(found[1], 4)) == (low, high)
-    mirrored = wilson(count - hits, count)
-    assert mirrored == pytest.approx((1 - found[1], 1 - found[0]))
-
-
-def test_without_a_count_an_interval_is_everything() -> None:
-    assert wilson(0, 0) == (0.0, 1.0)
-
-
-def test_a_quantile_lies_between_its_neighbours() -> None:
-    assert percentile_interval([1.0]) == (1.0, 1.0)
-    assert percentile_interval([10.0, 0.0]) == pytest.approx((0.25, 9.75))
-    assert percentile_interval([4.0, 1.0, 2.0]) == pytest.approx((1.05, 3.9))
-
-
-def test_without_scipy_one_sentence_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "scipy", None)
-    with pytest.raises(UsageError, match=r"pip install 'wsap-tossim\[tournament\]'"):
-        wilson(1, 2)

@@ -240,3 +240,12 @@ def test_a_game_does_not_depend_on_the_hash_seed(cup: Settings) -> None:
     environ = {**os.environ, "PYTHONHASHSEED": "77"}
     told = subprocess.run([sys.executable, "-c", script], env=environ, capture_output=True, timeout=300, check=True)
     assert json.loads(told.stdout) == json.loads(json.dumps(play_one(cup, 1)))
+
+
+def test_without_the_statistics_one_sentence_says_what_to_install(
+    cup: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "wsap_eval.stats", None)
+    with pytest.raises(UsageError, match=r"pip install 'wsap-tossim\[tournament\]'"):
+        run_tournament(tmp_path, cup, 2)
+    assert not list(tmp_path.iterdir())

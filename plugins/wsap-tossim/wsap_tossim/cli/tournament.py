@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 @click.option("--price", "prices", multiple=True, metavar="ADDRESS=IN/OUT",
               help="US dollars for a million tokens of a model's prompts and replies; may be repeated.")  # fmt: skip
 @click.option("--resamples", type=WholeNumber(0, 100_000), default=200, show_default=True,
-              help="Resamples for the bootstrap intervals.")  # fmt: skip
+              help="Resamples for the intervals of ratings.")  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="Print only the summary, as JSON.")
 def tournament(
     entrants: tuple[str, ...],
@@ -173,8 +173,8 @@ class _Progress:
 
 def _tell(outcome: Outcome, out: Path, games: int) -> None:
     from wsap_core.untrusted import single_line
+    from wsap_tossim.tournament.ratings import FEWEST
     from wsap_tossim.tournament.spending import words
-    from wsap_tossim.tournament.table import FEW
 
     if outcome.repaired:
         click.echo("A line that had been cut off was taken away; its game was played again.", err=True)
@@ -187,8 +187,8 @@ def _tell(outcome: Outcome, out: Path, games: int) -> None:
     click.echo(f"{'faction':9} {'entrant':{width}} {'won':>11} {'win rate, 95 %':>22} {'rating, 95 %':>24}")
     for r in summary["factions"]:
         won = f"{r['won']}/{r['seats']}"
-        rate = f"{r['win_rate']:.1%} ({r['win_boot_low']:.1%}-{r['win_boot_high']:.1%})"
-        rating = f"{r['mu']:.2f} ({r['mu_low']:.2f}-{r['mu_high']:.2f})"
+        rate = f"{r['win_rate']:.1%}{_span(r['win_low'], r['win_high'], '.1%')}"
+        rating = f"{r['mu']:.2f}{_span(r['mu_low'], r['mu_high'], '.2f')}"
         click.echo(f"{r['as']:9} {single_line(r['entrant']):{width}} {won:>11} {rate:>22} {rating:>24}")
     for r in summary["spending"]:
         beliefs = f", {r['belief_calls']} of them for beliefs" if r["belief_calls"] else ""
@@ -209,6 +209,10 @@ def _tell(outcome: Outcome, out: Path, games: int) -> None:
     partial = summary["games"] % len(summary["settings"]["entrants"])
     if partial and summary["games"] == games:
         click.echo("The last block is not whole, so roles are not quite even; play a multiple of the entrants.")
-    if 0 < summary["blocks"] < FEW:
-        click.echo("Intervals drawn from so few blocks say little, and are too narrow; play more games.")
+    if 0 < summary["blocks"] < FEWEST:
+        click.echo(f"Ratings have intervals from {FEWEST} blocks on.")
     click.echo(f"The report is {out / 'report.html'}.")
+
+
+def _span(low: float | None, high: float | None, form: str) -> str:
+    return "" if low is None or high is None else f" ({low:{form}}-{high:{form}})"

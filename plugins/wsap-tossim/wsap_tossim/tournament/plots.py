@@ -19,8 +19,9 @@ class Dot(NamedTuple):
 
     label: str
     value: float
-    low: float
-    high: float
+    low: float | None
+    high: float | None
+    """The interval; None where there is none."""
     colour: int
     """Which of the report's colours, from 0."""
 
@@ -37,8 +38,8 @@ def dot_plot(
         bounds: what can be at all, such as 0 and 1 for a share; as far as the rows go when None.
     """
     shown: list[float] = [*([] if mark is None else [mark]), *(bounds or ())]
-    low = min([r.low for r in rows] + shown)
-    high = max([r.high for r in rows] + shown)
+    shown += [end for r in rows for end in (r.value, r.low, r.high) if end is not None]
+    low, high = min(shown), max(shown)
     steps = ticks(low, high)
     low, high = min(low, steps[0]), max(high, steps[-1])
     span = (high - low) or 1.0
@@ -60,12 +61,14 @@ def dot_plot(
         top = TOP + ROW * n
         y = top + 33
         short = row.label if len(row.label) <= LONGEST else row.label[: LONGEST - 1] + "…"
-        told = f"{row.label}: {row.value:.3g} ({row.low:.3g} to {row.high:.3g})"
+        told, line = f"{row.label}: {row.value:.3g}", ""
+        if row.low is not None and row.high is not None:
+            told += f" ({row.low:.3g} to {row.high:.3g})"
+            line = f'<line class="span" x1="{x(row.low)}" y1="{y}" x2="{x(row.high)}" y2="{y}"/>'
         parts.append(
             f'<g class="c{row.colour % 6}"><title>{escape(told)}</title>'
             f'<text class="label" x="{LEFT - 5}" y="{top + 17}">{escape(short)}</text>'
-            f'<line class="span" x1="{x(row.low)}" y1="{y}" x2="{x(row.high)}" y2="{y}"/>'
-            f'<circle cx="{x(row.value)}" cy="{y}" r="5"/></g>'
+            f'{line}<circle cx="{x(row.value)}" cy="{y}" r="5"/></g>'
         )
     return "".join([*parts, "</svg>"])
 

@@ -22,19 +22,23 @@ from dataclasses import dataclass
 from functools import cached_property
 from math import sqrt
 from statistics import fmean
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from wsap_tossim.engine.roles import ROLES
 from wsap_tossim.engine.victory import side_of
 from wsap_tossim.tournament.ledger import Line
-from wsap_tossim.tournament.statistics import percentile_interval
 
-__all__ = ["Rating", "faction_of", "rate", "rated", "resampled", "wins"]
+if TYPE_CHECKING:
+    from wsap_eval.stats import Interval
+
+__all__ = ["FEWEST", "Rating", "faction_of", "rate", "rated", "resampled"]
 
 Key = tuple[int, str]
 """An entrant, and what it plays as: a faction or a role."""
 ORDERS, ORDERS_AGAIN = 25, 2
 """Number of random orders for a rating, and for each resample of its interval."""
+FEWEST = 20
+"""Blocks from which a rating has an interval, as `wsap eval` has it for seeds."""
 
 
 @dataclass(frozen=True)
@@ -45,11 +49,9 @@ class Rating:
     """The mean; 25 at the beginning."""
     sigma: float
     """The deviation; 25/3 at the beginning."""
-    low: float
-    high: float
-    """The 95 % bootstrap interval of `mu`, widened to contain it."""
-    ordinal_low: float
-    ordinal_high: float
+    interval: Interval | None
+    """The 95 % bootstrap interval of `mu`, widened to contain it; None with fewer than 20 blocks."""
+    ordinal_interval: Interval | None
     """The same interval of the ordinal."""
 
     @property
@@ -86,7 +88,7 @@ def rated(
     Args:
         lines: games, by number.
         kind: role -> what it is rated as.
-        resamples: number of bootstrap resamples of whole blocks; with 0 each interval is the rating alone.
+        resamples: number of bootstrap resamples of whole blocks; with 0 there are no intervals.
         seed: of orders and resamples.
         among: filter for the keys to return.
     """
@@ -94,7 +96,8 @@ def rated(
     lots = random.Random(f"{seed}:orders")  # play, not secrets
     means = _mean(list(matches.values()), ORDERS if len(matches) > 1 else 1, lots)
     drawn: dict[Key, list[tuple[float, float]]] = {key: [] for key in sorted(means) if among(key)}
-    for sample in resampled(lines, resamples, seed) if drawn else ():
+    enough = len({line["block"] for line in lines}) >= FEWEST
+    for sample in resampled(lines, resamples, seed) if drawn and enough else ():
         for key, seen in _mean([matches[line["game"]] for line in sample], ORDERS_AGAIN, lots).items():
             if key in drawn:
                 drawn[key].append(seen)
@@ -114,13 +117,19 @@ def _mean(matches: list[_Match], orders: int, lots: random.Random) -> dict[Key, 
 
 def _rating(mu: float, sigma: float, drawn: Sequence[tuple[float, float]]) -> Rating:
     means, ordinal = [m for m, _ in drawn], mu - 3 * sigma
-    return Rating(mu, sigma, *_interval(means, mu), *_interval([m - 3 * s for m, s in drawn], ordinal))
+    return Rating(mu, sigma, _interval(means, mu), _interval([m - 3 * s for m, s in drawn], ordinal))
 
 
-def _interval(drawn: Sequence[float], value: float) -> tuple[float, float]:
+def _interval(drawn: Sequence[float], value: float) -> Interval | None:
     """Return the percentile interval, widened to include the value if that lies outside."""
-    low, high = percentile_interval(drawn or [value])
-    return min(value, low), max(value, high)
+    if not drawn:
+        return None
+    import numpy as np  # deferred for weight
+
+    from wsap_eval.stats import Interval
+
+    low, high = map(float, np.quantile(drawn, [0.025, 0.975]))
+    return Interval(min(value, low), max(value, high), 0.95, "bootstrap over blocks, no promise of coverage")
 
 
 def resampled(lines: Sequence[Line], resamples: int, seed: int) -> list[list[Line]]:
@@ -195,15 +204,3 @@ class _Team:
         shrunk = 1 - (sigma / self.sigma) ** 2
         for key, w, own in self._members:
             yield key, w * own**2 / variance * (mu - self.mu), 1 - w**2 * own**2 / variance * shrunk
-
-
-def wins(lines: Sequence[Line], kind: Callable[[str], str] = faction_of) -> Mapping[Key, tuple[int, int]]:
-    """Return the number of seats won and of all seats, by key."""
-    found: dict[Key, tuple[int, int]] = {}
-    for line in lines:
-        winners = set(line["winners"])
-        for seat, role in enumerate(line["roles"]):
-            key = (line["seats"][seat], kind(role))
-            won, of = found.get(key, (0, 0))
-            found[key] = (won + (seat in winners), of + 1)
-    return found

@@ -9,8 +9,8 @@ from typing import Any
 from wsap_core.untrusted import single_line
 from wsap_tossim.engine.model import Faction
 from wsap_tossim.tournament.plots import Dot, dot_plot
-from wsap_tossim.tournament.ratings import ORDERS
-from wsap_tossim.tournament.table import FEW, MEASURES
+from wsap_tossim.tournament.ratings import FEWEST, ORDERS
+from wsap_tossim.tournament.table import MEASURES
 
 __all__ = ["report_html"]
 
@@ -61,12 +61,8 @@ def report_html(summary: Mapping[str, Any]) -> str:
         _about(summary),
     ]
     if summary["games"]:
-        if summary["blocks"] < FEW:
-            blocks = "One block" if summary["blocks"] == 1 else f"{int(summary['blocks'])} blocks"
-            parts.append(
-                f"<p><strong>{blocks} of games is all there is.</strong> Intervals are drawn from blocks, so they say "
-                "little here, and are too narrow.</p>"
-            )
+        if summary["blocks"] < FEWEST:
+            parts.append(f"<p><strong>Ratings have intervals from {FEWEST} blocks of games on.</strong></p>")
         parts += [
             _factions(summary, entrants),
             _measures(summary, entrants),
@@ -112,8 +108,8 @@ def _factions(summary: Mapping[str, Any], entrants: Sequence[str]) -> str:
             Dot(
                 single_line(r["entrant"]),
                 r["win_rate"],
-                r["win_boot_low"],
-                r["win_boot_high"],
+                r["win_low"],
+                r["win_high"],
                 entrants.index(r["entrant"]),
             )
             for r in of
@@ -126,7 +122,7 @@ def _factions(summary: Mapping[str, Any], entrants: Sequence[str]) -> str:
             "</div>",
         ]
     return "\n".join(
-        [*parts, _rating_table(rows, "Faction", "All factions; below each number its 95 % interval, drawn from blocks")]
+        [*parts, _rating_table(rows, "Faction", "All factions; below each number its 95 % interval over blocks")]
     )
 
 
@@ -138,23 +134,24 @@ def _rating_table(rows: Sequence[Mapping[str, Any]], what: str, caption: str) ->
     body = []
     for r in rows:
         rated = r["mu"] is not None
-        rating = _with(f"{r['mu']:.2f} ± {r['sigma']:.2f}", r["mu_low"], r["mu_high"]) if rated else "too few"
-        ordinal = _with(f"{r['ordinal']:.2f}", r["ordinal_low"], r["ordinal_high"]) if rated else ""
+        share = f"{r['win_rate']:.1%}{_interval(r['win_low'], r['win_high'], '.1%')}"
+        rating = ordinal = "too few"
+        if rated:
+            rating = f"{r['mu']:.2f} ± {r['sigma']:.2f}{_interval(r['mu_low'], r['mu_high'])}"
+            ordinal = f"{r['ordinal']:.2f}{_interval(r['ordinal_low'], r['ordinal_high'])}"
         body.append(
             f'<tr><td>{escape(r["as"])}</td><td class="w">{_text(r["entrant"])}</td>'
-            f"<td>{r['won']} of {r['seats']}</td><td>{r['win_rate']:.1%}"
-            f"<small>{r['win_boot_low']:.1%} to {r['win_boot_high']:.1%}</small></td>"
-            f"<td>{r['win_low']:.1%} to {r['win_high']:.1%}</td><td>{rating}</td><td>{ordinal}</td></tr>"
+            f"<td>{r['won']} of {r['seats']}</td><td>{share}</td><td>{rating}</td><td>{ordinal}</td></tr>"
         )
     head = (
-        f'<tr><th>{what}</th><th class="w">Entrant</th><th>Won</th><th>Win rate</th><th>Wilson</th>'
+        f'<tr><th>{what}</th><th class="w">Entrant</th><th>Won</th><th>Win rate</th>'
         "<th>Rating</th><th>Ordinal</th></tr>"
     )
     return _table(caption, head, body)
 
 
-def _with(value: str, low: float, high: float) -> str:
-    return f"{value}<small>{low:.2f} to {high:.2f}</small>"
+def _interval(low: float | None, high: float | None, form: str = ".2f") -> str:
+    return "" if low is None or high is None else f"<small>{low:{form}} to {high:{form}}</small>"
 
 
 def _table(caption: str, head: str, body: Sequence[str]) -> str:
@@ -186,12 +183,13 @@ def _measures(summary: Mapping[str, Any], entrants: Sequence[str]) -> str:
     for r in sorted(summary["measures"], key=lambda r: names.index(r["measure"])):
         if r["value"] is None:
             continue  # it never came to that
-        value, interval = f"{r['value']:.3f}", f"{r['low']:.3f} to {r['high']:.3f}"
+        value = f"{r['value']:.3f}"
+        interval = "none" if r["low"] is None else f"{r['low']:.3f} to {r['high']:.3f}"
         body.append(
             f'<tr><td>{escape(r["measure"])}</td><td class="w">{_text(r["entrant"])}</td>'
             f"<td>{value}</td><td>{interval}</td></tr>"
         )
-    head = '<tr><th>Measure</th><th class="w">Entrant</th><th>Value</th><th>95 % (bootstrap)</th></tr>'
+    head = '<tr><th>Measure</th><th class="w">Entrant</th><th>Value</th><th>95 % (jackknife)</th></tr>'
     return "\n".join([*parts, _table("All measures", head, body)])
 
 
@@ -246,11 +244,10 @@ def _method(summary: Mapping[str, Any]) -> str:
         "<p>Ratings: OpenSkill, the model of Plackett and Luce, updated game by game, and averaged over "
         f"{ORDERS} orders of the games drawn by lot; the ordinal is the mean less three deviations. The sides of a "
         "game are teams, each as strong as its seats on average, and one who wins beside others is a team of its own. "
-        "Their intervals and those of the measures: percentiles "
-        f"over {int(summary['resamples'])} resamples of whole blocks of games (those of a block share their deal) "
-        f"drawn from the tournament's seed; {int(summary['blocks'])} blocks were played. "
-        "Win rates: Wilson's score interval, which takes seats for independent, "
-        "and the bootstrap's, which does not; go by the latter."
+        f"Games of a block share their deal, so a block counts as one; {int(summary['blocks'])} were played. "
+        "Intervals are those of <code>wsap eval</code>: win rates have an exact one, by betting; measures "
+        "a jackknife's, from 40 blocks in which it came to that; ratings have percentiles "
+        f"over {int(summary['resamples'])} resamples of blocks, from {FEWEST}. The last two promise no coverage."
         "</p>"
         f"<p>Decisions made for an entrant, whose own were too late, not possible or unreadable: {refused}. "
         f"Games that models forfeited, as over a fifth of a seat's were such, and that are not rated: {forfeited}.</p>"

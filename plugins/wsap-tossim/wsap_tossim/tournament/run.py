@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from wsap_core.errors import WsapError
+from wsap_core.errors import UsageError, WsapError
 from wsap_core.seams.agent import Usage
 from wsap_core.seams.model_errors import BudgetReachedError
 from wsap_llm.kit import BudgetLimits, Price
@@ -18,7 +19,6 @@ from wsap_tossim.tournament.plan import Settings, fixture
 from wsap_tossim.tournament.play import play_all
 from wsap_tossim.tournament.report import report_html
 from wsap_tossim.tournament.spending import spent_on
-from wsap_tossim.tournament.statistics import scipy_stats
 from wsap_tossim.tournament.table import RESAMPLES, games_csv, ratings_csv, spending_csv, summary_of
 
 __all__ = ["Outcome", "run_tournament", "write_results"]
@@ -60,17 +60,20 @@ def run_tournament(
         settings: of the tournament.
         games: the total number of games.
         jobs: processes that play games without models, and games with models at once.
-        resamples: number of bootstrap resamples for the intervals.
+        resamples: number of bootstrap resamples for the intervals of ratings.
         limits: the most that models may take in all, before and after the tournament is resumed.
         prices: address -> what a model costs, where its backend does not know it.
         progress: told after each game how many of how many are played, and what the models take in all at this
             rate; None before a game with models is over.
 
     Raises:
-        UsageError: the folder holds a tournament with other settings, or can't be used; or scipy is not installed.
+        UsageError: the folder holds a tournament with other settings, or can't be used; or wsap-eval is not installed.
         WsapError: a game failed; what was played is kept, and its results are written.
     """
-    scipy_stats()  # so that a missing extra is reported before games are played
+    try:
+        importlib.import_module("wsap_eval.stats")  # so that a missing extra is reported before games are played
+    except ModuleNotFoundError as error:
+        raise UsageError("Tournaments need wsap-eval: pip install 'wsap-tossim[tournament]'") from error
     with Ledger(folder, settings) as ledger:
         before = len(ledger.played)
         missing = [n for n in range(games) if n not in ledger.played]

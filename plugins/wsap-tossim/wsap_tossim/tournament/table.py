@@ -5,8 +5,9 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from wsap_core.seams.agent import Usage
 from wsap_tossim.engine.model import Faction
@@ -14,20 +15,20 @@ from wsap_tossim.engine.record import WRITINGS
 from wsap_tossim.tournament.ledger import Line
 from wsap_tossim.tournament.measures import COUNTS
 from wsap_tossim.tournament.plan import Settings
-from wsap_tossim.tournament.ratings import faction_of, rated, resampled, wins
+from wsap_tossim.tournament.ratings import faction_of, rated
 from wsap_tossim.tournament.spending import SPENT, spent_by_entrant, spent_on_seats
-from wsap_tossim.tournament.statistics import percentile_interval, wilson
 
-__all__ = ["ENOUGH", "FEW", "MEASURES", "RESAMPLES", "games_csv", "ratings_csv", "spending_csv", "summary_of"]
+if TYPE_CHECKING:
+    from wsap_eval.stats import Interval
+
+__all__ = ["ENOUGH", "MEASURES", "RESAMPLES", "games_csv", "ratings_csv", "spending_csv", "summary_of"]
 
 ENOUGH = 20
 """Number of seats that an entrant must have played in a role to be rated in it."""
 FORFEIT = 0.2
 """A model has forfeited a game, which then is not rated, where more of a seat's decisions had to be made for it."""
-FEW = 5
-"""Minimum number of blocks for a meaningful bootstrap interval."""
 RESAMPLES = 200
-"""Default number of bootstrap resamples."""
+"""Default number of bootstrap resamples for the intervals of ratings."""
 Sums = Mapping[str, float]
 
 
@@ -135,7 +136,7 @@ def summary_of(
         "forfeited": {label: sum(n in who for who in given_up) for n, label in enumerate(labels)},
         "factions": _rows(settings, rated_lines, resamples, faction_of, 1),
         "roles": _rows(settings, rated_lines, resamples, lambda role: role, ENOUGH),
-        "measures": _measures(settings, lines, resamples),
+        "measures": _measures(settings, lines),
     }
 
 
@@ -168,109 +169,98 @@ def _rows(
     settings: Settings, lines: Sequence[Line], resamples: int, kind: Callable[[str], str], enough: int
 ) -> list[dict[str, Any]]:
     """Return a row for each entrant in each faction or role that it played."""
-    counts = wins(lines, kind)
+    from wsap_eval.stats import estimate  # deferred for weight, and an extra
+
+    won: dict[tuple[int, str], list[tuple[int, bool]]] = {}
+    for line in lines:
+        winners = set(line["winners"])
+        for seat, role in enumerate(line["roles"]):
+            won.setdefault((line["seats"][seat], kind(role)), []).append((line["block"], seat in winners))
     ratings = rated(
         lines,
         kind=kind,
         resamples=resamples,
         seed=settings.seed,
-        among=lambda key: counts[key][1] >= enough,
+        among=lambda key: len(won[key]) >= enough,
     )
-    shares: dict[tuple[int, str], list[float]] = {}
-    of_game = {line["game"]: wins([line], kind) for line in lines}
-    for sample in resampled(lines, resamples, settings.seed):
-        for key, (won, seats) in _won(of_game[line["game"]] for line in sample).items():
-            shares.setdefault(key, []).append(won / seats)
     rows = []
     order = [f.value for f in Faction]
-    for entrant, played_as in sorted(counts, key=lambda k: (order.index(k[1]) if k[1] in order else 9, k[1], k[0])):
-        won, seats = counts[entrant, played_as]
-        low, high = wilson(won, seats)
+    for entrant, played_as in sorted(won, key=lambda k: (order.index(k[1]) if k[1] in order else 9, k[1], k[0])):
+        blocks, wins = zip(*won[entrant, played_as], strict=True)
+        share = estimate(list(map(float, wins)), blocks, low=0, high=1)
         rating = ratings.get((entrant, played_as))
-        boot_low, boot_high = percentile_interval(shares.get((entrant, played_as)) or [won / seats])
         rows.append(
             {
                 "entrant": settings.entrants[entrant].label,
                 "as": played_as,
-                "seats": seats,
-                "won": won,
-                "win_rate": round(won / seats, 6),
-                "win_low": round(low, 6),
-                "win_high": round(high, 6),
-                "win_boot_low": round(boot_low, 6),
-                "win_boot_high": round(boot_high, 6),
+                "seats": len(wins),
+                "won": sum(wins),
+                "win_rate": _rounded(share.mean),
+                **_ends("win", share.interval),
                 "mu": None if rating is None else round(rating.mu, 6),
                 "sigma": None if rating is None else round(rating.sigma, 6),
-                "mu_low": None if rating is None else round(rating.low, 6),
-                "mu_high": None if rating is None else round(rating.high, 6),
+                **_ends("mu", None if rating is None else rating.interval),
                 "ordinal": None if rating is None else round(rating.ordinal, 6),
-                "ordinal_low": None if rating is None else round(rating.ordinal_low, 6),
-                "ordinal_high": None if rating is None else round(rating.ordinal_high, 6),
+                **_ends("ordinal", None if rating is None else rating.ordinal_interval),
             }
         )
     return rows
 
 
-def _won(games: Iterable[Mapping[tuple[int, str], tuple[int, int]]]) -> dict[tuple[int, str], tuple[int, int]]:
-    total: dict[tuple[int, str], tuple[int, int]] = {}
-    for game in games:
-        for key, (won, seats) in game.items():
-            before = total.get(key, (0, 0))
-            total[key] = (before[0] + won, before[1] + seats)
-    return total
+def _ends(name: str, interval: Interval | None) -> dict[str, float | None]:
+    """Return the ends of an interval under the names that they have in files; None where there is none."""
+    low, high = (None, None) if interval is None else (interval.low, interval.high)
+    return {f"{name}_low": _rounded(low), f"{name}_high": _rounded(high)}
 
 
-def _measures(settings: Settings, lines: Sequence[Line], resamples: int) -> list[dict[str, Any]]:
-    drawn = resampled(lines, resamples, settings.seed)
-    of_game = {line["game"]: _by_entrant(line, len(settings.entrants)) for line in lines}
-    totals = _added(of_game[line["game"]] for line in lines)
-    again = [_added(of_game[line["game"]] for line in sample) for sample in drawn]
+def _measures(settings: Settings, lines: Sequence[Line]) -> list[dict[str, Any]]:
+    from wsap_eval.stats import set_metric  # deferred for weight, and an extra
+
     rows = []
     for entrant, one in enumerate(settings.entrants):
+        blocks = _sums_of_blocks(lines, entrant)
         for name, (about, _, formula) in MEASURES.items():
-            value = formula(_named(totals, entrant))
-            seen = [v for s in again if (v := formula(_named(s, entrant))) is not None]
-            low, high = (None, None) if value is None else percentile_interval(seen or [value])
+            # A block in which it never came to that has nothing to say.
+            seen = {block: [sums] for block, sums in blocks.items() if formula(_named(sums)) is not None}
+            found = set_metric(seen, partial(_of_sums, formula))
+            low, high = _ends("", found.interval).values()
             rows.append(
                 {
                     "entrant": one.label,
                     "about": about,
                     "measure": name,
-                    "value": _rounded(value),
-                    "low": _rounded(low),
-                    "high": _rounded(high),
+                    "value": _rounded(found.value),
+                    "low": low,
+                    "high": high,
                 }
             )
     return rows
 
 
+def _of_sums(formula: Callable[[Sums], float | None], blocks: Sequence[Any]) -> float:
+    value = formula(_named(sum(blocks)))  # arrays
+    assert value is not None  # it is one for each block
+    return value
+
+
+def _sums_of_blocks(lines: Sequence[Line], entrant: int) -> dict[int, Any]:
+    """Return block -> an array of the sums of `COUNTS` over all seats of an entrant."""
+    import numpy as np  # deferred for weight, and an extra
+
+    blocks: dict[int, Any] = {}
+    for line in lines:
+        for of, sums in zip(line["seats"], line["measures"], strict=True):
+            if of == entrant:
+                blocks[line["block"]] = blocks.get(line["block"], 0) + np.array([sums[name] for name in COUNTS])
+    return blocks
+
+
+def _named(sums: Iterable[float]) -> Sums:
+    return dict(zip(COUNTS, map(float, sums), strict=True))
+
+
 def _rounded(value: float | None) -> float | None:
     return None if value is None else round(value, 6)
-
-
-def _by_entrant(line: Line, entrants: int) -> list[list[float]]:
-    sums = [[0.0] * len(COUNTS) for _ in range(entrants)]
-    for entrant, seat in zip(line["seats"], line["measures"], strict=True):
-        row = sums[entrant]
-        for at, name in enumerate(COUNTS):
-            row[at] += seat[name]
-    return sums
-
-
-def _added(games: Iterable[list[list[float]]]) -> list[list[float]]:
-    total: list[list[float]] = []
-    for game in games:
-        if not total:
-            total = [list(row) for row in game]
-            continue
-        for row, more in zip(total, game, strict=True):
-            for at, value in enumerate(more):
-                row[at] += value
-    return total
-
-
-def _named(sums: list[list[float]], entrant: int) -> Sums:
-    return dict(zip(COUNTS, sums[entrant] if sums else [0.0] * len(COUNTS), strict=True))
 
 
 # --- as CSV -----------------------------------------------------------------------------------
@@ -281,7 +271,7 @@ def ratings_csv(summary: Mapping[str, Any]) -> str:
     rows = [{"level": level, **row} for level in ("factions", "roles") for row in summary[level]]
     head = ("level", "entrant", "as", "seats", "won", "win_rate", "win_low", "win_high")
     rating = ("mu", "sigma", "mu_low", "mu_high", "ordinal", "ordinal_low", "ordinal_high")
-    return _csv((*head, "win_boot_low", "win_boot_high", *rating), rows)
+    return _csv((*head, *rating), rows)
 
 
 def games_csv(lines: Sequence[Line]) -> str:
