@@ -43,7 +43,9 @@ def test_show_prints_the_table_its_episodes_and_json(make_results: MakeResults) 
     lines = wsap_eval("show", folder, "--episodes").splitlines()
     assert len([line for line in lines if line.startswith("minigrid")]) == 12
     assert "    30 of 40 decisions had to be forced" in lines
-    rows = json.loads(wsap_eval("show", folder, "--json"))
+    shown = json.loads(wsap_eval("show", folder, "--json"))
+    assert (shown["folder"], shown["standings"]) == (folder, [])
+    rows = shown["rows"]
     assert [row["entrant"] for row in rows] == ["random", "openai/x"]
     assert rows[1]["outcomes"] == {"finished": 4, "forfeited": 1, "failed": 1}
     episodes = json.loads(wsap_eval("show", folder, "--episodes", "--json"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,8 @@ from pydantic import ValidationError
 
 from wsap_core.errors import UsageError
 from wsap_eval.run import Evaluation, evaluate
-from wsap_eval.suite import Entrant, GameEntry, Suite, load_suite
+from wsap_eval.suite import Entrant, GameEntry, Seeds, Suite, load_suite
+from wsap_eval.writing import write
 
 AXELROD = {
     "tit-for-tat": (3.0, 3.0, 3.0, 0.995),
@@ -36,6 +38,26 @@ def test_the_classic_strategies_score_what_axelrods_library_says(tmp_path: Path)
     )
     # By games alone the defector, who never gets less than the other, is the strongest, though it scores least.
     assert max(standings, key=lambda name: standings[name].rating.elo) == list(standings)[-1] == "defector"
+
+
+def test_ratings_stand_in_the_report_and_the_exports(tmp_path: Path) -> None:
+    entrants = (Entrant(agent="tit-for-tat"), Entrant(agent="random", label="<b>dice</b>"))
+    suite = Suite(
+        name="pair", games=(GameEntry(game="matrix", pairs="round-robin"),), entrants=entrants, seeds=Seeds(count=20)
+    )
+    evaluate(Evaluation(suite, entrants), tmp_path)
+    (report,) = write(tmp_path, "html", out=None, database=None)
+    page = report.read_text()
+    standings = page[page.index("Round robin: matrix") : page.index("<noscript>")]
+    assert standings.count("<tr>") == 3
+    assert "&lt;b&gt;dice&lt;/b&gt;" in standings
+    assert "<b>" not in standings
+    files = write(tmp_path, "csv", out=tmp_path / "tables", database=None)
+    assert [file.name for file in files] == ["table.csv", "standings.csv", "episodes.csv"]
+    rows = list(csv.DictReader(files[1].read_text().splitlines()))
+    assert {row["entrant"]: row["games"] for row in rows} == {"tit-for-tat": "60", "<b>dice</b>": "60"}
+    assert sum(float(row["elo"]) for row in rows) == pytest.approx(0)
+    assert all(float(row["elo_low"]) <= float(row["elo"]) <= float(row["elo_high"]) for row in rows)
 
 
 def test_what_is_no_round_robin_is_refused(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from wsap_core.errors import MissingServiceError
 from wsap_core.seams.model import Price
-from wsap_eval.export.flat import Flat, flat_episode, flat_row
+from wsap_eval.export.flat import Flat, flat_episode, flat_row, flat_standing
 from wsap_eval.jobs.local import cpus
 from wsap_eval.reading import played_of
 from wsap_eval.run import Evaluation, Played
@@ -49,6 +49,14 @@ class Evaluated:
             MissingServiceError: pandas is not installed.
         """
         return _frame([flat_episode(record) for record in self.played.records])
+
+    def standings(self) -> pd.DataFrame:
+        """Return what entrants came to in round robins, as in `standings.csv`; empty where there are none.
+
+        Raises:
+            MissingServiceError: pandas is not installed.
+        """
+        return _frame([flat_standing(standing) for standing in self.played.standings()])
 
     def __repr__(self) -> str:
         count = len(self.played.records)

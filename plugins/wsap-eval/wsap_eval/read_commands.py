@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from pathlib import Path
 
 import click
@@ -25,13 +24,12 @@ def show(folder: Path, *, episodes: bool, as_json: bool) -> None:
     """Print the table of the results in FOLDER, also while they are being written."""
     from wsap_eval.export.flat import flat_episode
     from wsap_eval.reading import played_of
-    from wsap_eval.run_command import tell
+    from wsap_eval.run_command import as_data, tell
     from wsap_eval.shown import number
 
     played = played_of(folder)
     if as_json:
-        rows = map(flat_episode, played.records) if episodes else map(asdict, played.rows())
-        print_json([dict(row) for row in rows])
+        print_json([dict(flat_episode(r)) for r in played.records] if episodes else as_data(played, folder))
     elif episodes:
         print_table(
             ("game", "entrant", "seed", "outcome", "value", "steps", "run"),

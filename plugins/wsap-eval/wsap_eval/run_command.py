@@ -95,9 +95,7 @@ def run(
         played = evaluate(evaluation, folder, progress=live)
     write_table(played.rows(), folder)
     if as_json:
-        print_json({"suite": chosen.name, "folder": str(folder), "missing": played.missing,
-                    "rows": list(map(asdict, played.rows())),
-                    "standings": list(map(asdict, played.standings()))})  # fmt: skip
+        print_json(as_data(played, folder))
     else:
         tell(played)
         click.echo(f"Results: {folder}", err=True)
@@ -108,6 +106,17 @@ def run(
         _tell_pilot(played, chosen)
     elif played.missing and not played.stopped:
         raise CutOffError(f"{played.missing} episodes failed; run the same command again to play them.")
+
+
+def as_data(played: Played, folder: Path) -> dict[str, Any]:
+    """Return the table with its standings, for programs."""
+    return {
+        "suite": played.suite.name,
+        "folder": str(folder),
+        "missing": played.missing,
+        "rows": list(map(asdict, played.rows())),
+        "standings": list(map(asdict, played.standings())),
+    }
 
 
 def tell(played: Played) -> None:

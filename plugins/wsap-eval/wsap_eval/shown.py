@@ -15,6 +15,7 @@ from wsap_eval.table import Row, Standing
 
 __all__ = [
     "COLUMNS",
+    "STANDING_COLUMNS",
     "cells",
     "difference_of",
     "interval_of",
@@ -22,10 +23,12 @@ __all__ = [
     "number",
     "print_rows",
     "print_standings",
+    "standing_tables",
     "summary_notes",
 ]
 
 COLUMNS = ("game", "entrant", "metric", "score", "95 % interval", "to the baseline", "normalised", "cost", "episodes")
+STANDING_COLUMNS = ("entrant", "games", "mean score", "Elo", "95 % interval")
 _WORDS = {"step_limit": "at the limit"}
 
 
@@ -76,11 +79,18 @@ def print_rows(rows: Sequence[Row]) -> None:
 
 def print_standings(standings: Sequence[Standing]) -> None:
     """Print what entrants came to in round robins: a table for each game."""
-    for game, group in groupby(standings, lambda standing: standing.game):
+    for game, rows in standing_tables(standings):
         click.echo(f"\n{single_line(game)}: round robin")
-        rows = [(s.rating.entrant, str(s.rating.games), number(s.mean), f"{s.rating.elo:+.0f}",
-                 interval_of(s.rating.interval)) for s in group]  # fmt: skip
-        print_table(("entrant", "games", "mean score", "Elo", "95 % interval"), rows)
+        print_table(STANDING_COLUMNS, rows)
+
+
+def standing_tables(standings: Sequence[Standing]) -> Iterator[tuple[str, list[list[str]]]]:
+    """Yield each round robin's game with its rows of cells, one for each of `STANDING_COLUMNS`."""
+    for game, group in groupby(standings, lambda standing: standing.game):
+        yield game, [
+            [s.rating.entrant, str(s.rating.games), number(s.mean), f"{s.rating.elo:+.0f}",
+             interval_of(s.rating.interval)] for s in group
+        ]  # fmt: skip
 
 
 def summary_notes(rows: Sequence[Row]) -> Iterator[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Literal
 
 from wsap_core.errors import UsageError
 from wsap_core.seams.services import RunReader, runtime_services
@@ -47,7 +48,8 @@ def _write(folder: Path, form: str, out: Path | None, database: str | None, dash
     if form in ("csv", "jsonl"):
         from wsap_eval.export.flat import write_flat
 
-        return write_flat(played.rows(), played.records, _made(out or folder), "csv" if form == "csv" else "jsonl")
+        kind: Literal["csv", "jsonl"] = "csv" if form == "csv" else "jsonl"
+        return write_flat(played.rows(), played.records, played.standings(), _made(out or folder), kind)
     if form == "every-eval-ever":
         from wsap_eval.export.every import write_every
 

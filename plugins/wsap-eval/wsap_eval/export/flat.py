@@ -12,9 +12,9 @@ from typing import Literal
 from wsap_core.textfile import written_to
 from wsap_eval.records import OUTCOMES, EpisodeRecord
 from wsap_eval.stats import Interval
-from wsap_eval.table import Row
+from wsap_eval.table import Row, Standing
 
-__all__ = ["Flat", "flat_episode", "flat_row", "to_csv", "to_jsonl", "write_flat", "write_table"]
+__all__ = ["Flat", "flat_episode", "flat_row", "flat_standing", "to_csv", "to_jsonl", "write_flat", "write_table"]
 
 Flat = Mapping[str, str | int | float | None]
 """Column -> value; None where there is none."""
@@ -107,6 +107,22 @@ def flat_episode(record: EpisodeRecord) -> Flat:
     }
 
 
+def flat_standing(standing: Standing) -> Flat:
+    """Return what an entrant came to in a round robin as columns."""
+    rating = standing.rating
+    mu, sigma = rating.openskill or (None, None)
+    return {
+        "game": standing.game,
+        "entrant": rating.entrant,
+        "games": rating.games,
+        "mean_score": standing.mean,
+        "elo": rating.elo,
+        **_bounds("elo", rating.interval),
+        "openskill_mu": mu,
+        "openskill_sigma": sigma,
+    }
+
+
 def to_csv(rows: Sequence[Flat]) -> str:
     """Return CSV with a heading; text that a spreadsheet would take for a formula begins with an apostrophe."""
     out = io.StringIO()
@@ -122,14 +138,23 @@ def to_jsonl(rows: Iterable[Flat]) -> str:
 
 
 def write_flat(
-    rows: Sequence[Row], records: Sequence[EpisodeRecord], out: Path, kind: Literal["csv", "jsonl"]
+    rows: Sequence[Row],
+    records: Sequence[EpisodeRecord],
+    standings: Sequence[Standing],
+    out: Path,
+    kind: Literal["csv", "jsonl"],
 ) -> list[Path]:
-    """Write the table and the episodes; those of JSON lines are whole records, which a folder of results has already.
+    """Write the table, the episodes and the standings of round robins, if there are any.
+
+    Episodes in JSON lines are whole records, which a folder of results has already.
 
     Raises:
         UsageError: a file can't be written.
     """
-    texts = {f"table.{kind}": (to_csv if kind == "csv" else to_jsonl)([flat_row(row) for row in rows])}
+    form = to_csv if kind == "csv" else to_jsonl
+    texts = {f"table.{kind}": form([flat_row(row) for row in rows])}
+    if standings:
+        texts[f"standings.{kind}"] = form([flat_standing(standing) for standing in standings])
     if kind == "csv":
         texts["episodes.csv"] = to_csv([flat_episode(record) for record in records])
     elif not (out / "suite.json").exists():

@@ -23,7 +23,16 @@ from wsap_core.untrusted import single_line
 from wsap_eval.export.flat import flat_row
 from wsap_eval.records import OUTCOMES, EpisodeRecord
 from wsap_eval.run import Played
-from wsap_eval.shown import COLUMNS, cells, difference_of, notes, number, summary_notes
+from wsap_eval.shown import (
+    COLUMNS,
+    STANDING_COLUMNS,
+    cells,
+    difference_of,
+    notes,
+    number,
+    standing_tables,
+    summary_notes,
+)
 from wsap_eval.suite import Entrant
 from wsap_eval.table import Row
 
@@ -68,6 +77,7 @@ def report_html(played: Played, *, database: str, dashboard: str = "") -> str:
         "policy": f"default-src 'none'; script-src {allowed}; style-src 'unsafe-inline'; base-uri 'none'",
         "about": _about(played, rows),
         "table": _table(rows),
+        "standings": _standings(played),
         "conditions": "".join(_conditions(played, rows, found)),
         "data": packed,
         "style": assets["report.css"],
@@ -154,6 +164,22 @@ def _table(rows: Sequence[Row]) -> str:
             lines.append(f"<tr class=note><td colspan={len(names)}>{escape(single_line(note))}</td></tr>")
     head = "".join(f"<th scope=col>{escape(name)}</th>" for name in names)
     return f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(lines)}</tbody></table>"
+
+
+def _standings(played: Played) -> str:
+    parts = []
+    for game, rows in standing_tables(played.standings()):
+        head = "".join(f"<th scope=col>{escape(name)}</th>" for name in STANDING_COLUMNS)
+        body = "".join(
+            "<tr>" + "".join(
+                f'<td data-name="{escape(name)}">{escape(single_line(cell))}</td>'
+                for name, cell in zip(STANDING_COLUMNS, row, strict=True)
+            ) + "</tr>"
+            for row in rows
+        )  # fmt: skip
+        title = f"<h3>Round robin: {escape(single_line(game))}</h3>"
+        parts.append(f"{title}<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>")
+    return "".join(parts)
 
 
 def _conditions(played: Played, rows: Sequence[Row], found: Cells) -> Iterator[str]:
