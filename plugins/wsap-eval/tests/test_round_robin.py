@@ -37,6 +37,7 @@ def test_the_classic_strategies_score_what_axelrods_library_says(tmp_path: Path)
         {name: sum(row) / 4 for name, row in AXELROD.items()}
     )
     # By games alone the defector, who never gets less than the other, is the strongest, though it scores least.
+    assert {s.rating.interval for s in standings.values()} == {None}
     assert max(standings, key=lambda name: standings[name].rating.elo) == list(standings)[-1] == "defector"
 
 

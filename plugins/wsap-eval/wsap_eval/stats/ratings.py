@@ -41,7 +41,7 @@ class Rating:
     elo: float
     """Bradley-Terry strength in Elo points; the mean of a group is 0."""
     interval: Interval | None
-    """None with fewer than 20 seeds."""
+    """None with fewer than 20 seeds, or where all seeds say the same."""
     group: int
     """Entrants compare within a group: those whom games connect, directly or through others."""
     openskill: tuple[float, float] | None = None
@@ -76,7 +76,8 @@ def ratings(matches: Sequence[Match], *, level: float = 0.95, resamples: int = 5
         weights = np.random.default_rng(0).multinomial(len(seeds), np.full(len(seeds), 1 / len(seeds)), size=resamples)
         drawn = _strengths(np.tensordot(weights, wins, 1), group) * _ELO
         ends = np.quantile(drawn, [(1 - level) / 2, (1 + level) / 2], axis=0).T.tolist()
-        intervals = [Interval(low, high, level, "bootstrap, no promise of coverage") for low, high in ends]
+        why = "bootstrap, no promise of coverage"
+        intervals = [Interval(low, high, level, why) if high - low > 1e-9 else None for low, high in ends]
     online = _openskill(matches)
     games = [sum(name in match.entrants for match in matches) for name in names]
     rated = [
