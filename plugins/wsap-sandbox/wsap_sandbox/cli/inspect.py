@@ -65,7 +65,7 @@ def _part(stories: Stories, name: str, what: str, tick: int | None, words: str |
     lines = [headline(f"{part.name} ({found}), tick {world.tick}")]
     for field, value in shown.items():
         if value and field not in ("id", "name", "memory"):
-            lines.append(wrapped(f"{field}: {', '.join(map(str, value)) if isinstance(value, list) else value}"))
+            lines.append(wrapped(f"{field}: {'; '.join(map(str, value)) if isinstance(value, list) else value}"))
     data = {"tick": world.tick, part.kind: shown}
     if isinstance(part, Character):
         begin = 1 if words is not None else max(1, world.tick - _REMEMBERED)

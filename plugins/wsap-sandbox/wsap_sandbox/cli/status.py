@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 _LATELY = 100
 """Ticks whose degraded results are counted."""
+_STATUS = {"interrupted": "stopped"}
+"""A story that can go on has not been cut short."""
 
 
 @story_command("wsap sandbox status village")
@@ -40,7 +42,7 @@ def status(stories: Stories, story: str | None) -> Told:
         "calls": usage.get("calls"), "tokens": tokens, "cost": cost,
         "lately": {"ticks": len(lately), "calls": calls, "reasked": reasked}, "degraded": dict(sorted(kinds.items())),
     }  # fmt: skip
-    lines = [f"{single_line(title)} ({story}), {about['status']}, tick {tick}"]
+    lines = [f"{single_line(title)} ({story}), {_STATUS.get(about['status'], about['status'])}, tick {tick}"]
     for place, people in where.items():
         here = ", ".join(map(single_line, people.values()))
         lines.append(wrapped(f"{place}: {here or '-'}", "  "))
@@ -70,7 +72,9 @@ def _list(stories: Stories) -> Told:
         except UsageError:
             continue
         rows.append({"run": run, "status": about["status"], "tick": stories.runs.ticks(run), "game": about["game"]})
-    listed = "\n".join(f"{row['run']:20}  tick {row['tick']:<6}  {row['status']}" for row in rows)
+    listed = "\n".join(
+        f"{row['run']:20}  tick {row['tick']:<6}  {_STATUS.get(row['status'], row['status'])}" for row in rows
+    )
     return rows, listed or "There is no story yet; begin one with: wsap sandbox new village"
 
 
