@@ -292,6 +292,14 @@ def test_a_price_of_the_backends_own_serves_where_none_was_given() -> None:
         reply(unknown)
 
 
+def test_a_limit_keeps_the_probabilities_of_a_chosen_reply() -> None:
+    chosen = Reply("wait", finish=Finish(usage=Usage(1, 10, 1, None), probabilities=(0.75, 0.25)))
+    budgeted = Model(ScriptedBackend([chosen]), [CheckBudgets([Budget("run", calls=2)], price=Price(1, 1))])
+    finish = asyncio.run(collect(budgeted, ask())).finish
+    assert finish.probabilities == (0.75, 0.25)
+    assert finish.usage.cost == pytest.approx(11e-6)
+
+
 def test_an_unknown_cost_stays_unknown_in_a_sum() -> None:
     assert (Usage(1, 10, 5, 0.5) + Usage(1, 10, 5, None)).cost is None
     assert Usage(1, 10, 5, 0.5) + Usage(2, 1, 1, 0.25) == Usage(3, 11, 6, 0.75)

@@ -12,7 +12,7 @@ import importlib
 import importlib.util
 import os
 from collections.abc import AsyncGenerator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -207,7 +207,7 @@ class LiteLLMBackend:
             return finish
         cost = self.cost_of(usage.prompt_tokens, usage.completion_tokens)
         priced = Usage(usage.calls, usage.prompt_tokens, usage.completion_tokens, cost)
-        return Finish(finish.reason, finish.stop_sequence, priced)
+        return replace(finish, usage=priced)
 
     def _error(self, error: Exception, request: Request) -> BackendError:
         said = single_line(getattr(error, "message", None) or error)[:300]

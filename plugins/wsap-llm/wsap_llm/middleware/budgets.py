@@ -227,7 +227,7 @@ class CheckBudgets:
                 async for chunk in chunks:
                     if isinstance(chunk, Finish):
                         actual = self._priced(chunk.usage)
-                        yield Finish(chunk.reason, chunk.stop_sequence, actual)
+                        yield replace(chunk, usage=actual)
                     else:
                         yield chunk
         except (BadRequestError, NoServerError, RateLimitError):
