@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from wsap_core.protocol import EmbodiedObservation, GridMapBlock, View
-from wsap_core.protocol.base import freeze_mappings, freeze_sequences
 from wsap_core.protocol.lines import legs
 
 __all__ = ["GridObservation", "chart", "compass", "offset"]
@@ -23,11 +22,6 @@ class GridObservation(EmbodiedObservation):
     """What is in view: equal rows of characters, north (or the top) first."""
     legend: Mapping[str, str] = field(default_factory=dict)
     """Character -> what it stands for; may name more than is on the map."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        freeze_sequences(self, "local_map")
-        freeze_mappings(self, "legend")
 
     def to_text(self) -> str:
         """Return the observation as text for a language model, with the map and what is possible."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from wsap_core.protocol.availability import ActionAvailability
-from wsap_core.protocol.base import LEFT_OUT, Part, brief_repr, freeze_mappings, freeze_sequences
+from wsap_core.protocol.base import LEFT_OUT, Part, brief_repr
 from wsap_core.protocol.observation import Observation
 from wsap_core.protocol.words import ENGLISH, Words
 from wsap_core.untrusted import single_line
@@ -89,9 +89,6 @@ class ActionDef(Part):
     """True if a seat is not told of it beforehand, such as what only another role can do; it is legal all the same
     where an observation offers it."""
 
-    def __post_init__(self) -> None:
-        freeze_sequences(self, "parameters", "preconditions")
-
     @property
     def is_tool(self) -> bool:
         """Whether it only looks something up or notes it: no game step, no end of the turn."""
@@ -112,9 +109,6 @@ class ActionSpace(Part):
     """All actions of a world and what they mean. Declared once; what is legal now is in the observation."""
 
     actions: Sequence[ActionDef] = ()
-
-    def __post_init__(self) -> None:
-        freeze_sequences(self, "actions")
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -156,9 +150,6 @@ class Action(Part):
     reasoning: str | None = None
     """Why the agent chose this; for logs and viewers, not part of the trajectory hash."""
 
-    def __post_init__(self) -> None:
-        freeze_mappings(self, "parameters")
-
 
 @dataclass(frozen=True)
 class ActionResult(Part):
@@ -182,9 +173,6 @@ class ActionResult(Part):
 
     def __repr__(self) -> str:
         return brief_repr(self)
-
-    def __post_init__(self) -> None:
-        freeze_sequences(self, "achievements")
 
 
 def _worded(action: ActionDef, words: Words) -> ActionDef:

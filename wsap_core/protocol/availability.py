@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from wsap_core.protocol.base import Part, freeze_mappings
+from wsap_core.protocol.base import Part
 from wsap_core.protocol.lines import bullets
 from wsap_core.protocol.words import ENGLISH, Words
 from wsap_core.untrusted import single_line
@@ -32,9 +32,6 @@ class Possible(ActionAvailability):
 
     choices: Mapping[str, Sequence[str]] = field(default_factory=dict, kw_only=True)
     """Parameter -> the words that are possible for it now; a parameter that is left out takes all that are declared."""
-
-    def __post_init__(self) -> None:
-        freeze_mappings(self, "choices")
 
 
 def choices_of(availability: ActionAvailability) -> Mapping[str, Sequence[str]]:

@@ -8,7 +8,7 @@ from enum import Enum
 from typing import Any
 
 from wsap_core.protocol.actions import ActionDef, ActionSpace, ParamDef
-from wsap_core.protocol.base import Part, freeze_mappings, freeze_sequences
+from wsap_core.protocol.base import Part
 from wsap_core.protocol.lines import number
 from wsap_core.protocol.observation import Observation
 from wsap_core.protocol.words import words_of
@@ -76,12 +76,6 @@ class Avatar(Part):
     death_count: int = 0
     respawn_point: Sequence[float] | None = None
 
-    def __post_init__(self) -> None:
-        freeze_sequences(self, "position")
-        freeze_mappings(self, "appearance", "inventory", "equipment")
-        if self.respawn_point is not None:
-            freeze_sequences(self, "respawn_point")
-
 
 @dataclass(frozen=True)
 class AvatarSpec(Part):
@@ -106,9 +100,6 @@ class AvatarRoster(Part):
     active_avatar_id: str | None = None
     max_avatars: int = 3
     """How many living avatars the game allows one agent."""
-
-    def __post_init__(self) -> None:
-        freeze_sequences(self, "avatars")
 
     def get_active(self) -> Avatar | None:
         """Return the avatar under control now, or None."""
@@ -142,10 +133,6 @@ class EmbodiedObservation(Observation):
     hearing_range: float | None = field(default=None, kw_only=True)
     """How far the ears reach, in the game's unit; None for no stated limit."""
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        freeze_sequences(self, "velocity")
-
     def to_text(self) -> str:
         """Return the body's state, then the observation in the protocol's message layout."""
         return render_avatar(self) + "\n" + super().to_text()
@@ -176,9 +163,6 @@ class JackInResult(Part):
     """What the agent's skills really changed in the avatar, and nothing else."""
     initial_observation: Observation | None = None
 
-    def __post_init__(self) -> None:
-        freeze_mappings(self, "bonuses_applied")
-
 
 @dataclass(frozen=True)
 class JackOutResult(Part):
@@ -189,9 +173,6 @@ class JackOutResult(Part):
     message: str = ""
     session_stats: Mapping[str, Any] = field(default_factory=dict)
     """Playtime, achievements and the like of the session that ended."""
-
-    def __post_init__(self) -> None:
-        freeze_mappings(self, "session_stats")
 
 
 @dataclass(frozen=True)
@@ -207,11 +188,6 @@ class RespawnOption(Part):
     penalties: Sequence[str] = ()
     """"lose_inventory", "lose_xp", "debuff"; a game may use other words."""
     description: str = ""
-
-    def __post_init__(self) -> None:
-        freeze_sequences(self, "penalties")
-        if not isinstance(self.location, str):
-            freeze_sequences(self, "location")
 
 
 @dataclass(frozen=True)
@@ -230,10 +206,6 @@ class DeathEvent(Part):
     xp_lost: float = 0.0
     respawn_options: Sequence[RespawnOption] = ()
     """Empty where death is final."""
-
-    def __post_init__(self) -> None:
-        freeze_sequences(self, "location", "respawn_options")
-        freeze_mappings(self, "items_dropped")
 
 
 AVATAR_ACTIONS = ActionSpace(

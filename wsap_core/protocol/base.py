@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, fields, is_dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 if TYPE_CHECKING:
@@ -27,7 +28,38 @@ _OWN: list[type] = []
 """The protocol's own types, in the order of their definition."""
 
 
-class Part:
+_CONTAINER = re.compile(r"(?:[\w.]+\.)?(Sequence|Mapping)\[.*\]((?: \| (?:None|str))*)")
+# How a field of a dataclass is declared that holds several values, and what else it may hold.
+
+
+class Frozen:
+    """The base of frozen dataclasses that takes lists for tuples, and None for nothing.
+
+    What is given for a field declared as `Sequence[...]` is kept as a tuple; None stands for an empty one and for an
+    empty `Mapping[...]`, unless the field is declared to be None or text as well.
+    """
+
+    def __post_init__(self) -> None:
+        sequences, mappings = _containers(type(self))  # type: ignore[arg-type]  # classes hash
+        for name, may_differ in sequences:
+            value = getattr(self, name)
+            if type(value) is not tuple and not (may_differ and isinstance(value, str | None)):
+                object.__setattr__(self, name, () if value is None else tuple(value))
+        for name in mappings:
+            if getattr(self, name) is None:
+                object.__setattr__(self, name, {})
+
+
+@cache
+def _containers(cls: type) -> tuple[list[tuple[str, bool]], list[str]]:
+    """Return the sequences of a dataclass, with whether they may be None or text, and its mappings that are never."""
+    found = [(f.name, _CONTAINER.fullmatch(str(f.type))) for f in fields(cls)]
+    kinds = [(name, match[1], bool(match[2])) for name, match in found if match]
+    sequences = [(name, may_differ) for name, kind, may_differ in kinds if kind == "Sequence"]
+    return sequences, [name for name, kind, may_differ in kinds if kind == "Mapping" and not may_differ]
+
+
+class Part(Frozen):
     """A protocol type: encodes to JSON, and decodes to the right subclass by its tag.
 
     A subclass of a protocol type travels with a `$type` tag (its class name unless it sets
@@ -65,21 +97,6 @@ def _brief(value: object) -> str:
     if len(text) > most and isinstance(value, Sequence | Mapping) and not isinstance(value, str | bytes):
         return f"<{len(value)} items>"
     return text if len(text) <= most else f"{text[: most - 3]}..."
-
-
-def freeze_sequences(part: object, *names: str) -> None:
-    """Store the named fields of a frozen dataclass as tuples where a list (or iterable) was given."""
-    for name in names:
-        value = getattr(part, name)
-        if type(value) is not tuple:
-            object.__setattr__(part, name, () if value is None else tuple(value))
-
-
-def freeze_mappings(part: object, *names: str) -> None:
-    """Store an empty mapping in the named fields of a frozen dataclass where None was given."""
-    for name in names:
-        if getattr(part, name) is None:
-            object.__setattr__(part, name, {})
 
 
 def wire_type(cls: type) -> str | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from wsap_core.protocol.base import Part, freeze_sequences
+from wsap_core.protocol.base import Part
 
 
 @dataclass(frozen=True)
@@ -22,9 +22,6 @@ class Goal(Part):
     """For a reader: "3/10 wood collected"."""
     hints: Sequence[str] = ()
     """Optional guidance."""
-
-    def __post_init__(self) -> None:
-        freeze_sequences(self, "hints")
 
 
 @dataclass(frozen=True)

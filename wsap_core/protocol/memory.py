@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from wsap_core.protocol.actions import Action, ActionResult, ParamDef
-from wsap_core.protocol.base import Part, freeze_sequences
+from wsap_core.protocol.base import Part
 from wsap_core.protocol.messages import AgentMessage
 from wsap_core.protocol.observation import Observation
 
@@ -38,9 +38,6 @@ class Memory(Part):
     history: Sequence[HistoryEntry] = ()
     """Past observations and actions, oldest first."""
 
-    def __post_init__(self) -> None:
-        freeze_sequences(self, "facts", "plans", "history")
-
 
 @dataclass(frozen=True)
 class Tool(Part):
@@ -51,6 +48,3 @@ class Tool(Part):
     description: str = ""
     """What it does, for the model that reads it."""
     parameters: Sequence[ParamDef] = ()
-
-    def __post_init__(self) -> None:
-        freeze_sequences(self, "parameters")

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from wsap_core.protocol.availability import ActionAvailability, render_availability
-from wsap_core.protocol.base import LEFT_OUT, Part, brief_repr, freeze_mappings, freeze_sequences
+from wsap_core.protocol.base import LEFT_OUT, Part, brief_repr
 from wsap_core.protocol.goals import Goal
 from wsap_core.protocol.lines import bullets, number, pairs
 from wsap_core.protocol.messages import AgentMessage
@@ -86,20 +86,6 @@ class Observation(Part):
 
     def __repr__(self) -> str:
         return brief_repr(self)
-
-    def __post_init__(self) -> None:
-        freeze_mappings(self, "status", "inventory")
-        freeze_sequences(
-            self,
-            "nearby_entities",
-            "nearby_terrain",
-            "active_effects",
-            "current_goals",
-            "recent_events",
-            "messages",
-        )
-        if self.available_actions is not None:
-            freeze_sequences(self, "available_actions")
 
     def is_available(self, action_name: str) -> ActionAvailability | None:
         """Return what this observation says about an action, or None when it says nothing."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from wsap_core.protocol.base import Part, freeze_sequences
+from wsap_core.protocol.base import Part
 from wsap_core.protocol.lines import where
 from wsap_core.protocol.words import ENGLISH, Words
 from wsap_core.untrusted import single_line
@@ -21,9 +21,6 @@ class Location(Part):
     """A named area, such as "forest" or "dungeon_level_2"."""
     description: str = ""
     """One phrase for a reader, such as "Standing on grass near a river"."""
-
-    def __post_init__(self) -> None:
-        freeze_sequences(self, "coordinates")
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from wsap_core.protocol.base import Part, freeze_mappings
+from wsap_core.protocol.base import Part
 from wsap_core.protocol.values import JsonValue
 
 
@@ -21,6 +21,3 @@ class Tick(Part):
     """One line about it, for people."""
     done: bool = False
     """Whether the world has come to its end."""
-
-    def __post_init__(self) -> None:
-        freeze_mappings(self, "body")

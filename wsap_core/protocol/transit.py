@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from wsap_core.protocol.base import Part, freeze_mappings, freeze_sequences
+from wsap_core.protocol.base import Part
 
 SKILL_DOMAINS: tuple[str, ...] = (
     "exploration",
@@ -82,9 +82,6 @@ class PortableItem(Part):
     hints: Mapping[str, str] = field(default_factory=dict)
     """Game -> what it is best mapped to there."""
 
-    def __post_init__(self) -> None:
-        freeze_mappings(self, "properties", "hints")
-
 
 @dataclass(frozen=True)
 class Entry(Part):
@@ -101,10 +98,6 @@ class Entry(Part):
     difficulty: str = "normal"
     """"easy", "normal", "hard" or "adaptive"."""
 
-    def __post_init__(self) -> None:
-        freeze_mappings(self, "skills")
-        freeze_sequences(self, "items")
-
 
 @dataclass(frozen=True)
 class Receipt(Part):
@@ -120,10 +113,6 @@ class Receipt(Part):
     notes: Sequence[str] = ()
     """What happened to the body in the meantime, for the agent."""
 
-    def __post_init__(self) -> None:
-        freeze_mappings(self, "bonuses_applied", "refused")
-        freeze_sequences(self, "admitted", "notes")
-
 
 @dataclass(frozen=True)
 class TransitPackage(Part):
@@ -134,7 +123,3 @@ class TransitPackage(Part):
     """Those brought along keep their ids; a new one's id begins with the transfer's id and a colon."""
     lost: Mapping[str, str] = field(default_factory=dict)
     """Ids of items brought along that are no more -> what became of them ("lost when the avatar died")."""
-
-    def __post_init__(self) -> None:
-        freeze_sequences(self, "items")
-        freeze_mappings(self, "lost")

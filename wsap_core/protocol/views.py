@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from wsap_core.protocol.base import Part, freeze_mappings, freeze_sequences
+from wsap_core.protocol.base import Frozen, Part
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class ImageBlock:
 
 
 @dataclass(frozen=True)
-class GridMapBlock:
+class GridMapBlock(Frozen):
     """A map of characters, one a tile."""
 
     rows: Sequence[str] = ()
@@ -45,13 +45,9 @@ class GridMapBlock:
     title: str = ""
     kind: Literal["grid"] = "grid"
 
-    def __post_init__(self) -> None:
-        freeze_sequences(self, "rows")
-        freeze_mappings(self, "legend")
-
 
 @dataclass(frozen=True)
-class PlaceGraphBlock:
+class PlaceGraphBlock(Frozen):
     """Places and the ways between them."""
 
     places: Sequence[str] = ()
@@ -63,8 +59,7 @@ class PlaceGraphBlock:
     kind: Literal["places"] = "places"
 
     def __post_init__(self) -> None:
-        freeze_sequences(self, "places", "exits")
-        freeze_mappings(self, "occupants")
+        super().__post_init__()
         object.__setattr__(self, "exits", tuple(map(tuple, self.exits)))
         object.__setattr__(self, "occupants", {place: tuple(who) for place, who in self.occupants.items()})
 
@@ -79,19 +74,16 @@ class ChatLine:
 
 
 @dataclass(frozen=True)
-class ChatBlock:
+class ChatBlock(Frozen):
     """A conversation, oldest line first."""
 
     lines: Sequence[ChatLine] = ()
     title: str = ""
     kind: Literal["chat"] = "chat"
 
-    def __post_init__(self) -> None:
-        freeze_sequences(self, "lines")
-
 
 @dataclass(frozen=True)
-class TableBlock:
+class TableBlock(Frozen):
     """A table of text."""
 
     columns: Sequence[str] = ()
@@ -100,7 +92,7 @@ class TableBlock:
     kind: Literal["table"] = "table"
 
     def __post_init__(self) -> None:
-        freeze_sequences(self, "columns", "rows")
+        super().__post_init__()
         object.__setattr__(self, "rows", tuple(map(tuple, self.rows)))
 
 
@@ -128,20 +120,14 @@ class TimelineEntry(Part):
     details: Sequence[str] = ()
     """What it rests on, a line each, such as the recorded event; viewers show it when asked."""
 
-    def __post_init__(self) -> None:
-        freeze_sequences(self, "who", "details")
-
 
 @dataclass(frozen=True)
-class TimelineBlock:
+class TimelineBlock(Frozen):
     """What happened, oldest first."""
 
     entries: Sequence[TimelineEntry] = ()
     title: str = ""
     kind: Literal["timeline"] = "timeline"
-
-    def __post_init__(self) -> None:
-        freeze_sequences(self, "entries")
 
 
 Block = ImageBlock | GridMapBlock | PlaceGraphBlock | ChatBlock | TableBlock | TextBlock | TimelineBlock
@@ -168,18 +154,12 @@ class Selection(Part):
     title: str = ""
     """Its name for people; the name when empty."""
 
-    def __post_init__(self) -> None:
-        freeze_sequences(self, "choices")
-
 
 @dataclass(frozen=True)
-class View:
+class View(Frozen):
     """What a viewer shows of a world (or of one seat) now, or of a recorded run."""
 
     blocks: Sequence[Block] = ()
     title: str = ""
     selections: Sequence[Selection] = ()
     """What may be selected, so that another view is shown; only views of a run have some."""
-
-    def __post_init__(self) -> None:
-        freeze_sequences(self, "blocks", "selections")

@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from wsap_core.protocol.base import Frozen
+
 
 @dataclass(frozen=True)
 class JsonConstraint:
@@ -23,7 +25,7 @@ class RegexConstraint:
 
 
 @dataclass(frozen=True)
-class ChooseConstraint:
+class ChooseConstraint(Frozen):
     """The reply is one of a few texts, which the model scores after the prompt instead of writing.
 
     Each is scored by its mean log-probability per token; one is drawn by the request's seed from the softmax of the
@@ -32,9 +34,6 @@ class ChooseConstraint:
 
     options: Sequence[str]
     """Different texts; at least one."""
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "options", tuple(self.options))
 
 
 @dataclass(frozen=True)
@@ -48,7 +47,7 @@ class FunctionDef:
 
 
 @dataclass(frozen=True)
-class CallConstraint:
+class CallConstraint(Frozen):
     """The reply is one call of a declared function, made by the server's own tool calling.
 
     The backend gives it as the text `{"name": ..., "arguments": {...}}`, with what the model wrote beside the call
@@ -56,9 +55,6 @@ class CallConstraint:
     """
 
     functions: Sequence[FunctionDef]
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "functions", tuple(self.functions))
 
 
 WrittenConstraint = JsonConstraint | RegexConstraint

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from wsap_core.protocol.base import Part, freeze_sequences
+from wsap_core.protocol.base import Part
 from wsap_core.specs import AdapterSpec
 from wsap_nexus.agents.metagoals import Pursuit
 from wsap_nexus.store.entities import SessionRecord
@@ -30,9 +30,6 @@ class Suggestion(Part):
     score: float
     """From 0 to 1."""
     reasons: Sequence[str] = ()
-
-    def __post_init__(self) -> None:
-        freeze_sequences(self, "reasons")
 
 
 @dataclass(frozen=True)
@@ -49,9 +46,6 @@ class GameEntry(Part):
     """Visits of this agent."""
     avatars: Sequence[str] = ()
     """This agent's avatars there, dead ones included: "avatar-1 (dormant)"."""
-
-    def __post_init__(self) -> None:
-        freeze_sequences(self, "avatars")
 
 
 def suggestions(

@@ -18,7 +18,6 @@ from wsap_core.protocol import (
     Observation,
     ParamDef,
 )
-from wsap_core.protocol.base import freeze_sequences
 from wsap_core.protocol.lines import bullets
 from wsap_core.protocol.observation import render_observation
 from wsap_core.specs import AdapterSpec
@@ -53,10 +52,6 @@ class NexusObservation(Observation):
     """Its last sessions, newest first."""
     present: Sequence[str] = field(default=(), kw_only=True)
     """Other agents in the nexus."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        freeze_sequences(self, "carried", "games", "suggestions", "recent", "present")
 
     def to_text(self) -> str:
         """Return it for a model: the protocol's layout, with the worlds in it."""

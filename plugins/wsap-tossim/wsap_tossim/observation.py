@@ -9,7 +9,6 @@ from typing import Any
 from typing_extensions import override
 
 from wsap_core.protocol import ChatBlock, Observation, View
-from wsap_core.protocol.base import freeze_sequences
 from wsap_tossim.brief import PHRASES, brief_turn
 from wsap_tossim.engine.model import Option, Verb
 from wsap_tossim.knowledge import Seen
@@ -34,10 +33,6 @@ class TownObservation(Observation):
     """Everything the player came to know since its last turn: day, phase, kind, data; see `wsap_tossim.knowledge`."""
     options: Sequence[Mapping[str, Any]] = field(default=(), kw_only=True)
     """Its legal options: verb, slots (numbers of players), text (whether it takes a text)."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        freeze_sequences(self, "names", "news", "options")
 
     def to_text(self) -> str:
         """Return the turn as a model is shown it."""

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field, replace
 from typing_extensions import override
 
 from wsap_core.protocol import Avatar, EmbodiedObservation, Entity, Event, Goal, Location
-from wsap_core.protocol.base import freeze_mappings
 from wsap_core.protocol.lines import number
 from wsap_core.protocol.observation import render_brief, render_observation
 from wsap_core.protocol.values import JsonValue
@@ -33,11 +32,6 @@ class MorrowindObservation(EmbodiedObservation):
     """The `PerceptionOutput` as JSON, without `raw_engine_data` and `boot_id`."""
     stale_seconds: float = field(default=0.0, kw_only=True)
     """For how long the bridge has shown this same moment, where that is too long; else 0."""
-
-    @override
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        freeze_mappings(self, "perception")
 
     @property
     def seen(self) -> PerceptionOutput:
