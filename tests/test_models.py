@@ -30,12 +30,10 @@ from wsap_core import (
     PlaceGraphBlock,
     TableBlock,
 )
-from wsap_core.errors import ProtocolVersionError
 from wsap_core.protocol.avatars import can_become
 from wsap_core.seams import game as interfaces
 from wsap_core.seams.agent import Agent
 from wsap_core.seams.context import SEED_LIMIT, Context, derive_seed
-from wsap_core.version import PROTOCOL_VERSION, check_protocol_version
 from wsap_nexus.schemas import MESSAGES
 
 UNBOUND, BOUND, DORMANT, SUSPENDED, DESTROYED = AvatarState
@@ -249,10 +247,3 @@ def test_a_context_depends_on_its_seed_and_path_alone() -> None:
     assert [one.random.random() for _ in range(5)] == [other.random.random() for _ in range(5)]
     assert [one.new_id(), one.new_id()] == [other.new_id(), other.new_id()]
     assert Context.create(7, "seat", 2).seed != one.seed
-
-
-def test_our_own_version_is_accepted_and_so_are_all_of_its_major() -> None:
-    check_protocol_version(PROTOCOL_VERSION)
-    check_protocol_version("1.99.0")
-    with pytest.raises(ProtocolVersionError, match=r"speaks protocol 2\.0\.0"):
-        check_protocol_version("2.0.0")

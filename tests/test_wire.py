@@ -30,10 +30,9 @@ from wsap_core import (
     Observation,
     RespawnOption,
 )
-from wsap_core.errors import ProtocolVersionError, WireError
+from wsap_core.errors import WireError
 from wsap_core.protocol.base import wire_type
 from wsap_core.protocol.wire import dumps, encode
-from wsap_core.version import check_protocol_version
 from wsap_nexus.schemas import MESSAGES
 
 BODY = Avatar("avatar-1", "crafter", "ada", AvatarState.BOUND, "Ada", (1.0, 2.5))
@@ -266,16 +265,3 @@ def test_whole_floats_are_whole_numbers() -> None:
 def test_a_place_to_respawn_is_a_text_or_coordinates() -> None:
     assert Codec().decode(RespawnOption, {"id": "bed", "location": "home"}).location == "home"
     assert Codec().decode(RespawnOption, {"id": "bed", "location": [1, 2]}).location == (1, 2)
-
-
-# --- versions -----------------------------------------------------------------------------
-
-
-def test_a_newer_minor_version_is_read() -> None:
-    check_protocol_version("1.99.3")
-
-
-@pytest.mark.parametrize("version", ["2.0.0", "0.9.0", "1.0", "one", "1.0.0.0", "1.٢.0", "1.0.0\n"])
-def test_another_major_version_and_what_is_no_version_are_refused(version: str) -> None:
-    with pytest.raises(ProtocolVersionError):
-        check_protocol_version(version)

@@ -14,10 +14,12 @@ import pytest
 from warm import begin_python
 from wire_server import PATIENCE, Served, problem, serving
 
+from wsap_core.errors import ProtocolVersionError
 from wsap_core.protocol import Action, AvatarSpec, Entry, PortableItem
 from wsap_core.protocol.wire import encode
 from wsap_core.seams.context import derive_seed
 from wsap_core.specs import AdapterSpec
+from wsap_core.version import PROTOCOL_VERSION
 from wsap_nexus.errors import WorldFailedError
 from wsap_nexus.hub.entering import prepare_enter
 from wsap_nexus.hub.nexus import Settings
@@ -408,3 +410,16 @@ def test_what_a_game_says_after_a_person_has_decided_changes_nothing(tmp_path: P
 
         served.in_loop(late())
         assert where(served, "eve") == {"rope-1": "lost"}
+
+
+@pytest.mark.parametrize("version", [PROTOCOL_VERSION, "1.99.3"])
+def test_a_game_of_a_newer_minor_version_of_the_protocol_is_read(version: str) -> None:
+    told = {"game": {"name": "town", "protocol_version": version}}
+    assert read_spec(told, GameClient("http://127.0.0.1:7801", TOKEN)).protocol_version == version
+
+
+@pytest.mark.parametrize("version", ["2.0.0", "0.9.0", "1.0", "one", "1.0.0.0", "1.٢.0", "1.0.0\n"])
+def test_a_game_of_another_major_version_or_of_no_version_is_refused(version: str) -> None:
+    told = {"game": {"name": "town", "protocol_version": version}}
+    with pytest.raises(ProtocolVersionError, match="game at http://127"):
+        read_spec(told, GameClient("http://127.0.0.1:7801", TOKEN))

@@ -19,7 +19,12 @@ from wsap_core.seams.memory import AgentMemory
 
 @runtime_checkable
 class AgentTool(Protocol):
-    """Something an agent can use while it thinks."""
+    """Something an agent can use while it thinks.
+
+    One whose effects stay within the agent, like notes or a search of the memory, says so by `inward = True`. It is
+    run again when a recorded run is gone through again. Of any other the recorded result is taken, and what it keeps is
+    restored.
+    """
 
     @property
     def definition(self) -> Tool:
@@ -31,15 +36,6 @@ class AgentTool(Protocol):
         Parameters have been checked against the definition. A result that says what went wrong
         is better than an exception; an exception is told to the model in one line.
         """
-
-
-def is_inward(tool: object) -> bool:
-    """Return whether what a tool does stays within the agent, as the tool declares by `inward = True`.
-
-    Such a tool, like notes or a search of the memory, is run again when a recorded run is gone
-    through again. Any other is not: its recorded result is taken, and what it keeps is restored.
-    """
-    return getattr(tool, "inward", False) is True
 
 
 @runtime_checkable

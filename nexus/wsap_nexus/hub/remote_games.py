@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import ipaddress
+import re
 from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Any
@@ -18,12 +19,12 @@ from urllib.parse import urlsplit
 
 from sqlalchemy import Row, insert, select, update
 
-from wsap_core.errors import StorageFullError, UsageError, WireError, WsapError
+from wsap_core.errors import ProtocolVersionError, StorageFullError, UsageError, WireError, WsapError
 from wsap_core.protocol import Achievement, Action, TransferRule, TransitPackage
 from wsap_core.protocol.wire import Codec, encode
 from wsap_core.seams.clock import Clock
 from wsap_core.specs import AdapterSpec
-from wsap_core.version import check_protocol_version
+from wsap_core.version import PROTOCOL_VERSION
 from wsap_nexus.errors import WorldFailedError
 from wsap_nexus.hub.entering import cancel_entry
 from wsap_nexus.store.entities import WorldRecord
@@ -43,6 +44,7 @@ ASK_AGAIN = 15.0
 """Seconds between two attempts to find out what became of a move."""
 _ABILITIES = frozenset({"seed", "snapshot", "render", "avatars", "multi-seat", "transit", "messages"})
 _CODEC = Codec()
+_SEMVER = re.compile(r"([0-9]+)\.([0-9]+)\.([0-9]+)")
 
 
 class GameAddressError(UsageError):
@@ -275,11 +277,25 @@ def read_spec(told: Mapping[str, Any], client: GameClient) -> AdapterSpec:
     if not isinstance(game, dict):
         raise WorldFailedError(f"What answers at {client.url} says nothing of a game.")
     version = str(game.get("protocol_version") or told.get("protocol_version") or "")
-    check_protocol_version(version, where=f"game at {client.url}")
+    _check_version(version, client)
     try:
         return _spec(game, version, client)
     except (KeyError, TypeError, ValueError, AttributeError, WireError) as error:
         raise WorldFailedError(f"What the game at {client.url} says of itself can't be read: {error}") from error
+
+
+def _check_version(version: str, client: GameClient) -> None:
+    """Accept a version with our major number, whatever its minor; there is none yet of an older one."""
+    match = _SEMVER.fullmatch(version)
+    if match is None:
+        raise ProtocolVersionError(
+            f"The game at {client.url} states protocol version {version!r}, which is not of the form 1.2.3."
+        )
+    if match[1] != PROTOCOL_VERSION.split(".")[0]:
+        raise ProtocolVersionError(
+            f"The game at {client.url} speaks protocol {version}, and this nexus speaks {PROTOCOL_VERSION}; "
+            "update the older of the two."
+        )
 
 
 def _spec(game: Mapping[str, Any], version: str, client: GameClient) -> AdapterSpec:

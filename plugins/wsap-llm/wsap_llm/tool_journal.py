@@ -17,7 +17,7 @@ from wsap_core.errors import UsageError, WireError
 from wsap_core.protocol import Tool
 from wsap_core.protocol.wire import Codec
 from wsap_core.seams.game import Snapshots
-from wsap_core.seams.tool import AgentTool, ToolSource, is_inward
+from wsap_core.seams.tool import AgentTool, ToolSource
 from wsap_llm.lookup import call_key, use
 
 BROKEN_OFF = "The call was broken off. Whether anything was done is not known."
@@ -133,7 +133,7 @@ class RecordedTool:
 
     async def run(self, parameters: Mapping[str, Any]) -> str:
         """Return the result: the recorded one, or a new one. Any: parameters of every type."""
-        name, inward = self.definition.name, is_inward(self.tool)
+        name, inward = self.definition.name, getattr(self.tool, "inward", False) is True
         call = self._journal.next(name, parameters)
         if call is not None:
             if inward:

@@ -13,11 +13,12 @@ from pydantic import JsonValue
 from typing_extensions import override
 
 from wsap_core.errors import StorageError, UnknownNameError, WsapError
-from wsap_core.seams.clock import Clock, SystemClock, within
+from wsap_core.seams.clock import Clock, SystemClock
 from wsap_core.untrusted import single_line
 from wsap_tes3mp.bridge.checks import ended, few, perceived, read_command, read_parameters
 from wsap_tes3mp.bridge.news import Event, Listener, News
 from wsap_tes3mp.bridge.port import BridgePort
+from wsap_tes3mp.deadline import within
 from wsap_tes3mp.engines.engine import Carrying, Done, Engine, Joinable, Respawning
 from wsap_tes3mp.log.log import CommandLog
 from wsap_tes3mp.protocol import errors

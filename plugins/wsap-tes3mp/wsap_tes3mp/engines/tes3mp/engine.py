@@ -13,7 +13,8 @@ from typing import Literal, cast
 from pydantic import JsonValue
 from typing_extensions import override
 
-from wsap_core.seams.clock import Clock, SystemClock, within
+from wsap_core.seams.clock import Clock, SystemClock
+from wsap_tes3mp.deadline import within
 from wsap_tes3mp.engines.engine import Done, Engine, EngineAbility, EngineView, Joinable, Respawning
 from wsap_tes3mp.engines.tes3mp.connection import Connection, Facts, RefusedError, ScriptError
 from wsap_tes3mp.engines.tes3mp.esm import GameData
