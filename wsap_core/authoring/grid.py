@@ -7,7 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from wsap_core.protocol import EmbodiedObservation, GridMapBlock, View
+from wsap_core.protocol.avatars import render_avatar
 from wsap_core.protocol.lines import legs
+from wsap_core.protocol.observation import render_observation
 
 __all__ = ["GridObservation", "chart", "compass", "offset"]
 
@@ -25,10 +27,6 @@ class GridObservation(EmbodiedObservation):
 
     def to_text(self) -> str:
         """Return the observation as text for a language model, with the map and what is possible."""
-        # Deferred for weight: who only plays by structure needs no text.
-        from wsap_core.protocol.avatars import render_avatar
-        from wsap_core.protocol.observation import render_observation
-
         present = set("".join(self.local_map))
         words = ", ".join(f"{'space' if c == ' ' else c} {word}" for c, word in self.legend.items() if c in present)
         rows = "\n".join(f"|{row}|" for row in self.local_map)

@@ -7,8 +7,8 @@ the process is validated by `wsap_core.protocol.wire`, not here.
 
 from __future__ import annotations
 
-from wsap_core.protocol.actions import TOOL, Action, ActionAvailability, ActionDef, ActionResult, ActionSpace, ParamDef
-from wsap_core.protocol.availability import Possible
+from wsap_core.protocol.actions import TOOL, Action, ActionDef, ActionResult, ActionSpace, ParamDef
+from wsap_core.protocol.availability import ActionAvailability, Possible
 from wsap_core.protocol.avatars import (
     AVATAR_ACTIONS,
     Avatar,
@@ -23,7 +23,8 @@ from wsap_core.protocol.avatars import (
 )
 from wsap_core.protocol.base import Part
 from wsap_core.protocol.goals import Achievement, Goal
-from wsap_core.protocol.memory import AgentMessage, HistoryEntry, Memory, Tool
+from wsap_core.protocol.memory import HistoryEntry, Memory, Tool
+from wsap_core.protocol.messages import AgentMessage
 from wsap_core.protocol.observation import Effect, Event, Observation
 from wsap_core.protocol.spatial import Entity, Location, Terrain
 from wsap_core.protocol.ticks import Tick

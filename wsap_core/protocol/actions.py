@@ -8,13 +8,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from wsap_core.protocol.availability import ActionAvailability
 from wsap_core.protocol.base import LEFT_OUT, Part, brief_repr
 from wsap_core.protocol.observation import Observation
 from wsap_core.protocol.words import ENGLISH, Words
 from wsap_core.untrusted import single_line
-
-__all__ = ["TOOL", "Action", "ActionAvailability", "ActionDef", "ActionResult", "ActionSpace", "ParamDef"]
 
 TOOL = "tool"
 """The category of actions that look something up or note it: carried out at once, with the result in

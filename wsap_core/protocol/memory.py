@@ -7,10 +7,7 @@ from dataclasses import dataclass
 
 from wsap_core.protocol.actions import Action, ActionResult, ParamDef
 from wsap_core.protocol.base import Part
-from wsap_core.protocol.messages import AgentMessage
 from wsap_core.protocol.observation import Observation
-
-__all__ = ["AgentMessage", "HistoryEntry", "Memory", "Tool"]
 
 
 @dataclass(frozen=True)

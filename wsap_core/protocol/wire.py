@@ -48,9 +48,15 @@ def encode(value: Any) -> Any:
 
 def keep_text(value: T, text: str) -> T:
     """Return a value that was decoded from a canonical text, with that text kept, so that it is not made again."""
-    if is_dataclass(value) and _keepable(value):
+    if is_dataclass(value) and _keeps_text(type(value)):
         object.__setattr__(value, _CACHE, text)
     return value
+
+
+def _keeps_text(cls: type) -> bool:
+    """Return whether the text of a dataclass can be kept with it: it never changes, and has a place for it."""
+    frozen: bool = cls.__dataclass_params__.frozen  # type: ignore[attr-defined]  # every dataclass has it
+    return frozen and not hasattr(cls, "__slots__")
 
 
 def _dump(value: Any) -> str:
@@ -134,10 +140,11 @@ def _dataclass_writer(cls: type) -> Callable[[Any], str]:
     get = attrgetter(*names) if len(names) > 1 else lambda value: (getattr(value, names[0]),) if names else ()
     head = "{" + (f"{_quote(TYPE_TAG)}:{_quote(tag)}" + ("," if names else "") if tag else "")
     has_extras = any(f.name == "extras" for f in fields(cls))
+    keeps_text = _keeps_text(cls)
 
     def write(value: Any) -> str:
         # Parts are frozen and many are interned by their worlds, so their text is kept with them.
-        cached: str | None = value.__dict__.get(_CACHE)
+        cached: str | None = value.__dict__.get(_CACHE) if keeps_text else None
         if cached is not None:
             return cached
         more = [name for name, default in seldom if getattr(value, name) != default] if seldom else seldom
@@ -145,20 +152,11 @@ def _dataclass_writer(cls: type) -> Callable[[Any], str]:
             text = _dump_with_extras(value, [*names, *more], tag)
         else:
             text = head + ",".join([k + _dump(v) for k, v in zip(keys, get(value), strict=True)]) + "}"
-        if _keepable(value):
+        if keeps_text:
             object.__setattr__(value, _CACHE, text)
         return text
 
-    def write_slotted(value: Any) -> str:
-        return head + ",".join([k + _dump(v) for k, v in zip(keys, get(value), strict=True)]) + "}"
-
-    frozen = cls.__dataclass_params__.frozen  # type: ignore[attr-defined]  # every dataclass has it
-    slotted = not hasattr(cls, "__dict__") or "__slots__" in cls.__dict__
-    return write if frozen and not slotted else write_slotted
-
-
-def _keepable(value: Any) -> bool:
-    return not hasattr(type(value), "__slots__")
+    return write
 
 
 def _dump_with_extras(value: Any, names: list[str], tag: str | None) -> str:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from wsap_core.errors import MissingServiceError
-from wsap_core.protocol import Observation, Tick, View
+from wsap_core.protocol import Tick
 from wsap_core.protocol.values import JsonValue
 
 if TYPE_CHECKING:
@@ -110,13 +110,6 @@ class WorldLog(Protocol):
         Raises:
             UsageError: the kind is one that the run itself records.
         """
-
-
-class ViewSink(Protocol):
-    """Where a live picture goes."""
-
-    def show(self, seat: str, observation: Observation, view: View | None) -> None:
-        """Draw the state of one seat."""
 
 
 class RunReader(Protocol):
@@ -219,7 +212,8 @@ class Services:
     """The services at hand; None for each that no installed package provides."""
 
     runner: Runner | None = None
-    views: ViewSink | None = None
+    views: object | None = None
+    """What shows the run to a person, where there is one; an agent that the person plays is asked there."""
     runs: RunReader | None = None
     models: Models | WorldModels | None = None
     parts: Parts | None = None

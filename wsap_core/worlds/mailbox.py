@@ -8,6 +8,7 @@ from typing import Any
 
 from wsap_core.errors import SnapshotError
 from wsap_core.protocol import Action, ActionDef, ActionSpace, AgentMessage, ParamDef
+from wsap_core.protocol.wire import Codec, encode
 
 _TEXT = ParamDef("text", "what to say")
 
@@ -114,8 +115,6 @@ class Mailbox:
 
     def snapshot(self) -> dict[str, Any]:
         """Return all undelivered and unread messages as JSON-ready data."""
-        from wsap_core.protocol.wire import encode
-
         return {
             "outgoing": [[index, encode(message)] for index, message in self._outgoing],
             "inbox": {seat: [encode(m) for m in box] for seat, box in self._inbox.items()},
@@ -127,8 +126,6 @@ class Mailbox:
         Raises:
             SnapshotError: it is damaged, or of other seats.
         """
-        from wsap_core.protocol.wire import Codec
-
         codec = Codec()
         try:
             inbox = {s: [codec.decode(AgentMessage, m) for m in data["inbox"][s]] for s in self._seats}

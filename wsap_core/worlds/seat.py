@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Protocol, TypeVar, cast
 
@@ -277,24 +278,21 @@ class Seat:
         return " ".join(self._words.say(p) for p in parts if p)
 
     async def _call(self, method: Callable[[], T | Awaitable[T]]) -> T:
-        try:
+        with self._blamed():
             value = await asyncio.to_thread(method) if self._blocking else method()
-            if inspect.isawaitable(value):
-                value = await value
-        except (WsapError, asyncio.CancelledError):
-            raise
-        except Exception as error:
-            raise self._broken(error) from error
-        return cast(T, value)
+            return cast(T, await value if inspect.isawaitable(value) else value)
 
     def _checked(self, read: Callable[[], T]) -> T:
-        try:
+        with self._blamed():
             return read()
+
+    @contextmanager
+    def _blamed(self) -> Iterator[None]:
+        """Turn whatever the game raises into a `WorldError`."""
+        try:
+            yield
         except WsapError:
             raise
         except Exception as error:
-            raise self._broken(error) from error
-
-    def _broken(self, error: Exception) -> WorldError:
-        detail = single_line(error)[:300] or "no message"
-        return WorldError(f"{self._name} raised {type(error).__name__}: {detail}")
+            detail = single_line(error)[:300] or "no message"
+            raise WorldError(f"{self._name} raised {type(error).__name__}: {detail}") from error

@@ -5,7 +5,8 @@ from __future__ import annotations
 import base64
 import inspect
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
@@ -87,17 +88,13 @@ class World:
 
         The seed is for a game with the ability `seed`; None goes on with the game's own sequence.
         """
-        try:
+        with self._blamed("at a reset"):
             if "seed" in self.spec.abilities and seed is not None:
                 value = cast(Any, self.adapter).reset(seed=seed)  # declared: Seedable
             else:
                 value = self.adapter.reset()
             if inspect.isawaitable(value):
                 await value
-        except WsapError:
-            raise
-        except Exception as error:
-            raise WorldError(f"The game {self.spec.name!r} could not be reset: {error}") from error
         for agent_id, seat in self.seats.items():
             self._bind(agent_id)
             seat.begin_episode()
@@ -184,12 +181,8 @@ class World:
         Raises:
             WorldError: the game fails, or gives no tick.
         """
-        try:
+        with self._blamed("in a tick"):
             tick = await cast(Lives, self.adapter).advance()
-        except WsapError:
-            raise
-        except Exception as error:
-            raise self._failed("in a tick", error) from error
         if not isinstance(tick, Tick):
             raise WorldError(f"A tick of the game {self.spec.name!r} gave a {type(tick).__name__}, not a Tick.")
         return tick
@@ -208,15 +201,18 @@ class World:
         """
         if "influence" not in self.spec.abilities:
             raise UsageError(f"The game {self.spec.name!r} takes no influence from outside.")
-        try:
+        with self._blamed("at an influence"):
             return cast(Influenced, self.adapter).influence(body)
+
+    @contextmanager
+    def _blamed(self, where: str) -> Iterator[None]:
+        """Turn whatever the game raises into a `WorldError`."""
+        try:
+            yield
         except WsapError:
             raise
         except Exception as error:
-            raise self._failed("at an influence", error) from error
-
-    def _failed(self, where: str, error: Exception) -> WorldError:
-        return WorldError(f"The game {self.spec.name!r} failed {where}: {type(error).__name__}: {error}")
+            raise WorldError(f"The game {self.spec.name!r} failed {where}: {type(error).__name__}: {error}") from error
 
     @property
     def can_snapshot(self) -> bool:
