@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from wsap_core.cli.lazy import lazy_group
+from wsap_core.cli.grouped import lazy_group
 
 
 def test_help_imports_nothing_and_a_command_is_imported_when_it_is_used(

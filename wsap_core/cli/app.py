@@ -13,7 +13,7 @@ import click
 import wsap_core
 from wsap_core.cli.cache import Catalogue
 from wsap_core.cli.commands import DISTRIBUTION_OF, KERNEL_COMMANDS, RUNTIME
-from wsap_core.cli.lazy import Commands, LazyGroup, load_command
+from wsap_core.cli.grouped import Commands, LazyGroup, load_command
 from wsap_core.untrusted import single_line, strip_control
 
 if TYPE_CHECKING:

@@ -1,7 +1,8 @@
-"""Commands whose help has its options in sections and ends with examples, and completion of what they name."""
+"""Commands whose help has options in sections and examples, groups that import their commands, and completion."""
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -9,6 +10,9 @@ import click
 
 Sections = Mapping[str, Sequence[str]]
 """Heading -> the parameters below it, by their Python names."""
+
+Commands = Mapping[str, tuple[str, str]]
+"""Name -> `"module:attribute"` of its click command, and its line in the help."""
 
 
 class GroupedCommand(click.Command):
@@ -32,7 +36,11 @@ class GroupedCommand(click.Command):
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write what follows the options: the examples."""
         super().format_epilog(ctx, formatter)
-        write_examples(formatter, self.examples)
+        if self.examples:
+            with formatter.section("Examples" if len(self.examples) > 1 else "Example"):
+                for line in self.examples:
+                    # Never wrapped, so that a line can be copied.
+                    formatter.write(f"{'':{formatter.current_indent}}{line}\n")
 
 
 class ListGroup(GroupedCommand, click.Group):
@@ -44,13 +52,57 @@ class ListGroup(GroupedCommand, click.Group):
         self.format_commands(ctx, formatter)
 
 
-def write_examples(formatter: click.HelpFormatter, examples: Sequence[str]) -> None:
-    """Write the section "Examples" into a help; nothing if there are none."""
-    if examples:
-        with formatter.section("Examples" if len(examples) > 1 else "Example"):
-            for line in examples:
-                # Never wrapped, so that a line can be copied.
-                formatter.write(f"{'':{formatter.current_indent}}{line}\n")
+class LazyGroup(ListGroup):
+    """Knows its commands by name, and imports one when it is typed; typed without a command it shows its help."""
+
+    def __init__(self, *args: Any, known: Commands | None = None, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._known = known or {}
+
+    def commands_of(self, ctx: click.Context) -> Commands:
+        """Return the commands there are."""
+        return self._known
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the names of all commands."""
+        return list(self.commands_of(ctx))
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import and return a command; None if there is none of that name."""
+        found = self.commands_of(ctx).get(cmd_name)
+        return None if found is None else load_command(found[0])
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the list of commands into the help."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, line) for name, (_, line) in self.commands_of(ctx).items()])
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[Any]:
+        """Return the completions of a command's name."""
+        from click.shell_completion import CompletionItem  # deferred for weight: only when Tab is pressed
+
+        found = [(n, line) for n, (_, line) in self.commands_of(ctx).items() if n.startswith(incomplete)]
+        options = click.Command.shell_complete(self, ctx, incomplete)
+        return [*(CompletionItem(name, help=line) for name, line in found), *options]
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Read what was typed after the group's name."""
+        if not args and not ctx.resilient_parsing:
+            click.echo(ctx.get_help())
+            ctx.exit()
+        return super().parse_args(ctx, args)
+
+
+def lazy_group(name: str, summary: str, commands: Commands, *, examples: Sequence[str] = ()) -> click.Group:
+    """Return a group whose commands are imported when they are used; `summary` is one line, `examples` one to three."""
+    return LazyGroup(name, help=summary, known=commands, examples=examples)
+
+
+def load_command(reference: str) -> click.Command:
+    """Import the click command that `"module:attribute"` names."""
+    module, _, attribute = reference.partition(":")
+    command: click.Command = getattr(importlib.import_module(module), attribute)
+    return command
 
 
 def refuse_given(why: str, *names: str) -> None:

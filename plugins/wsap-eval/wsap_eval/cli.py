@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import click
 
-from wsap_core.cli.lazy import LazyGroup
+from wsap_core.cli.grouped import LazyGroup
 
 COMMANDS: Mapping[str, tuple[str, str]] = {
     "run": ("wsap_eval.run_command:run", "Play what is missing of an evaluation, and print its table (the default)."),

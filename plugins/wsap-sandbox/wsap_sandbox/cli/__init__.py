@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from wsap_core.cli.lazy import lazy_group
+from wsap_core.cli.grouped import lazy_group
 
 _HERE = "wsap_sandbox.cli"
 COMMANDS: Mapping[str, tuple[str, str]] = {

@@ -15,8 +15,7 @@ from typing import IO, TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from wsap_core.cli.grouped import GroupedCommand, refuse_given
-from wsap_core.cli.lazy import lazy_group
+from wsap_core.cli.grouped import GroupedCommand, lazy_group, refuse_given
 from wsap_core.cli.output import print_json, print_table
 from wsap_core.cli.params import STEPS, WholeNumber, json_option
 from wsap_core.errors import UsageError
