@@ -12,12 +12,13 @@ from typing import Any
 
 import pytest
 
-from wsap_core.seams.model import ChooseConstraint, Message, Request, Sampling, collect
+from wsap_core.seams.model import ChooseConstraint, JsonConstraint, Message, Reply, Request, Sampling, collect
 from wsap_core.seams.model_errors import BackendError, ModelNotFoundError
 from wsap_nexus.api import play
 from wsap_outlines import gguf_files
 from wsap_outlines.backend import OutlinesBackend
 from wsap_outlines.gguf_files import converted
+from wsap_outlines.llama import load_llama
 from wsap_outlines.loading import load
 from wsap_outlines.options import Options
 
@@ -164,3 +165,68 @@ def test_smollm2_knows_a_capital_and_plays(home: Path) -> None:
     assert summary["decisions"]["chosen"] == 6
     assert summary["decisions"]["forced"] == 0
     assert summary["usage"]["prompt_tokens"] < 6 * 600
+
+
+# --- by llama.cpp, where llama-cpp-python is installed ------------------------------------------------
+
+
+@pytest.fixture
+def packed(model: Any, tokenizer: Any, tmp_path: Path, home: Path) -> str:
+    pytest.importorskip("llama_cpp", reason="needs llama-cpp-python, which is built for long")
+    return str(write(tmp_path / "tiny.gguf", model, tokenizer))
+
+
+def test_llama_cpp_computes_the_numbers_that_transformers_computes(packed: str, model: Any, tokenizer: Any) -> None:
+    torch = pytest.importorskip("torch")
+    loaded = load_llama(packed, Options(threads=1))
+    assert (loaded.parameters, loaded.context) == (sum(w.numel() for w in model.parameters()), 8192)
+    ids = tokenizer.encode("<|start|>user\nPlayer 4 is lying.<|end|>\n", add_special_tokens=False)
+    sequence = loaded.sequence()
+    with torch.inference_mode():
+        wanted = model(torch.tensor([ids])).logits[0]
+    torch.testing.assert_close(sequence.feed(ids), wanted[-1].float(), rtol=0.02, atol=0.1)
+    # Cut back, it goes on as if it had never been longer.
+    assert sequence.rewind(ids[:-2]) == len(ids) - 3
+    torch.testing.assert_close(sequence.feed(ids[-3:-2]), wanted[-3].float(), rtol=0.02, atol=0.1)
+    forks = [(), (5,), (5, 6), (7,)]
+    rows = sequence.feed_forks(ids, forks)
+    assert sequence.ids == ids
+    for fork, row in zip(forks, rows, strict=True):
+        with torch.inference_mode():
+            last = model(torch.tensor([[*ids, *fork]])).logits[0, -1]
+        torch.testing.assert_close(row, last.float(), rtol=0.02, atol=0.1)
+
+
+@pytest.mark.parametrize("text", ["go west to the tree", ""])
+def test_llama_cpp_chooses_and_keeps_to_constraints_as_transformers_does(packed: str, text: str) -> None:
+    constraint = ChooseConstraint((text, "sleep", "drink")) if text else JsonConstraint(SCHEMA, "reply")
+    request = Request(
+        (Message("user", "Do something."),), constraint=constraint, sampling=Sampling(seed=3, max_tokens=60)
+    )
+
+    async def asked(options: Options) -> tuple[Reply, str]:
+        told = list[str]()
+        backend = OutlinesBackend(packed, options, tell=told.append)
+        try:
+            return await collect(backend, request), told[-1]
+        finally:
+            await backend.aclose()
+
+    found, told = asyncio.run(asked(Options(threads=1)))
+    again, _ = asyncio.run(asked(Options(threads=1)))
+    assert "by llama.cpp" in told
+    assert found == again
+    if not text:
+        assert set(json.loads(found.text)) == {"action"}
+        return
+    other, elsewhere = asyncio.run(asked(Options(threads=1, dtype="float32", device="cpu")))
+    assert "float32" in elsewhere
+    assert found.finish.probabilities == pytest.approx(other.finish.probabilities, abs=0.02)
+
+
+SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "properties": {"action": {"enum": ["wait", "sleep"]}},
+    "required": ["action"],
+    "additionalProperties": False,
+}

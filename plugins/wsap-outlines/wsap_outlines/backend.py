@@ -1,4 +1,4 @@
-"""The backend `outlines/<model>`: transformers in process."""
+"""The backend `outlines/<model>`: transformers in process, or llama.cpp."""
 
 from __future__ import annotations
 
@@ -13,8 +13,13 @@ from wsap_core.seams.model import Abilities, Chunk, Request
 from wsap_core.seams.model_errors import BackendError
 from wsap_outlines.cached import Cancelled
 from wsap_outlines.generate import Generator, Work
+from wsap_outlines.llama import by_llama, load_llama
 from wsap_outlines.loading import Loaded, load
 from wsap_outlines.options import Options, read_context
+
+
+def _load(name: str, options: Options, *, tell: Callable[[str], None]) -> Loaded:
+    return load_llama(name, options) if by_llama(name, options) else load(name, options, tell)
 
 
 class OutlinesBackend:
@@ -48,7 +53,7 @@ class OutlinesBackend:
         self._tell = tell or (lambda words: None)
         self._name = name
         self._options = options or Options()
-        self._loader = loader or functools.partial(load, tell=self._tell)
+        self._loader = loader or functools.partial(_load, tell=self._tell)
         self._generator: Generator | None = None
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="wsap-outlines")
         self._closed = False
@@ -137,10 +142,9 @@ class OutlinesBackend:
                 raise
             except Exception as error:  # torch raises RuntimeError for nearly everything, out of memory too
                 raise self._failure(error) from error
-            parameters = sum(weights.numel() for weights in loaded.model.parameters())
-            dtype = str(loaded.model.dtype).removeprefix("torch.")
+            parameters, dtype = loaded.parameters, loaded.dtype
             self._abilities = replace(self._abilities, context=loaded.context, parameters=parameters, dtype=dtype)
-            self._tell(f"{self.model}: {parameters / 1e6:.0f}M parameters in {dtype} on {loaded.model.device}.")
+            self._tell(f"{self.model}: {parameters / 1e6:.0f}M parameters in {dtype} on {loaded.device}.")
             self._generator = Generator(loaded, self._options)
         return self._generator
 

@@ -12,7 +12,7 @@ from wsap_core.seams.constraints import ChooseConstraint, WrittenConstraint
 from wsap_core.seams.model import Chunk, Finish, FinishReason, Request
 from wsap_core.seams.model_errors import ConstraintError, ContextTooSmallError
 from wsap_llm.kit import ThinkSplitter
-from wsap_outlines.cached import CachedModel, Cancelled
+from wsap_outlines.cached import Cancelled
 from wsap_outlines.choose import choose
 from wsap_outlines.closing import Reserve
 from wsap_outlines.guides import Guide, Guides
@@ -47,7 +47,7 @@ class Generator:
 
     def __init__(self, loaded: Loaded, options: Options) -> None:
         self.loaded = loaded
-        self.cached = CachedModel(loaded.model)
+        self.cached = loaded.sequence()
         self.work: Work | None = None
         """What the last request took."""
         self._options = options

@@ -45,7 +45,7 @@ def converted(name: str, tell: Callable[[str], None]) -> Path:
     """
     from filelock import FileLock  # deferred for weight
 
-    file = None if name == SMOLLM2 else _checked(Path(name).expanduser())
+    file = None if name == SMOLLM2 else checked(Path(name).expanduser())
     key = f"{SMOLLM2}-{_VERSION}" if file is None else f"{file.stem[:60]}-{_digest(file)}"
     kept = Path(cache_dir()) / "models"
     folder = kept / key
@@ -69,7 +69,12 @@ def converted(name: str, tell: Callable[[str], None]) -> Path:
     return folder
 
 
-def _checked(file: Path) -> Path:
+def checked(file: Path) -> Path:
+    """Return a GGUF file.
+
+    Raises:
+        ModelNotFoundError: it can't be read, or is something else.
+    """
     try:
         with file.open("rb") as opened:
             if opened.read(4) == b"GGUF":

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from wsap_core.seams.model_errors import BackendError, ModelNotFoundError
+from wsap_outlines.cached import CachedModel
 from wsap_outlines.gguf_files import converted, is_gguf
 from wsap_outlines.guides import Guides, Vocabulary
 from wsap_outlines.options import Options, context_of
@@ -28,10 +29,33 @@ class Loaded:
     context: int | None
     """The context window in tokens."""
 
+    @property
+    def parameters(self) -> int:
+        """How many it has."""
+        return sum(weights.numel() for weights in self.model.parameters())
+
+    @property
+    def dtype(self) -> str:
+        """The numbers that it computes with, or its packed weights."""
+        return str(self.model.dtype).removeprefix("torch.")
+
+    @property
+    def device(self) -> str:
+        """What computes it."""
+        return str(self.model.device)
+
+    @property
+    def vocabulary(self) -> int:
+        """How many tokens it gives numbers for."""
+        return int(self.model.get_output_embeddings().weight.shape[0])
+
+    def sequence(self) -> CachedModel:
+        """Return an empty sequence of it."""
+        return CachedModel(self.model)
+
     def guides(self, options: Options) -> Guides:
         """Return what makes the constraints for this model; takes up to a second with a large vocabulary."""
-        return Guides(Vocabulary(self.tokenizer, self.model.get_output_embeddings().weight.shape[0], self.ends),
-                      options.engine)  # fmt: skip
+        return Guides(Vocabulary(self.tokenizer, self.vocabulary, self.ends), options.engine)
 
 
 def load(name: str, options: Options, tell: Callable[[str], None] = lambda words: None) -> Loaded:
