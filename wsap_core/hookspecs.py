@@ -52,14 +52,3 @@ def wsap_tools() -> Iterable[ToolSpec]:  # type: ignore[empty-body]
 @hookspec
 def wsap_commands() -> Iterable[CommandSpec]:  # type: ignore[empty-body]
     """Offer subcommands of `wsap`: `return [CommandSpec("mygame", "One line.", "mygame.cli:group")]`."""
-
-
-HOOKS: dict[str, type] = {
-    "wsap_adapters": AdapterSpec,
-    "wsap_agents": AgentSpec,
-    "wsap_backends": BackendSpec,
-    "wsap_memories": MemorySpec,
-    "wsap_tools": ToolSpec,
-    "wsap_commands": CommandSpec,
-}
-"""Each hook, with the kind of spec it gives."""

@@ -69,8 +69,12 @@ class PluginReport:
 class Registry(Generic[S]):
     """The registered specs of one kind, by name."""
 
-    def __init__(self, kind: str) -> None:
+    def __init__(self, holds: type[S], kind: str, plural: str) -> None:
+        self.holds = holds
+        """The class of its specs."""
         self.kind = kind
+        """What one of them is called, such as `game`."""
+        self.plural = plural
         self._entries: dict[str, list[Registration[S]]] = {}
 
     def add(self, entry: Registration[S]) -> None:
@@ -143,22 +147,18 @@ class PluginHost:
         self._manager.add_hookspecs(hookspecs)
         self.rows: list[PluginReport] = []
         """Every plugin that was found, in the order it was loaded."""
-        self.games: Registry[AdapterSpec] = Registry("game")
-        self.agents: Registry[AgentSpec] = Registry("agent")
-        self.backends: Registry[BackendSpec] = Registry("backend")
-        self.memories: Registry[MemorySpec] = Registry("memory")
-        self.tools: Registry[ToolSpec] = Registry("tool")
-        self.commands: Registry[CommandSpec] = Registry("command")
-        self._kinds: dict[str, type] = dict(hookspecs.HOOKS)
         self._plugins: list[tuple[object, PluginReport]] = []
-        self._registries: dict[str, tuple[str, Registry[Any]]] = {
-            "wsap_adapters": ("games", self.games),
-            "wsap_agents": ("agents", self.agents),
-            "wsap_backends": ("backends", self.backends),
-            "wsap_memories": ("memories", self.memories),
-            "wsap_tools": ("tools", self.tools),
-            "wsap_commands": ("commands", self.commands),
-        }
+        self._registries: dict[str, Registry[Any]] = {}
+        self.games = self._registry("wsap_adapters", AdapterSpec, "game")
+        self.agents = self._registry("wsap_agents", AgentSpec, "agent")
+        self.backends = self._registry("wsap_backends", BackendSpec, "backend")
+        self.memories = self._registry("wsap_memories", MemorySpec, "memory", "memories")
+        self.tools = self._registry("wsap_tools", ToolSpec, "tool")
+        self.commands = self._registry("wsap_commands", CommandSpec, "command")
+
+    def _registry(self, hook: str, holds: type[S], kind: str, plural: str = "") -> Registry[S]:
+        self._registries[hook] = registry = Registry(holds, kind, plural or f"{kind}s")
+        return registry
 
     @classmethod
     def discovered(cls, *, disabled: Iterable[str] = ()) -> PluginHost:
@@ -179,11 +179,10 @@ class PluginHost:
         """
         if hook not in self._registries:
             self._manager.add_hookspecs(specification)
-            self._kinds[hook] = kind
-            self._registries[hook] = (f"{noun}s", Registry(noun))
+            self._registry(hook, kind, noun)
             for plugin, row in self._plugins:
                 self._collect_hook(hook, plugin, row)
-        return self._registries[hook][1]
+        return self._registries[hook]
 
     def load(self, found: FoundPlugin) -> PluginReport:
         """Import one plugin and register what it offers; whatever fails becomes its row's reason."""
@@ -214,7 +213,7 @@ class PluginHost:
 
     def note_duplicates(self) -> None:
         """Write each doubly claimed name into the rows of the plugins that claim it."""
-        for _, registry in self._registries.values():
+        for registry in self._registries.values():
             for name, entries in registry.duplicates().items():
                 reason = f"The {registry.kind} {name!r} is claimed by {_origins(entries)}; it can't be used."
                 for row in self.rows:
@@ -250,9 +249,9 @@ class PluginHost:
     def _collect_hook(self, hook: str, plugin: object, row: PluginReport) -> None:
         for implementation in getattr(self._manager.hook, hook).get_hookimpls():
             if implementation.plugin is plugin:
-                self._collect(hook, implementation.function, *self._registries[hook], row)
+                self._collect(hook, implementation.function, self._registries[hook], row)
 
-    def _collect(self, hook: str, function: Any, label: str, registry: Registry[Any], row: PluginReport) -> None:
+    def _collect(self, hook: str, function: Any, registry: Registry[Any], row: PluginReport) -> None:
         if inspect.iscoroutinefunction(function):
             row.add_problem(f"{hook} is async; hooks are plain functions.", broken=True)
             return
@@ -261,10 +260,9 @@ class PluginHost:
         except Exception as error:
             row.add_problem(f"{hook} raised {_short(error)}", broken=True)
             return
-        expected = self._kinds[hook]
         for spec in specs:
-            if not isinstance(spec, expected):
-                row.add_problem(f"{hook} gave a {type(spec).__name__} where a {expected.__name__} belongs.")
+            if not isinstance(spec, registry.holds):
+                row.add_problem(f"{hook} gave a {type(spec).__name__} where a {registry.holds.__name__} belongs.")
                 continue
             name = cast(Spec, spec).name
             if not isinstance(cast(Any, name), str) or not NAME.fullmatch(name):
@@ -274,15 +272,15 @@ class PluginHost:
                 row.add_problem(f"The {registry.kind} {name!r} is WSAP's own; a plugin can't take its place.")
                 continue
             registry.add(Registration(cast(Any, spec), row.name, row.distribution))
-            row.provides.setdefault(label, []).append(name)
+            row.provides.setdefault(registry.plural, []).append(name)
 
     def _report_misspellings(self, plugin: object, row: PluginReport) -> None:
         for name in sorted(vars(plugin) if hasattr(plugin, "__dict__") else dir(plugin)):
             options = self._manager.parse_hookimpl_opts(plugin, name)
-            if options is not None and name not in self._kinds and not options["optionalhook"]:
-                guess = UnknownNameError("hook", name, self._kinds)
+            if options is not None and name not in self._registries and not options["optionalhook"]:
+                guess = UnknownNameError("hook", name, self._registries)
                 row.add_problem(str(guess))
-            elif options is None and name in self._kinds:
+            elif options is None and name in self._registries:
                 row.add_problem(f"{name} is not marked with @hookimpl, so it is not called.")
 
 

@@ -79,7 +79,7 @@ class Part(Frozen):
         return polymorphic_schema(cls, handler(source))
 
 
-def brief_repr(part: Any, *without: str) -> str:
+def brief_repr(part: Any) -> str:
     """Return a dataclass in about two lines, for who looks at it in a notebook: what differs from the defaults, long
     values shortened, and the number of items where there are many. Any: any dataclass.
     """
@@ -87,7 +87,7 @@ def brief_repr(part: Any, *without: str) -> str:
     for f in fields(part):
         value = getattr(part, f.name)
         usual = f.default_factory() if f.default_factory is not MISSING else f.default
-        if f.repr and f.name not in without and value != usual:
+        if f.repr and value != usual:
             shown.append(f"{f.name}={_brief(value)}")
     return f"{type(part).__name__}({', '.join(shown)})"
 

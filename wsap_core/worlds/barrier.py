@@ -84,7 +84,7 @@ class Barrier:
         self.round = 0
         """How many rounds have been resolved."""
         self.forced: list[tuple[int, str, Action]] = []
-        """(round, seat, action) for each default action that was taken since `clear_forced`."""
+        """(round, seat, action) for each default action that was taken since the last `restart`."""
 
     @property
     def expected(self) -> tuple[str, ...]:

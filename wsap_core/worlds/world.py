@@ -7,7 +7,7 @@ import inspect
 import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, cast
 
 from wsap_core.errors import SnapshotError, UsageError, WorldError, WsapError
@@ -44,14 +44,6 @@ from wsap_core.worlds.mailbox import Mailbox
 from wsap_core.worlds.seat import Seat
 
 
-@dataclass
-class _Body:
-    """The default avatar of an agent in a world that has none of its own."""
-
-    agent_id: str
-    state: AvatarState = AvatarState.BOUND
-
-
 class World:
     """One running instance of a game; owns avatars, and seats one or many agents.
 
@@ -66,7 +58,7 @@ class World:
         """Whether the game keeps avatars itself."""
         self.seats: dict[str, Seat] = {}
         """The open seats, by agent id, in the order they were opened."""
-        self._bodies: dict[str, _Body] = {}
+        self._bodies: dict[str, AvatarState] = {}  # of the default avatars, by agent, where the game keeps none
         mailbox = getattr(adapter, "mailbox", None)
         self.mailbox: Mailbox | None = mailbox if isinstance(mailbox, Mailbox) else None
         """Where messages between seats wait, if the world has messages."""
@@ -132,9 +124,9 @@ class World:
             bound = [a for a in avatars if a.bound_agent == agent_id]
             if bound or avatars:
                 return (bound or avatars)[0]
-        body = self._bodies.get(agent_id) or _Body(agent_id, AvatarState.UNBOUND)
-        agent = agent_id if body.state is AvatarState.BOUND else None
-        return Avatar(f"{agent_id}@{self.spec.name}", self.spec.name, agent, body.state, agent_id)
+        state = self._bodies.get(agent_id, AvatarState.UNBOUND)
+        agent = agent_id if state is AvatarState.BOUND else None
+        return Avatar(f"{agent_id}@{self.spec.name}", self.spec.name, agent, state, agent_id)
 
     def release(self, agent_id: str, mode: str, *, forced: bool = False) -> JackOutResult:
         """Let an agent out of its avatar: `dormant`, `suspend` or `despawn`.
@@ -149,7 +141,7 @@ class World:
             # The body is not safe, but the agent leaves all the same: the world keeps the body as it is.
             return replace(result, success=True, message=f"Left by force: {result.message}")
         state = LEAVING.get(mode, AvatarState.DORMANT)
-        self._bodies[agent_id] = _Body(agent_id, state)
+        self._bodies[agent_id] = state
         if isinstance(self.adapter, Leavable):
             self.adapter.leave(agent_id)
         return JackOutResult(True, state, "You have left your avatar.")
@@ -233,7 +225,7 @@ class World:
             "game": self.spec.name,
             "state": base64.b64encode(game).decode("ascii"),
             "seats": {name: {"done": s.done, "left": s.left is not None} for name, s in self.seats.items()},
-            "bodies": {agent_id: body.state.value for agent_id, body in self._bodies.items()},
+            "bodies": {agent_id: state.value for agent_id, state in self._bodies.items()},
             "messages": self.mailbox.snapshot() if self.mailbox is not None else None,
         }
         return json.dumps(state, sort_keys=True, separators=(",", ":")).encode()
@@ -258,7 +250,7 @@ class World:
         cast(Snapshots, self.adapter).restore(game)
         if self.mailbox is not None and state.get("messages") is not None:
             self.mailbox.restore(state["messages"])
-        self._bodies = {agent_id: _Body(agent_id, value) for agent_id, value in bodies.items()}
+        self._bodies = bodies
         for agent_id, (done, left) in seats.items():
             self.seats[agent_id].begin_episode()
             self.seats[agent_id].done = done
@@ -275,7 +267,7 @@ class World:
     def _bind(self, agent_id: str, wanted: AvatarSpec | None = None) -> Observation | None:
         """Jack an agent in: into the body it has, a sleeping one of its own, or a new one."""
         if not self.has_avatars:
-            self._bodies[agent_id] = _Body(agent_id)
+            self._bodies[agent_id] = AvatarState.BOUND
             return None
         avatars = self._avatars.list_avatars(agent_id) or []
         if any(a.state is AvatarState.BOUND and a.bound_agent == agent_id for a in avatars):
