@@ -14,7 +14,7 @@ from wsap_eval.live import Live
 from wsap_eval.records import SCORE_COLUMNS, EpisodeKey, EpisodeRecord
 from wsap_eval.results import Results, read_results
 from wsap_eval.run import Evaluation, Progress, evaluate
-from wsap_eval.suite import Entrant, GameEntry, Seeds, Suite, load_suite, read_entrant, shipped_suites
+from wsap_eval.suite import Entrant, GameEntry, Seeds, Suite, folder_of, load_suite, read_entrant, shipped_suites
 
 ROOMS = GameEntry(game="minigrid", steps=200, metric="levels")
 
@@ -63,8 +63,10 @@ def test_results_of_another_suite_are_refused(tmp_path: Path) -> None:
         pass  # nothing was played of the first
     one = suite("random", seeds=1)
     evaluate(Evaluation(one, one.entrants), tmp_path)
-    with pytest.raises(UsageError, match="figures of different versions do not compare"):
+    with pytest.raises(UsageError, match="the suite 'rooms' as it was before it was changed; figures of the two"):
         Results(tmp_path, suite("random", forfeit=0.5))
+    with pytest.raises(UsageError, match="version 1 of the suite 'rooms', and this is version 2"):
+        Results(tmp_path, suite("random", version=2))
 
 
 def test_shipped_suites_load_and_a_private_range_draws_its_own_seeds() -> None:
@@ -72,6 +74,21 @@ def test_shipped_suites_load_and_a_private_range_draws_its_own_seeds() -> None:
     drawn = Seeds(count=100, salt="ours").numbers()
     assert len(set(drawn)) == 100
     assert drawn != Seeds(count=100, salt="theirs").numbers()
+
+
+@pytest.mark.parametrize(
+    ("suites_name", "folder"),
+    [
+        ("my suite", "my suite"),
+        ("../../x", "x"),
+        ("/etc/x", "etc-x"),
+        ("a+b", "a+b"),
+        ("./a.py:B", "a.py-B"),
+        ("..", "suite"),
+    ],
+)
+def test_results_stay_in_their_folder_whatever_a_suite_is_called(suites_name: str, folder: str) -> None:
+    assert folder_of(Suite(name=suites_name, games=(ROOMS,)), suites_name) == Path("wsap-eval", folder)
 
 
 def test_an_entrant_is_read_with_its_options() -> None:
@@ -89,6 +106,7 @@ def test_an_entrant_is_read_with_its_options() -> None:
         ('name = "a\\u001bb"', "wrong at name: it has a character that can't stand there"),
         ("forfeit = 2", "wrong at forfeit: Input should be less than or equal to 1"),
         ("games =", "is not valid TOML|is no TOML"),
+        ("forfeit = inf", "has a number that is infinite or none"),
     ],
 )
 def test_what_is_wrong_with_a_suite_is_told_with_its_place(tmp_path: Path, line: str, told: str) -> None:

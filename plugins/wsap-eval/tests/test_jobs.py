@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from wsap_core.errors import StorageError
+from wsap_core.errors import StorageError, UsageError
+from wsap_core.seams.context import SEED_LIMIT
 from wsap_eval.records import SCORE_COLUMNS, EpisodeRecord
 from wsap_eval.results import read_results
 from wsap_eval.run import Evaluation, Played, Progress, evaluate
@@ -31,12 +32,13 @@ def play(
     *,
     seeds: int,
     jobs: int = 1,
+    first: int = 0,
     progress: Callable[[Progress], None] = lambda so_far: None,
     **options: str,
 ) -> Played:
     entrants = (Entrant(agent="random"),)
     entry = GameEntry(game=game, label="hazard", options=options, metric="reward")
-    suite = Suite(name="jobs", games=(entry,), entrants=entrants, seeds=Seeds(count=seeds))
+    suite = Suite(name="jobs", games=(entry,), entrants=entrants, seeds=Seeds(first=first, count=seeds))
     return evaluate(Evaluation(suite, entrants, jobs=jobs), folder, progress=progress)
 
 
@@ -58,6 +60,14 @@ def test_an_episode_whose_line_was_not_written_has_the_same_bytes_of_scores(haza
     (tmp_path / "episodes.jsonl").unlink()  # as if killed when its run had just ended
     after = play(hazard, tmp_path, seeds=1).records
     assert json.dumps(scores(after), default=asdict) == json.dumps(scores(before), default=asdict)
+
+
+def test_a_worker_that_is_refused_ends_without_a_word_of_its_own(
+    hazard: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(UsageError, match="The seed must be a whole number"):
+        play(hazard, tmp_path, seeds=2, jobs=2, first=SEED_LIMIT)
+    assert capfd.readouterr().err == ""
 
 
 @pytest.mark.slow

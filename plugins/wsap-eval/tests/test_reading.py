@@ -58,6 +58,57 @@ def test_a_folder_without_results_is_one_sentence(tmp_path: Path) -> None:
             wsap_eval(command[0], str(tmp_path), *command[1:])
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"\xff\xfe",
+        b'{"game": 1}',
+        b"[]",
+        b"nothing",
+        b'{"value": "many"}',
+        b'{"outcome": "won"}',
+        b'{"seats": [1]}',
+    ],
+)
+def test_a_damaged_line_is_told_of_with_its_number(make_results: MakeResults, line: bytes) -> None:
+    path = make_results() / "episodes.jsonl"
+    lines = path.read_bytes().splitlines()
+    whole = json.loads(lines[2])
+    lines[2] = json.dumps(whole | json.loads(line)).encode() if line.startswith(b"{") else line
+    path.write_bytes(b"\n".join(lines) + b"\n")
+    with pytest.raises(WireError, match=r"Line 3 of '.*episodes.jsonl' is damaged: .*\. Take it out; the command"):
+        read_results(path.parent)
+
+
+def test_episodes_of_games_that_the_suite_no_longer_has_are_left_out(make_results: MakeResults) -> None:
+    path = make_results() / "episodes.jsonl"
+    lines = path.read_text("utf-8").splitlines()
+    lines.append(json.dumps(json.loads(lines[0]) | {"game": "minigrid against nobody"}))
+    path.write_text("\n".join(lines) + "\n", "utf-8")
+    assert {record.game for record in played_of(path.parent).records} == {"minigrid"}
+
+
+def test_nothing_is_compared_to_a_baseline_that_was_not_played(make_results: MakeResults) -> None:
+    folder = make_results()
+    path = folder / "suite.json"
+    path.write_text(json.dumps(json.loads(path.read_text("utf-8")) | {"baseline": "nobody"}), "utf-8")
+    assert all(row.difference is None for row in played_of(folder).rows())
+    assert "The baseline nobody was not played in minigrid: nothing is compared to it there." in wsap_eval(
+        "show", str(folder)
+    )
+    with pytest.raises(UnknownNameError, match=r"no entrant called 'nobody'. There are: random, openai/x."):
+        compared(folder)
+    assert compared(folder, baseline="random").baseline == "random"
+    (folder / "episodes.jsonl").write_bytes(b"")
+    with pytest.raises(UsageError, match="No episode was played into"):
+        compared(folder)
+
+
+def test_a_difference_without_an_interval_says_why(make_results: MakeResults) -> None:
+    printed = wsap_eval("show", str(make_results(("openai/y", "openai/x"), seeds=1)))
+    assert "    The difference has no interval: One common seed says nothing about others." in printed
+
+
 def test_compare_takes_entrants_and_folders_of_the_same_suite(make_results: MakeResults) -> None:
     before, after = make_results(("random", "openai/x", "openai/y")), make_results(("random", "openai/x"), name="after")
     assert [row.entrant for row in compared(before, baseline="openai/x").rows] == ["random", "openai/y"]

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from wsap_core.errors import UsageError
 from wsap_eval.memories import permuted
+from wsap_eval.reading import played_of
 from wsap_eval.results import read_results
 from wsap_eval.suite import Entrant
 from wsap_eval.transfer.plan import Plan
@@ -58,6 +59,10 @@ def test_practice_lessons_and_what_is_gone_on_with(tmp_path: Path) -> None:
     assert (tmp_path / "episodes.jsonl").read_bytes() == before
     with pytest.raises(UsageError, match="another"):
         measure(plan("Helped", lives=3, seeds=2, seed=9), tmp_path)
+    assert (tmp_path / "episodes.jsonl").read_bytes() == before, "nothing of the other plan was played"
+    with pytest.raises(UsageError, match="whose figures are over lives"):
+        played_of(tmp_path)  # its table would take episodes for lives
+    assert len(played_of(tmp_path, table=False).records) == len(before.splitlines())
 
 
 def test_every_arm_of_a_life_plays_the_lifes_own_seeds_and_learns_on_none_of_them(tmp_path: Path) -> None:

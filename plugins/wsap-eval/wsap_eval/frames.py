@@ -133,7 +133,7 @@ def read(folder: Path | str) -> Evaluated:
     Raises:
         UsageError: it holds no results of `wsap eval`.
     """
-    return Evaluated(Path(folder), played_of(Path(folder)))
+    return Evaluated(Path(folder), played_of(Path(folder), table=False))
 
 
 def _frame(rows: Sequence[Flat]) -> pd.DataFrame:

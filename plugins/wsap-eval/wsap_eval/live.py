@@ -79,7 +79,7 @@ class Live:
     def _picture(self, line: str) -> Any:
         from rich.table import Table
 
-        table = Table(caption=line, caption_justify="left")
+        table = Table(title=line, title_justify="left")  # above, where no long table hides it
         for name in ("game", "entrant", "mean so far", "episodes"):
             table.add_column(name)
         for cell, count in self._ended.items():

@@ -119,9 +119,10 @@ def asked_again(runs: RunReader, run: str) -> int:
 def _conditions(runs: RunReader, game: Game, job: Job) -> dict[str, str]:
     """Return what the figure depends on that its run tells: versions, and the models as they were asked."""
     asked = [event["body"] for event in runs.events(job.run, "model")]
+    told = dict(job.entrant.options) | _told(job.entry, job.entrant)
     found = {
-        "legal": job.entry.legal,
-        "skin": job.entry.skin,
+        "legal": str(told.get("legal", job.entry.legal)),
+        "skin": str(told.get("skin", "")),
         "game": game.version,
         "wsap": metadata.version("wsap-core"),
         "models": ", ".join(dict.fromkeys(str(body["model"]) for body in asked)),

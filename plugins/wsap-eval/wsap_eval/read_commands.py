@@ -27,7 +27,7 @@ def show(folder: Path, *, episodes: bool, as_json: bool) -> None:
     from wsap_eval.run_command import as_data, tell
     from wsap_eval.shown import number
 
-    played = played_of(folder)
+    played = played_of(folder, table=not episodes)
     if as_json:
         print_json([dict(flat_episode(r)) for r in played.records] if episodes else as_data(played, folder))
     elif episodes:
@@ -43,7 +43,7 @@ def show(folder: Path, *, episodes: bool, as_json: bool) -> None:
     else:
         tell(played)
         if played.missing:
-            click.echo(f"{played.missing} episodes are missing or failed; run the same command again to play them.")
+            click.echo(f"Missing or failed episodes: {played.missing}; run the same command again to play them.")
 
 
 @click.command(

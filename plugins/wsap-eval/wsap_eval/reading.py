@@ -11,7 +11,7 @@ from wsap_core.host import PluginHost
 from wsap_eval.due import CellLimits, Due
 from wsap_eval.plan import games_of, jobs_of
 from wsap_eval.records import EpisodeRecord
-from wsap_eval.results import read_results, read_width
+from wsap_eval.results import PLAN, read_results, read_width
 from wsap_eval.run import Played
 from wsap_eval.suite import Entrant, picked
 from wsap_eval.table import Row
@@ -19,22 +19,31 @@ from wsap_eval.table import Row
 __all__ = ["Comparison", "compared", "played_of"]
 
 
-def played_of(folder: Path) -> Played:
+def played_of(folder: Path, *, table: bool = True) -> Played:
     """Return what was played into a folder, also while more is played.
 
-    Entrants that the suite no longer names come last.
+    Entrants that the suite no longer names come last; what they alone were opponents of is left out.
+
+    Args:
+        folder: of the results.
+        table: whether the table is wanted, and not the episodes alone.
 
     Raises:
-        UsageError: it holds no results.
+        UsageError: it holds no results, or those of a measurement of transfer, which have no such table.
         UnknownNameError: a game of them is not installed.
         WireError: a line of them is damaged.
     """
+    if table and (folder / PLAN).exists():
+        raise UsageError(
+            f"{str(folder)!r} holds a measurement of transfer, whose figures are over lives: the command that measured "
+            "it prints them again, and wsap eval show --episodes the episodes."
+        )
     suite, episodes = read_results(folder)
     host = PluginHost.discovered()
     games = games_of(suite, host)
     jobs = list(jobs_of(suite, games, suite.entrants, host))
     order = {key: number for number, key in enumerate(job.key for job in jobs)}
-    keys = sorted(episodes, key=lambda key: (order.get(key, len(order)), key))
+    keys = sorted((key for key in episodes if key.game in games), key=lambda key: (order.get(key, len(order)), key))
     missing = sum(job.key not in episodes or episodes[job.key].outcome == "failed" for job in jobs)
     settled = Due(jobs, games, episodes, CellLimits(half_width=read_width(folder))).all_settled()
     return Played(suite, games, tuple(episodes[key] for key in keys), missing, {}, settled)
@@ -67,7 +76,9 @@ def compared(folder: Path, others: Sequence[str] = (), *, baseline: str = "") ->
     played = played_of(folder)
     records = list(played.records)
     labels = list(dict.fromkeys(record.entrant for record in records))
-    base = picked(labels, [baseline], "entrant")[0] if baseline else played.suite.baseline or labels[0]
+    if not labels:
+        raise UsageError(f"No episode was played into {str(folder)!r} yet, so there is nothing to compare.")
+    base = picked(labels, [baseline or played.suite.baseline or labels[0]], "entrant")[0]
     wanted: list[str] = []
     for other in others:
         if other in labels:

@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, fields
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
+
+from pydantic import TypeAdapter, ValidationError
 
 from wsap_core.errors import WireError
 from wsap_core.seams.agent import NO_USAGE, Usage
 from wsap_core.specs import ScoreMetric
+from wsap_core.untrusted import single_line
 
 __all__ = [
     "OUTCOMES",
@@ -110,18 +113,21 @@ class EpisodeRecord:
         return json.dumps(asdict(self), ensure_ascii=False)
 
     @classmethod
-    def from_json(cls, line: str) -> EpisodeRecord:
+    def from_json(cls, line: str | bytes) -> EpisodeRecord:
         """Return the record of a line.
 
         Raises:
             WireError: it is none.
         """
         try:
-            data: dict[str, Any] = json.loads(line)
-            seats = tuple(SeatRecord(**seat | {"achievements": tuple(seat["achievements"])}) for seat in data["seats"])
-            return cls(**data | {"seats": seats, "achievements": tuple(data["achievements"])})
-        except (ValueError, TypeError, KeyError) as error:
-            raise WireError(f"A line of the results is damaged: {error}.") from error
+            return _RECORD.validate_json(line, strict=True)
+        except ValidationError as error:
+            first = error.errors()[0]
+            where = ".".join(map(str, first["loc"]))
+            raise WireError(f"{where + ': ' if where else ''}{single_line(first['msg'])[:200]}.") from error
+
+
+_RECORD = TypeAdapter(EpisodeRecord)
 
 
 def usage_of(records: Iterable[EpisodeRecord]) -> Usage:

@@ -9,18 +9,20 @@ from __future__ import annotations
 import errno
 import json
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from wsap_core.errors import StorageError, StorageLockedError, UsageError
+from wsap_core.errors import StorageError, StorageLockedError, UsageError, WireError
 from wsap_core.textfile import written_to
 from wsap_eval.records import EpisodeKey, EpisodeRecord
 from wsap_eval.suite import Suite, made
 
-__all__ = ["Results", "read_results", "read_width"]
+__all__ = ["PLAN", "Results", "read_results", "read_width"]
 
+PLAN = "plan.json"
+"""The file of a folder that holds a measurement of transfer."""
 _SUITE, _EPISODES, _UNTIL, _LOCK = "suite.json", "episodes.jsonl", "until.json", ".lock"
 
 
@@ -50,7 +52,7 @@ class Results:
             raise UsageError(f"No results can be written into {str(folder)!r}: {error.strerror or error}.") from error
         try:
             self._keep_suite(suite)
-            self.episodes = {} if not self._path.exists() else _last(_whole_lines(self._path))
+            self.episodes = _episodes(self._path)
             self._tidy()
             self._file = self._path.open("ab", buffering=0)
         except BaseException:
@@ -112,9 +114,12 @@ class Results:
         if path.exists() and begun:
             before = _read_suite(self.folder)
             if (before.digest, before.version) != (suite.digest, suite.version):
+                held = f"version {before.version} of the suite {before.name!r}, and this is version {suite.version};"
+                if before.version == suite.version:
+                    held = f"the suite {before.name!r} as it was before it was changed;"
                 raise UsageError(
-                    f"{str(self.folder)!r} holds results of another version of the suite {before.name!r}, and figures "
-                    "of different versions do not compare; name another folder with --out."
+                    f"{str(self.folder)!r} holds results of {held} figures of the two do not compare. "
+                    "Name another folder with --out."
                 )
         with written_to(path) as file:
             file.write(suite.model_dump_json(indent=2) + "\n")
@@ -135,8 +140,7 @@ def read_results(folder: Path) -> tuple[Suite, dict[EpisodeKey, EpisodeRecord]]:
     """
     if not (folder / _SUITE).is_file():
         raise UsageError(f"{str(folder)!r} holds no results of wsap eval.")
-    path = folder / _EPISODES
-    return _read_suite(folder), _last(_whole_lines(path)) if path.exists() else {}
+    return _read_suite(folder), _episodes(folder / _EPISODES)
 
 
 def read_width(folder: Path) -> float | None:
@@ -157,11 +161,17 @@ def _read_suite(folder: Path) -> Suite:
     return made(f"The suite in {str(folder)!r}", Suite, data)
 
 
-def _whole_lines(path: Path) -> list[str]:
-    data = path.read_bytes()
-    return data[: data.rfind(b"\n") + 1].decode().splitlines()
-
-
-def _last(lines: Iterable[str]) -> dict[EpisodeKey, EpisodeRecord]:
-    records = (EpisodeRecord.from_json(line) for line in lines)
-    return {record.key: record for record in records}
+def _episodes(path: Path) -> dict[EpisodeKey, EpisodeRecord]:
+    """Return the last record of each episode, from the lines that are whole."""
+    lines = path.read_bytes().split(b"\n")[:-1] if path.exists() else []
+    found = {}
+    for number, line in enumerate(lines, start=1):
+        try:
+            record = EpisodeRecord.from_json(line)
+        except WireError as error:
+            raise WireError(
+                f"Line {number} of {str(path)!r} is damaged: {error} Take it out; the command that wrote it plays the "
+                "episode again."
+            ) from error
+        found[record.key] = record
+    return found

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 @click.option("--legal", type=click.Choice(["bound", "shown", "hidden"]), default="bound", show_default=True,
               help="How models get legal actions; for games given by --game.")  # fmt: skip
 @click.option("--limit", "limits", multiple=True, metavar="[cell.]KIND=N",
-              help="Stop before calls, tokens or cost (US dollars) exceed N, of all or of each cell.")  # fmt: skip
+              help="Stop before calls, tokens or cost (US dollars) exceed N; at N a cell begins no more.")  # fmt: skip
 @click.option("--price", "prices", multiple=True, metavar="ADDRESS=IN/OUT",
               help="US dollars for a million tokens of a model's prompts and replies; may be repeated.")  # fmt: skip
 @click.option("--until", metavar="half-width=X", help="Play seeds until each figure is known to within X.")
@@ -100,12 +100,13 @@ def run(
         tell(played)
         click.echo(f"Results: {folder}", err=True)
     if played.limit:
-        click.echo(f"{played.limit} Run the same command with a higher limit to go on.", err=True)
+        reached = played.limit.partition("; ")[0]  # what follows tells how a run is resumed
+        click.echo(f"{reached}. Run the same command with a higher limit to go on.", err=True)
         raise SystemExit(BudgetReachedError.exit_code)
     if pilot and not as_json:
         _tell_pilot(played, chosen)
     elif played.missing and not played.stopped:
-        raise CutOffError(f"{played.missing} episodes failed; run the same command again to play them.")
+        raise CutOffError(f"Episodes that failed: {played.missing}; run the same command again to play them.")
 
 
 def as_data(played: Played, folder: Path) -> dict[str, Any]:
@@ -126,7 +127,7 @@ def tell(played: Played) -> None:
     rows = played.rows()
     print_rows(rows)
     print_standings(played.standings())
-    for line in summary_notes(rows):
+    for line in summary_notes(rows, played.suite.baseline):
         click.echo(line)
     for (game, entrant), why in played.stopped.items():
         click.echo(f"{entrant} in {game}: stopped, {why}.")

@@ -57,6 +57,9 @@ def notes(row: Row) -> Iterator[str]:
         yield f"{count} failed, and are not scored: {reason}"
     if row.difference is not None and row.difference.seeds_to_settle is not None:
         yield f"About {row.difference.seeds_to_settle} seeds would settle a difference as large as this one."
+    compared = row.sets[row.metric].difference if row.metric in row.sets else row.difference
+    if compared is not None and compared.why_no_interval and not difference_of(row).endswith("tied"):
+        yield f"The difference has no interval: {compared.why_no_interval}"
     for name, found in row.sets.items():
         if name != row.metric and found.estimate.value is not None:
             yield f"{name}: {number(found.estimate.value)}{_of(found.estimate)}."
@@ -93,8 +96,14 @@ def standing_tables(standings: Sequence[Standing]) -> Iterator[tuple[str, list[l
         ]  # fmt: skip
 
 
-def summary_notes(rows: Sequence[Row]) -> Iterator[str]:
-    """Yield what holds for the whole table."""
+def summary_notes(rows: Sequence[Row], baseline: str = "") -> Iterator[str]:
+    """Yield what holds for the whole table: whose baseline was not played, and how differences are meant."""
+    without = dict.fromkeys(row.game for row in rows) if baseline else {}
+    for row in rows:
+        if row.entrant == baseline:
+            without.pop(row.game, None)
+    if without:
+        yield f"The baseline {baseline} was not played in {', '.join(without)}: nothing is compared to it there."
     if any(row.difference is not None for row in rows):
         yield "Differences are paired: on the seeds that both played; p-values are adjusted for their number (Holm)."
 
@@ -114,7 +123,9 @@ def interval_of(interval: Interval | None, say: Callable[[float], str] = _bound)
 
 
 def _of(found: SetEstimate) -> str:
-    return f" ({interval_of(found.interval)}, {found.interval.method})" if found.interval else ""
+    if found.interval is None:
+        return f" (no interval: {found.why_no_interval.removesuffix('.')})"
+    return f" ({interval_of(found.interval)}, {found.interval.method})"
 
 
 def difference_of(row: Row) -> str:

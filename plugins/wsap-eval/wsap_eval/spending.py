@@ -10,7 +10,7 @@ from wsap_core.untrusted import single_line
 from wsap_eval.due import PILOT, CellLimits
 from wsap_llm.kit import BudgetLimits, Budgets, read_price
 
-__all__ = ["all_limits", "cell_limits", "prices_of"]
+__all__ = ["all_limits", "cell_limits", "limits_of", "prices_of"]
 
 _CELL = "cell."
 
@@ -21,7 +21,16 @@ def all_limits(limits: Sequence[str]) -> BudgetLimits:
     Raises:
         UsageError: a word has another form.
     """
-    return Budgets.parse([word for word in limits if not word.startswith(_CELL)], scopes=("run",)).run
+    return limits_of([word for word in limits if not word.startswith(_CELL)])
+
+
+def limits_of(words: Sequence[str]) -> BudgetLimits:
+    """Return the limits of words without a cell.
+
+    Raises:
+        UsageError: a word has another form.
+    """
+    return Budgets.parse(words, scopes=("run",)).run
 
 
 def cell_limits(limits: Sequence[str], until: str | None, *, pilot: bool) -> CellLimits:
@@ -31,7 +40,7 @@ def cell_limits(limits: Sequence[str], until: str | None, *, pilot: bool) -> Cel
         UsageError: a word has another form.
     """
     words = [word.removeprefix(_CELL) for word in limits if word.startswith(_CELL)]
-    own: BudgetLimits = Budgets.parse(words, scopes=("run",)).run
+    own = limits_of(words)
     return CellLimits(own.calls, own.tokens, own.cost, _half_width(until), PILOT if pilot else None)
 
 

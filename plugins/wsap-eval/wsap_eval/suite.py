@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import tomllib
 from collections.abc import Mapping, Sequence
 from importlib import resources
@@ -235,8 +236,12 @@ def composed(
 
 
 def folder_of(suite: Suite, name: str | None) -> Path:
-    """Return where the results of a suite go if nothing else is said; `name` is that of a suite, None for games."""
-    return Path("wsap-eval") / (suite.name if name is not None else f"{suite.name}-{suite.digest[:8]}")
+    """Return where the results of a suite go if nothing else is said: in `wsap-eval`, whatever its name holds.
+
+    `name` is that of a suite, None for games.
+    """
+    label = suite.name if name is not None else f"{suite.name}-{suite.digest[:8]}"
+    return Path("wsap-eval") / (re.sub(r"[^\w .,=+@-]+", "-", label).strip(" .-") or "suite")
 
 
 def read_entrant(text: str) -> Entrant:
@@ -266,7 +271,11 @@ def made(what: str, kind: type[P], data: Mapping[str, Any]) -> P:
         UsageError: the data does not fit; begins with `what`.
     """
     try:
-        return kind.model_validate_json(json.dumps(data, default=str))
+        text = json.dumps(data, default=str, allow_nan=False)
+    except ValueError as error:
+        raise UsageError(f"{what} has a number that is infinite or none (inf, nan); give a finite one.") from error
+    try:
+        return kind.model_validate_json(text)
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"])
@@ -287,5 +296,5 @@ def picked(labels: Sequence[str], wanted: Sequence[str], what: str) -> list[str]
     """
     for label in wanted:
         if label not in labels:
-            raise UnknownNameError(what, label, labels)
+            raise UnknownNameError(what, label, labels, hint=f"There are: {', '.join(labels)}.")
     return list(wanted or labels)

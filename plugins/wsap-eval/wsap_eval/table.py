@@ -164,7 +164,7 @@ def rows_of(
     Args:
         records: of all episodes, each once.
         games: label -> game.
-        baseline: the entrant that others are compared to; the first when empty.
+        baseline: the entrant that others are compared to, where it was played; the first when empty.
         scripted: entrant's label -> the agent it is, for the anchors of normalised scores; the label itself when None.
         settled: how many seeds a cell's figure rests on, where sampling was stopped at a width (`--until`).
     """
@@ -192,14 +192,14 @@ def _rows_of_game(
     cells = {entrant: _first_seeds(found, counts[entrant]) for entrant, found in cells.items()}
     worst = worst_of(game.metric, [record for found in cells.values() for record in found])
     values = {entrant: _by_seed(found, worst) for entrant, found in cells.items()}
-    base = baseline if baseline in cells else next(iter(cells))
+    base = baseline or next(iter(cells))
     names = (RANDOM, game.spec.default_agent)
     anchors = [next((entrant for entrant in cells if agents.get(entrant, entrant) == name), None) for name in names]
     rows = []
     for entrant, found in cells.items():
-        own, other = values[entrant], values[base]
+        own, other = values[entrant], values.get(base, {})
         row = _row(game, entrant, found, own, worst, any_look=counts[entrant] is not None)
-        compared = entrant != base
+        compared = base in cells and entrant != base
         if compared and own.keys() & other.keys():
             row = replace(row, difference=paired(own, other))
         floor, top = (None if anchor is None else values[anchor] for anchor in anchors)

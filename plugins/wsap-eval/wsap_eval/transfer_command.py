@@ -82,7 +82,7 @@ def transfer(
     # Deferred for weight: scipy, the runtime.
     from wsap_core.errors import UsageError
     from wsap_eval.live import Live
-    from wsap_eval.spending import all_limits, prices_of
+    from wsap_eval.spending import limits_of, prices_of
     from wsap_eval.suite import read_entrant
     from wsap_eval.transfer.plan import ARMS, Plan
     from wsap_eval.transfer.run import measure
@@ -99,7 +99,7 @@ def transfer(
     folder = out or Path("wsap-eval") / f"transfer-{'pilot-' * pilot}{plan.digest[:8]}"
     with Live(folder, quiet=as_json) as live:
         measured = measure(
-            plan, folder, jobs=jobs, limits=all_limits(limits), prices=prices_of(prices), progress=live
+            plan, folder, jobs=jobs, limits=limits_of(limits), prices=prices_of(prices), progress=live
         )  # fmt: skip
     checks = [*((name, False) for name in negatives), *((name, True) for name in positives)]
     failures = [line for name, helps in checks if (line := _check(measured, name, helps=helps))]
@@ -139,6 +139,9 @@ def _tell(verdict: Verdict, measured: Measured) -> None:
         span = "" if share.interval is None else f" ({interval_of(share.interval, number)})"
         click.echo(f"Share of what practice gives: {share.value:.2f}{span}, by Fieller.")
     head = verdict.headline
+    if head.effect.interval is None:
+        alone = head.effect.seeds < 2
+        click.echo("One life says nothing about others." if alone else "All lives differ by the same amount.")
     if head.within_sd is not None and head.between_sd is not None:
         needed = "" if verdict.lives_needed is None else (
             f" An effect of a tenth of the placebo's mean takes {verdict.lives_needed} lives of as many seeds."

@@ -15,7 +15,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import BinaryIO
 
 from wsap_core.errors import StorageLockedError, UsageError, WsapError
@@ -116,7 +116,8 @@ async def _play(services: Services, games: Mapping[str, Game], incoming: BinaryI
         while not isinstance(message := _read(incoming), Stop):
             assert isinstance(message, Job)
             loop.call_soon_threadsafe(jobs.put_nowait, message)
-        loop.call_soon_threadsafe(me.cancel)
+        with suppress(RuntimeError):  # the loop has ended already, with an error that the driver was told of
+            loop.call_soon_threadsafe(me.cancel)
         time.sleep(GRACE)
         os._exit(1)
 

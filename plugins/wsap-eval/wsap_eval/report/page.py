@@ -138,7 +138,9 @@ def _about(played: Played, rows: Sequence[Row]) -> str:
         told.append(f"{_many(played.missing, 'episode')} missing, {failed} of them failed." if failed else
                     f"{_many(played.missing, 'episode')} missing.")  # fmt: skip
     summary = f"<p class=summary>{escape(played.suite.summary)}</p>" if played.suite.summary else ""
-    return summary + "".join(f"<p>{escape(line)}</p>" for line in (" ".join(told), *summary_notes(rows)))
+    return summary + "".join(
+        f"<p>{escape(line)}</p>" for line in (" ".join(told), *summary_notes(rows, played.suite.baseline))
+    )
 
 
 def _many(count: int, word: str) -> str:

@@ -16,7 +16,7 @@ from wsap_eval.due import NO_LIMITS, Due
 from wsap_eval.memories import kept_memory, stored
 from wsap_eval.plan import Game, Job, games_of
 from wsap_eval.records import EpisodeRecord
-from wsap_eval.results import Results
+from wsap_eval.results import PLAN, Results
 from wsap_eval.run import NO_BUDGET, Evaluation, Progress, opened
 from wsap_eval.transfer.plan import LEARNING, Plan, learning_jobs, suite_of, target_jobs
 from wsap_eval.transfer.verdict import Verdict, verdicts
@@ -68,6 +68,7 @@ def measure(
         Results(folder, suite) as results,
         opened(evaluation, results, games, host, len(plan.all_lives()) * of_life, progress) as playing,
     ):
+        _refuse_another(plan, folder)
         runs: RunReader = playing.services.require("runs")
 
         async def play(asked: Iterable[Job]) -> list[EpisodeRecord]:
@@ -118,21 +119,25 @@ async def _learn(
     return memories
 
 
-def _write_down(plan: Plan, folder: Path, memories: Mapping[tuple[int, str], str]) -> None:
-    """Write the plan with its hash, and refuse another one that was tested here.
+def _refuse_another(plan: Plan, folder: Path) -> None:
+    """Refuse a folder in which another plan was tested.
 
     Raises:
-        UsageError: the folder has another plan.
+        UsageError: it has another plan.
     """
-    path = folder / "plan.json"
+    path = folder / PLAN
+    if path.exists() and json.loads(path.read_text("utf-8"))["sha256"] != plan.digest:
+        raise UsageError(f"{str(folder)!r} holds a measurement with another plan; name another folder with --out.")
+
+
+def _write_down(plan: Plan, folder: Path, memories: Mapping[tuple[int, str], str]) -> None:
+    """Write the plan with its hash."""
     body = {
         "sha256": plan.digest,
         **plan.to_json(),
         "memories": {f"{life} {game}": Path(file).stem for (life, game), file in memories.items()},
     }
-    if path.exists() and json.loads(path.read_text("utf-8"))["sha256"] != plan.digest:
-        raise UsageError(f"{str(folder)!r} holds a measurement with another plan; name another folder with --out.")
-    with written_to(path) as file:
+    with written_to(folder / PLAN) as file:
         file.write(json.dumps(body, indent=1) + "\n")
 
 

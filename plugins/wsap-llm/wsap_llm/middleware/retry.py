@@ -80,8 +80,9 @@ class Retry:
                 if pause > LONG and self._meter is not None:
                     self._meter.retries += 1
                 if pause > LONG and self._tell is not None:
-                    why = single_line(error).rstrip(".")
-                    self._tell(f"{why}. Waiting {pause:.0f} s before attempt {attempt + 1} of {self._attempts}.")
+                    why = single_line(error)
+                    why = why if why.endswith((".", "?", "!")) else f"{why}."
+                    self._tell(f"{why} Waiting {pause:.0f} s before attempt {attempt + 1} of {self._attempts}.")
                 await self._clock.sleep(pause)
                 continue
             for chunk in held:

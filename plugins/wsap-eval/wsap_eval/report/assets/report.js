@@ -122,7 +122,9 @@ function means(row) {
   return sums;
 }
 function paired(figure, game, width) {
-  const rows = rowsOf(game), base = rows.find((r) => r.entrant === data.games[game].baseline) ?? rows[0], floor = means(base);
+  const rows = rowsOf(game), name = data.games[game].baseline, base = name ? rows.find((r) => r.entrant === name) : rows[0];
+  if (!base) return figure.append(el('p', { className: 'plain' }, `The baseline ${name} was not played in this game.`));
+  const floor = means(base);
   figure.append(el('p', { className: 'plain' }, `Baseline: ${base.entrant}`));
   const grid = figure.appendChild(el('div', { className: 'pairs' }));
   const columns = Math.max(1, Math.floor((width + 12) / 232)), size = Math.min(300, (width - (columns - 1) * 12) / columns);
