@@ -134,6 +134,14 @@ def test_the_agent_of_one_game_is_left_out_of_others(tmp_path: Path) -> None:
         evaluate(Evaluation(alone, alone.entrants), tmp_path / "alone")
 
 
+def test_conditions_say_how_the_entrant_itself_was_given_legal_actions(tmp_path: Path) -> None:
+    options = {"model": "scripted/x", "model.reply": '{"action": "forward"}', "plan": "no", "legal": "hidden"}
+    short = GameEntry(game="minigrid", steps=2, metric="levels")
+    models = suite("random", seeds=1, games=(short,), entrants=(Entrant(agent="llm", label="m", options=options),))
+    (record,) = evaluate(Evaluation(models, models.entrants), tmp_path).records
+    assert (record.conditions["legal"], record.conditions["models"]) == ("hidden", "scripted/x")
+
+
 def test_ctrl_c_says_how_to_go_on(tmp_path: Path) -> None:
     def interrupt(so_far: Progress) -> None:
         live(so_far)

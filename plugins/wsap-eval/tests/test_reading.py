@@ -191,6 +191,7 @@ def test_what_ended_at_a_half_width_reads_back_with_the_interval_that_holds_then
     assert played.settled
     assert len(read_results(tmp_path)[1]) < 30
     assert played_of(tmp_path).rows() == played.rows()
+    assert played_of(tmp_path).missing == 0
     evaluate(Evaluation(suite, suite.entrants), tmp_path)
     assert played_of(tmp_path).settled == {}
 

@@ -56,6 +56,12 @@ def test_nothing_that_was_written_elsewhere_is_markup(make_results: MakeResults)
     assert page.count(html.escape(EVIL)) >= 2  # the table and the conditions
 
 
+def test_nothing_in_the_report_changes_the_direction_of_text(make_results: MakeResults) -> None:
+    page = report_html(played_of(make_results(("random", "a\u202eb\u2067c"))), database="runs.db")
+    assert data_of(page)["entrants"] == ["random", "a b c"]
+    assert not re.search("[\u202a-\u202e\u2066-\u2069]", page)
+
+
 def test_a_password_in_a_databases_address_is_not_in_the_report(make_results: MakeResults) -> None:
     page = report_html(played_of(make_results()), database="postgresql://me:secret@host/db")
     assert "secret" not in page

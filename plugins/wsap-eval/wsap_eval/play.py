@@ -35,7 +35,7 @@ async def play_episode(services: Services, game: Game, job: Job) -> EpisodeRecor
         StorageError: it can't be recorded.
     """
     started, begun = datetime.now(UTC).isoformat(timespec="seconds"), time.monotonic()
-    players = {name: Player(e.agent, dict(e.options) | _told(job.entry, e)) for name, e in job.seats.items()}
+    players = {name: Player(e.agent, _options(job.entry, e)) for name, e in job.seats.items()}
     try:
         summary = await services.require("runner").play(
             job.entry.game, players, seed=job.key.seed, options=dict(job.entry.options), run=job.run,
@@ -51,12 +51,12 @@ async def play_episode(services: Services, game: Game, job: Job) -> EpisodeRecor
     return replace(record, asked_again=again, conditions=_conditions(runs, game, job))
 
 
-def _told(entry: GameEntry, entrant: Entrant) -> dict[str, str]:
-    """Return the options by which a model is told of a game in another way; none for agents without a model."""
-    if not (names_model(entrant.agent) or entrant.agent == "llm"):
-        return {}
+def _options(entry: GameEntry, entrant: Entrant) -> dict[str, Any]:
+    """Return what an agent plays with: its own options, and for a model those by which it is told of the game."""
     told = {"legal": entry.legal if entry.legal != "bound" else "", "skin": entry.skin}
-    return {name: value for name, value in told.items() if value}
+    if not (names_model(entrant.agent) or entrant.agent == "llm"):
+        told = {}
+    return dict(entrant.options) | {name: value for name, value in told.items() if value}
 
 
 def record_of(game: Game, job: Job, summary: Mapping[str, Any], started: str, seconds: float) -> EpisodeRecord:
@@ -119,7 +119,7 @@ def asked_again(runs: RunReader, run: str) -> int:
 def _conditions(runs: RunReader, game: Game, job: Job) -> dict[str, str]:
     """Return what the figure depends on that its run tells: versions, and the models as they were asked."""
     asked = [event["body"] for event in runs.events(job.run, "model")]
-    told = dict(job.entrant.options) | _told(job.entry, job.entrant)
+    told = _options(job.entry, job.entrant)
     found = {
         "legal": str(told.get("legal", job.entry.legal)),
         "skin": str(told.get("skin", "")),

@@ -44,8 +44,9 @@ def played_of(folder: Path, *, table: bool = True) -> Played:
     jobs = list(jobs_of(suite, games, suite.entrants, host))
     order = {key: number for number, key in enumerate(job.key for job in jobs)}
     keys = sorted((key for key in episodes if key.game in games), key=lambda key: (order.get(key, len(order)), key))
-    missing = sum(job.key not in episodes or episodes[job.key].outcome == "failed" for job in jobs)
-    settled = Due(jobs, games, episodes, CellLimits(half_width=read_width(folder))).all_settled()
+    due = Due(jobs, games, episodes, CellLimits(half_width=read_width(folder)))
+    settled = due.all_settled()
+    missing = sum((job.key.game, job.key.entrant) not in settled for job in due.missing)
     return Played(suite, games, tuple(episodes[key] for key in keys), missing, {}, settled)
 
 

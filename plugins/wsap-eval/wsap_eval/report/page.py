@@ -72,7 +72,7 @@ def report_html(played: Played, *, database: str, dashboard: str = "") -> str:
     allowed = " ".join(
         f"'sha256-{base64.b64encode(sha256(assets[n].encode()).digest()).decode()}'" for n in _ASSETS[:1]
     )
-    parts = {
+    texts = {
         "title": escape(played.suite.name),
         "policy": f"default-src 'none'; script-src {allowed}; style-src 'unsafe-inline'; base-uri 'none'",
         "about": _about(played, rows),
@@ -80,9 +80,9 @@ def report_html(played: Played, *, database: str, dashboard: str = "") -> str:
         "standings": _standings(played),
         "conditions": "".join(_conditions(played, rows, found)),
         "data": packed,
-        "style": assets["report.css"],
-        "script": assets["report.js"],
     }
+    parts = {name: single_line(text) for name, text in texts.items()}  # nothing changes the direction of text
+    parts |= {"style": assets["report.css"], "script": assets["report.js"]}
     page = assets["report.html"]
     pieces = page.split("@@")  # text, name, text, name, ..., text: what is put in is not looked at again
     return "".join(parts[piece] if index % 2 else piece for index, piece in enumerate(pieces))
