@@ -19,35 +19,11 @@ from wsap_core.seams.model import Abilities, Backend, Chunk, Message, Request, T
 __all__ = ["Lexicon", "Skinned"]
 
 _WORD = re.compile(r"[A-Za-z]+")
-_KEPT = frozenset(
-    [
-        "action",
-        "actions",
-        "params",
-        "reasoning",
-        "times",
-        "until",
-        "name",
-        "arguments",
-        "type",
-        "object",
-        "string",
-        "number",
-        "integer",
-        "boolean",
-        "array",
-        "enum",
-        "const",
-        "properties",
-        "required",
-        "items",
-        "description",
-        "title",
-        "null",
-        "true",
-        "false",
-    ]
-)
+_KEPT = frozenset({
+    *("action", "actions", "params", "reasoning", "times", "until", "name", "arguments", "type", "object", "string"),
+    *("number", "integer", "boolean", "array", "enum", "const", "properties", "required", "items", "description"),
+    *("title", "null", "true", "false"),
+})  # fmt: skip
 """Words of replies and of JSON Schema, which stay as they are."""
 _ONSETS, _VOWELS, _CODAS = (
     ["b", "d", "f", "g", "k", "l", "m", "n", "p", "r", "s", "t", "v", "z", "br", "dr", "kl", "pl", "st", "tr"],
