@@ -263,6 +263,21 @@ def test_the_client_goes_on_listening_over_a_restart(tmp_path: Path) -> None:
         assert [next(events).seq for _ in range(2)] == [3, 4]
 
 
+def test_a_client_that_is_called_stops_listening_and_is_closed_twice_without_harm(served: Served) -> None:
+    with NexusClient(served.url, served.token) as client:
+        client.register("eve")
+        heard = client.events(after=0, agent="eve")
+        assert next(heard).agent_id == "eve"
+        heard.close()
+        open_still = client.events(after=0)
+        assert next(open_still).seq == 1
+        assert "eve" in [agent.id for agent in client.agents()]
+    client.close()
+    open_still.close()
+    with pytest.raises(RuntimeError):
+        client.agent("eve")
+
+
 def test_a_message_with_a_recipient_goes_to_it_alone(served: Served) -> None:
     with served.register("sender") as sender, served.register("meant") as meant, served.register("other") as other:
         path = "/nexus/agents/sender/messages"

@@ -1,16 +1,18 @@
-"""The client whose methods are awaited: those of `NexusClient`."""
+"""The client whose methods are awaited."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+import secrets
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self, TypeVar
+from urllib.parse import quote
 
 import httpx2
 
-from wsap_core.protocol import Action, ActionResult, ActionSpace, Avatar, View
-from wsap_nexus.client.asks import STREAM, Asks, listening_to, terms_of, way_out_of
+from wsap_core.protocol import Action, ActionResult, ActionSpace, Avatar, Observation, Receipt, TransitPackage, View
+from wsap_core.protocol.wire import Codec, encode
 from wsap_nexus.client.parts import (
     Answered,
     Ask,
@@ -19,18 +21,22 @@ from wsap_nexus.client.parts import (
     Event,
     Exchange,
     Left,
+    RefusedError,
     Registration,
     Seen,
     Whole,
 )
 from wsap_nexus.client.transport import PENDING, Answer, Attempt, options, put, read_event, refusal
 from wsap_nexus.http.retries import Retries
+from wsap_nexus.hub.place import NexusObservation
 from wsap_nexus.store.entities import AgentIdentity, SessionRecord
 from wsap_nexus.worlds.game_info import GameInfo
 
 # Any, in this module: JSON.
 
 T = TypeVar("T")
+
+_STREAM: Ask[None] = Ask("GET", "/nexus/events", None)
 
 
 class AsyncNexusClient:
@@ -54,7 +60,7 @@ class AsyncNexusClient:
         within: float | None = None,
     ) -> None:
         self._http = httpx2.AsyncClient(**options(base_url, token))
-        self._asks = Asks(wire_types)
+        self._codec = Codec([NexusObservation, *wire_types])
         self._retries = retries or Retries()
         self._within = within
 
@@ -79,75 +85,78 @@ class AsyncNexusClient:
         policies: Mapping[str, Mapping[str, Any]] | None = None,
     ) -> Registration:
         """Register an agent, or get the one of that id; decided for over the wire if no policies are given."""
-        return await self._do(self._asks.register(agent_id, name, persona, policies))
+        body: dict[str, Any] = {"id": agent_id, "name": name, "persona": persona}
+        if policies is not None:
+            body["policies"] = encode(policies)
+        return await self._do(Ask("POST", "/nexus/agents", self._registered, body))
 
-    async def agents(self) -> AsyncIterator[AgentIdentity]:
+    def agents(self) -> AsyncGenerator[AgentIdentity, None]:
         """Give all agents, by id."""
-        after: str | None = ""
-        while after is not None:
-            page, after = await self._do(self._asks.agents(after, 200))
-            for agent in page:
-                yield agent
+        read = lambda data: [self._part(AgentIdentity, agent) for agent in data["agents"]]  # noqa: E731
+        return self._pages("/nexus/agents", read, "after", first="")
 
     async def agent(self, agent_id: str) -> Whole:
         """Return everything that is kept of an agent."""
-        return await self._do(self._asks.agent(agent_id))
+        return await self._do(Ask("GET", _of_agent(agent_id), self._whole))
 
-    async def change(self, agent_id: str, **values: Any) -> AgentIdentity:
+    async def change(self, /, agent_id: str, **values: Any) -> AgentIdentity:
         """Change an agent's `name`, `persona` or `policies`."""
-        return await self._do(self._asks.change(agent_id, values))
+        read = lambda data: self._part(AgentIdentity, data["agent"])  # noqa: E731
+        return await self._do(Ask("PATCH", _of_agent(agent_id), read, encode(values)))
 
     async def observation(self, agent_id: str) -> Seen:
         """Return what an agent sees at its next decision; waits for it."""
-        return await self._do(self._asks.observation(agent_id))
+        return await self._do(Ask("GET", _of_agent(agent_id, "/observation"), self._seen, waits=True))
 
     async def action_space(self, agent_id: str) -> ActionSpace:
         """Return what can be done where an agent is."""
-        return await self._do(self._asks.action_space(agent_id))
+        read = lambda data: self._part(ActionSpace, data["action_space"])  # noqa: E731
+        return await self._do(Ask("GET", _of_agent(agent_id, "/action-space"), read, waits=True))
 
     async def description(self, agent_id: str) -> str:
         """Return what an agent is told of where it is."""
-        return await self._do(self._asks.description(agent_id))
+        read = lambda data: str(data["description"])  # noqa: E731
+        return await self._do(Ask("GET", _of_agent(agent_id, "/description"), read, waits=True))
 
     async def act(self, agent_id: str, action: Action, *, key: str | None = None) -> ActionResult:
         """Act for an agent and return what came of it; with a key of one's own, once even across restarts."""
-        return await self._do(self._asks.act(agent_id, action, key))
+        read = lambda data: self._part(ActionResult, data["result"])  # noqa: E731
+        path = _of_agent(agent_id, "/act")
+        return await self._do(Ask("POST", path, read, encode(action), key=key or _new_key(), waits=True))
 
     async def send(self, agent_id: str, content: str, *, to: str | None = None) -> list[str]:
         """Send a message to another agent, or to all in the nexus; return who gets it."""
-        return await self._do(self._asks.send(agent_id, content, to))
+        body = {"content": content, "kind": "broadcast" if to is None else "direct", "to": to}
+        path = _of_agent(agent_id, "/messages")
+        return await self._do(Ask("POST", path, lambda data: list(data["recipients"]), body))
 
     async def talk(self, agent_id: str, text: str, *, key: str | None = None) -> Answered:
         """Say something to an agent, and return what it answers; for whoever runs the nexus."""
-        return await self._do(self._asks.talk(agent_id, text, key))
+        read = lambda data: Answered(str(data["text"]), str(data["how"]))  # noqa: E731
+        path = _of_agent(agent_id, "/talk")
+        return await self._do(Ask("POST", path, read, {"text": text}, key=key or _new_key(), waits=True))
 
-    async def talked(self, agent_id: str) -> AsyncIterator[Exchange]:
+    def talked(self, agent_id: str) -> AsyncGenerator[Exchange, None]:
         """Give what people said to an agent and what it answered, newest first."""
-        before: int | None = None
-        while True:
-            page, before = await self._do(self._asks.talked(agent_id, before))
-            for each in page:
-                yield each
-            if before is None:
-                return
+        names = ("number", "time", "said", "reply", "how")
+        read = lambda data: [Exchange(**{name: each[name] for name in names}) for each in data["exchanges"]]  # noqa: E731
+        return self._pages(_of_agent(agent_id, "/talk"), read, "before")
 
-    async def diary(self, agent_id: str) -> AsyncIterator[DiaryEntry]:
+    def diary(self, agent_id: str) -> AsyncGenerator[DiaryEntry, None]:
         """Give what an agent wrote about its stays in worlds, newest first."""
-        before: int | None = None
-        while True:
-            page, before = await self._do(self._asks.diary(agent_id, before))
-            for each in page:
-                yield each
-            if before is None:
-                return
+        names = ("number", "time", "text", "game", "session", "own_words")
+        read = lambda data: [DiaryEntry(**{name: each[name] for name in names}) for each in data["entries"]]  # noqa: E731
+        return self._pages(_of_agent(agent_id, "/diary"), read, "before")
 
     async def games(self) -> list[GameInfo]:
         """Return the games that can be entered."""
-        return await self._do(self._asks.games())
+        read = lambda data: [self._part(GameInfo, game) for game in data["games"]]  # noqa: E731
+        return await self._do(Ask("GET", "/nexus/games", read))
 
     async def add_game(self, base_url: str, token: str | None = None) -> GameInfo:
         """Register a game in another process."""
-        return await self._do(self._asks.add_game(base_url, token))
+        body = {"base_url": base_url, "token": token}
+        return await self._do(Ask("POST", "/nexus/games", lambda data: self._part(GameInfo, data["game"]), body))
 
     async def enter(
         self,
@@ -177,11 +186,19 @@ class AsyncNexusClient:
             respawn: the way back to life, by its id, for a body that is dead.
             key: an idempotency key; one is made when None.
         """
-        terms = terms_of(
-            agent_id, game, goals, exit_when=exit_when, steps=steps, avatar=avatar, spawn=spawn,
-            difficulty=difficulty, respawn=respawn,
-        )  # fmt: skip
-        return await self._do(self._asks.enter(terms, key))
+        body = {
+            "agent_id": agent_id,
+            "game": game,
+            "goals": list(goals),
+            "exit_when": exit_when,
+            "steps": steps,
+            "avatar": avatar,
+            "spawn": spawn,
+            "difficulty": difficulty,
+            "respawn": respawn,
+        }
+        path = "/nexus/transit/enter"
+        return await self._do(Ask("POST", path, self._entered, encode(body), key=key or _new_key(), waits=True))
 
     async def leave(
         self,
@@ -193,41 +210,64 @@ class AsyncNexusClient:
         key: str | None = None,
     ) -> Left:
         """Bring an agent back, or straight on to another game, and return what it carries."""
-        return await self._do(self._asks.leave(way_out_of(agent_id, mode, force, destination), key))
+        onward = None if destination is None else {"agent_id": agent_id, "game": destination}
+        body = {"agent_id": agent_id, "mode": mode, "force": force, "destination": onward}
+        path = "/nexus/transit/exit"
+        return await self._do(Ask("POST", path, self._left, encode(body), key=key or _new_key(), waits=True))
 
     async def session(self, session_id: str) -> SessionRecord:
         """Return a session."""
-        return await self._do(self._asks.session(session_id))
+        return await self._do(Ask("GET", _of_session(session_id), self._session))
 
     async def avatars(self, session_id: str) -> list[Avatar]:
         """Return an agent's bodies in the world of a session."""
-        return await self._do(self._asks.avatars(session_id))
+        read = lambda data: [self._part(Avatar, body) for body in data["avatars"]]  # noqa: E731
+        return await self._do(Ask("GET", _of_session(session_id, "/avatars"), read))
 
     async def view(self, session_id: str) -> View | None:
         """Return what can be drawn of a session."""
-        return await self._do(self._asks.view(session_id))
+        read = lambda data: self._maybe(View, data["view"])  # noqa: E731
+        return await self._do(Ask("GET", _of_session(session_id, "/view"), read))
 
     async def events(
         self, *, after: int | None = None, agent: str | None = None, kinds: Sequence[str] = ()
-    ) -> AsyncIterator[Event]:
+    ) -> AsyncGenerator[Event, None]:
         """Give what happens, for ever: from now on, or from after an event on; goes on where a stream breaks."""
-        broken = Attempt(STREAM, self._retries, None)
+        broken = Attempt(_STREAM, self._retries, None)
+        asked: dict[str, Any] = {"agent": agent, "kind": list(kinds), "after": after}
+        params = {name: value for name, value in asked.items() if value not in (None, [])}
         while True:
             try:
-                params = listening_to(agent, kinds, after)
                 async with self._http.stream("GET", "/nexus/events", params=params) as response:
                     if response.status_code != 200:
                         await response.aread()
                         raise refusal(response.status_code, response.json())
                     async for part in httpx2.EventSource(response):
-                        broken = Attempt(STREAM, self._retries, None)
+                        broken = Attempt(_STREAM, self._retries, None)
                         if part.id.isdigit():
-                            after = int(part.id)
+                            params["after"] = int(part.id)
                         event = read_event(part.data)
                         if event is not None:
                             yield event
             except httpx2.TransportError as error:
                 await asyncio.sleep(broken.failed(error))
+
+    # --- asking -----------------------------------------------------------------------------------
+
+    async def _pages(
+        self, path: str, read: Callable[[Any], list[T]], cursor: str, first: str | None = None
+    ) -> AsyncGenerator[T, None]:
+        # `cursor` is the parameter that says where a page begins.
+        place: Any = first
+        while True:
+            params = {"limit": 200} if place is None else {"limit": 200, cursor: place}
+            ask: Ask[tuple[list[T], Any]]
+            ask = Ask("GET", path, lambda data: (read(data), data.get("next")), params=params)
+            page, place = await self._do(ask)
+            for each in page:
+                yield each
+            if place is None:
+                return
 
     async def _do(self, ask: Ask[T]) -> T:
         attempt = Attempt(ask, self._retries, self._within)
@@ -241,3 +281,57 @@ class AsyncNexusClient:
                 return value
             if told is not PENDING:
                 await asyncio.sleep(told)
+
+    # --- reading ----------------------------------------------------------------------------------
+
+    def _part(self, kind: type[T], data: Any) -> T:
+        return self._codec.decode(kind, data, where="nexus' answer")
+
+    def _maybe(self, kind: type[T], data: Any) -> T | None:
+        return None if data is None else self._part(kind, data)
+
+    def _session(self, data: Any) -> SessionRecord:
+        return self._part(SessionRecord, data)
+
+    def _registered(self, data: Any) -> Registration:
+        return Registration(self._part(AgentIdentity, data["agent"]), data.get("token"))
+
+    def _whole(self, data: Any) -> Whole:
+        lists: Sequence[str] = ("items", "avatars", "achievements")
+        kept = {name: tuple(data.get(name, ())) for name in lists}
+        sessions = tuple(self._session(s) for s in data["sessions"])
+        return Whole(self._part(AgentIdentity, data["agent"]), data.get("skills", {}), sessions=sessions, **kept)
+
+    def _seen(self, data: Any) -> Seen:
+        return Seen(data["place"], data["session_id"], self._part(Observation, data["observation"]))
+
+    def _entered(self, data: Any) -> Entered:
+        return Entered(
+            self._session(data["session"]),
+            str(data["bridge_url"]),
+            self._maybe(Avatar, data["avatar"]),
+            self._maybe(Receipt, data["receipt"]),
+            self._maybe(Observation, data["observation"]),
+        )
+
+    def _left(self, data: Any) -> Left:
+        onward = data["onward_error"]
+        return Left(
+            self._session(data["session"]),
+            self._part(TransitPackage, data["package"]),
+            self._maybe(Observation, data["observation"]),
+            None if data["entered"] is None else self._entered(data["entered"]),
+            None if onward is None else RefusedError(onward["message"], onward["code"], 409, retry=onward["retry"]),
+        )
+
+
+def _of_agent(agent_id: str, part: str = "") -> str:
+    return f"/nexus/agents/{quote(agent_id, safe='')}{part}"
+
+
+def _of_session(session_id: str, part: str = "") -> str:
+    return f"/nexus/sessions/{quote(session_id, safe='')}{part}"
+
+
+def _new_key() -> str:
+    return secrets.token_urlsafe(16)

@@ -1,4 +1,4 @@
-"""What both clients know of HTTP: how a request is put, what an answer means, when it is tried again."""
+"""What the client knows of HTTP: how a request is put, what an answer means, when it is tried again."""
 
 from __future__ import annotations
 
