@@ -53,5 +53,5 @@ class Hazard:
         if seed in self._on["raises"]:
             raise KeyError("something it forgot")
         if seed in self._on["always"] or (seed in self._on["once"] and not mark.exists()):
-            mark.touch()
+            mark.write_text(str(os.getpgrp()))
             os._exit(3)

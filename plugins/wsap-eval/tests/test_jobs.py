@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -14,6 +16,7 @@ import pytest
 
 from wsap_core.errors import StorageError, UsageError
 from wsap_core.seams.context import SEED_LIMIT
+from wsap_eval.jobs.together import first_error_ends
 from wsap_eval.records import SCORE_COLUMNS, EpisodeRecord
 from wsap_eval.results import read_results
 from wsap_eval.run import Evaluation, Played, Progress, evaluate
@@ -48,7 +51,8 @@ def scores(records: tuple[EpisodeRecord, ...]) -> list[list[object]]:
 
 def test_workers_give_the_scores_of_one_process_though_one_dies(hazard: str, tmp_path: Path) -> None:
     apart = play(hazard, tmp_path / "apart", seeds=4, jobs=2, once="1", raises="2")
-    assert (tmp_path / "died-of-1").exists()
+    group = int((tmp_path / "died-of-1").read_text())
+    assert group != os.getpgrp(), "Ctrl-C at a terminal does not reach workers"
     here = play(hazard, tmp_path / "here", seeds=4, once="1", raises="2")
     assert scores(apart.records) == scores(here.records)
     assert [r.outcome for r in apart.records] == ["finished", "finished", "failed", "finished"]
@@ -60,6 +64,29 @@ def test_an_episode_whose_line_was_not_written_has_the_same_bytes_of_scores(haza
     (tmp_path / "episodes.jsonl").unlink()  # as if killed when its run had just ended
     after = play(hazard, tmp_path, seeds=1).records
     assert json.dumps(scores(after), default=asdict) == json.dumps(scores(before), default=asdict)
+
+
+def test_what_is_cancelled_ends_in_its_own_time_however_deep_it_is() -> None:
+    ended: list[str] = []
+
+    async def work(name: str, turns: int) -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            for _ in range(turns):
+                await asyncio.sleep(0)
+            ended.append(name)
+
+    async def whole() -> None:
+        inner = first_error_ends([work("quick", 0), work("slow", 9)])
+        task = asyncio.ensure_future(first_error_ends([inner, work("other", 0)]))
+        for _ in range(3):
+            await asyncio.sleep(0)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+    asyncio.run(whole())
+    assert sorted(ended) == ["other", "quick", "slow"]
 
 
 def test_a_worker_that_is_refused_ends_without_a_word_of_its_own(

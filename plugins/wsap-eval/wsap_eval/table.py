@@ -203,7 +203,7 @@ def _rows_of_game(
         if compared and own.keys() & other.keys():
             row = replace(row, difference=paired(own, other))
         floor, top = (None if anchor is None else values[anchor] for anchor in anchors)
-        if floor and top and own:
+        if anchors[0] != anchors[1] and floor and top and own:
             row = replace(row, normalised=normalised(own, floor, top))
         sets = {m.name: _set_row(m, found, cells[base] if compared else None) for m in game.metrics if m.of_set}
         rows.append(replace(row, sets=sets))

@@ -84,6 +84,7 @@ class _Worker:
         self._process = await asyncio.create_subprocess_exec(
             *(sys.executable, "-P", "-m", "wsap_eval.jobs.worker"),
             stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, env={**os.environ, "PYTHONPATH": path},
+            process_group=0,  # Ctrl-C at a terminal is for the driver alone, also while a worker starts
         )  # fmt: skip
         self.how = ""
         """How it ended, in words; empty before it did."""

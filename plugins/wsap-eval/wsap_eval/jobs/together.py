@@ -16,5 +16,6 @@ async def first_error_ends(work: Iterable[Coroutine[Any, Any, None]]) -> None:
         await asyncio.gather(*tasks)
     finally:
         for task in tasks:
-            task.cancel()
+            if not task.cancelling():  # a second time would break off how it ends
+                task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)

@@ -59,9 +59,8 @@ def main() -> None:
     """Play what the driver sends, until it closes the pipe."""
     read_end, write_end = take_pipes()
     incoming, outgoing = os.fdopen(read_end, "rb"), os.fdopen(write_end, "wb")
-    if hasattr(signal, "SIGINT"):
-        # Ctrl-C at a terminal reaches all processes; the driver stops its workers itself.
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
+    # Where process groups do not keep Ctrl-C at a terminal away: the driver stops its workers itself.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     setup = _read(incoming)
     assert isinstance(setup, Setup)
     try:
