@@ -35,11 +35,9 @@ from wsap_llm.middleware import (
     Count,
     KeepFailures,
     Measure,
-    MemoryJournal,
     Price,
     RateLimit,
     Record,
-    RecordAgain,
     Replayed,
     Retry,
     UsageCounter,
@@ -65,11 +63,10 @@ class StillClock:
         self.time += seconds
 
 
-class Kept(MemoryJournal):
+class Kept:
     """An agent's journal, of which only what the pool asks is there."""
 
     def __init__(self, *, offline: bool = False) -> None:
-        super().__init__()
         self.offline = offline
 
     def abilities(self, address: str) -> Abilities:
@@ -174,8 +171,8 @@ def test_a_replayed_run_opens_no_backend() -> None:
     agents, memorys = models.for_agent("gone/x", calls), models.for_memory("gone/x", calls)
     assert isinstance(agents.backend, Replayed)
     assert isinstance(memorys.backend, Replayed)
-    assert [type(middleware) for middleware in agents.middlewares] == [RecordAgain]
-    assert [type(middleware) for middleware in memorys.middlewares] == [Count, KeepFailures, RecordAgain]
+    assert agents.middlewares == ()
+    assert [type(middleware) for middleware in memorys.middlewares] == [Count, KeepFailures]
 
 
 def test_a_server_that_stumbles_is_asked_again_and_waited_for_as_it_says(server: ModelServer) -> None:

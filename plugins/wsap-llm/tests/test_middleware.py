@@ -7,7 +7,7 @@ import random
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import pytest
 from hypothesis import given
@@ -36,12 +36,12 @@ from wsap_core.seams.model_errors import (
     RateLimitError,
     ServerFailedError,
 )
+from wsap_llm.journal import CallJournal, Journal
 from wsap_llm.keys import request_key
 from wsap_llm.middleware import (
     Ask,
     Budget,
     CheckBudgets,
-    MemoryJournal,
     Model,
     Price,
     RateLimit,
@@ -67,6 +67,31 @@ class Clock:
         self.slept.append(seconds)
         self.time += seconds
         await asyncio.sleep(0)
+
+
+class MemoryJournal(Journal):
+    """A journal in memory."""
+
+    def __init__(self) -> None:
+        self.replies: dict[str, list[Reply]] = {}
+        self.refusals: dict[str, str] = {}
+        self.recorded_again: list[str] = []
+
+    def add(self, key: str, request: Request, reply: Reply) -> None:
+        self.replies.setdefault(key, []).append(reply)
+
+    def get(self, key: str, occurrence: int) -> Reply | None:
+        replies = self.replies.get(key, [])
+        return replies[occurrence] if occurrence < len(replies) else None
+
+    def refuse(self, key: str, reason: str) -> None:
+        self.refusals[key] = reason
+
+    def refusal(self, key: str) -> str | None:
+        return self.refusals.get(key)
+
+    def again(self, key: str, request: Request, reply: Reply) -> None:
+        self.recorded_again.append(reply.text)
 
 
 def ask(text: str = "hello", **more: object) -> Request:
@@ -309,10 +334,11 @@ def test_a_recorded_run_is_had_again_without_asking_anybody() -> None:
     journal = MemoryJournal()
     recorded = Model(ScriptedBackend(["one", "two", "three"], model="scripted/x"), [Record(journal, "scripted/x")])
     texts = [reply(recorded, ask(t)) for t in ("a", "a", "b")]
-    replayed = Replayed("scripted/x", journal, Abilities())
+    replayed = Replayed("scripted/x", cast(CallJournal, journal), Abilities())
     assert [reply(replayed, ask(t)) for t in ("a", "a", "b")] == texts == ["one", "two", "three"]
     with pytest.raises(UsageError, match="no reply of scripted/x to this request"):
         reply(replayed, ask("b"))
+    assert journal.recorded_again == texts
 
 
 def test_replies_that_were_journaled_are_not_bought_twice() -> None:

@@ -34,7 +34,6 @@ from wsap_llm.middleware import (
     Model,
     RateLimit,
     Record,
-    RecordAgain,
     Replayed,
     Retry,
     UsageCounter,
@@ -142,7 +141,7 @@ class ModelPool:
         """Return the model of an address for the decisions of one agent: recorded, or replayed, and within limits."""
         journal = calls.journal
         if journal is not None and journal.offline:
-            return Model(Replayed(name, journal, journal.abilities(name)), [RecordAgain(journal, name)])
+            return Model(Replayed(name, journal, journal.abilities(name)), ())
         model, around = self.backend(name), list[Middleware]()
         if journal is not None:
             around.append(Record(journal, model.model))
@@ -157,7 +156,7 @@ class ModelPool:
         if journal is None:
             return Model(self.backend(name), [count])
         if journal.offline:
-            return Model(Replayed(name, journal), [count, KeepFailures(journal, name), RecordAgain(journal, name)])
+            return Model(Replayed(name, journal), [count, KeepFailures(journal, name)])
         model = self.backend(name)
         return Model(model, [count, KeepFailures(journal, model.model), Record(journal, model.model)])
 

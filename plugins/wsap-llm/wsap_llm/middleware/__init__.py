@@ -18,7 +18,7 @@ from wsap_llm.journal import Journal
 from wsap_llm.middleware.budgets import Budget, BudgetLimits, Budgets, CheckBudgets, CheckDecision, read_price
 from wsap_llm.middleware.measure import Count, Measure, Meter, Throughput, UsageCounter
 from wsap_llm.middleware.model import Ask, Middleware, Model
-from wsap_llm.middleware.record import KeepFailures, MemoryJournal, Record, RecordAgain, Replayed
+from wsap_llm.middleware.record import KeepFailures, Record, Replayed
 from wsap_llm.middleware.retry import RateLimit, Retry
 
 __all__ = [
@@ -32,14 +32,12 @@ __all__ = [
     "Journal",
     "KeepFailures",
     "Measure",
-    "MemoryJournal",
     "Meter",
     "Middleware",
     "Model",
     "Price",
     "RateLimit",
     "Record",
-    "RecordAgain",
     "Replayed",
     "Retry",
     "Throughput",

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
 
-from typing_extensions import override
-
 from wsap_core.errors import UsageError
 from wsap_core.seams import model_errors as errors
 from wsap_core.seams.model import Abilities, Chunk, Reply, Request, TextChunk, ThinkingChunk, collect_from
@@ -18,31 +16,6 @@ from wsap_llm.middleware.model import Ask
 _CLASSES: Mapping[str, type[BackendError]] = {
     kind.__name__: kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, BackendError)
 }
-
-
-class MemoryJournal(Journal):
-    """A journal in memory."""
-
-    def __init__(self) -> None:
-        self._replies: dict[str, list[Reply]] = {}
-        self._refusals: dict[str, str] = {}
-
-    @override
-    def add(self, key: str, request: Request, reply: Reply) -> None:
-        self._replies.setdefault(key, []).append(reply)
-
-    @override
-    def get(self, key: str, occurrence: int) -> Reply | None:
-        replies = self._replies.get(key, [])
-        return replies[occurrence] if occurrence < len(replies) else None
-
-    @override
-    def refuse(self, key: str, reason: str) -> None:
-        self._refusals[key] = reason
-
-    @override
-    def refusal(self, key: str) -> str | None:
-        return self._refusals.get(key)
 
 
 class Record:
@@ -61,7 +34,8 @@ class Record:
         """Give the reply, kept or new. Raises ConstraintError if the backend refuses the constraint, now or when the
         request was kept."""
         key = request_key(self._model, request)
-        _refused_before(self._journal, key)
+        if (reason := self._journal.refusal(key)) is not None:
+            raise ConstraintError(reason)
         occurrence = self._seen.get(key, 0)
         self._seen[key] = occurrence + 1
         reply = self._journal.get(key, occurrence)
@@ -89,9 +63,12 @@ class Record:
 
 
 class Replayed:
-    """A backend that gives back what was recorded of a model, and never asks anybody."""
+    """A backend that gives back what was recorded of a model, and never asks anybody.
 
-    def __init__(self, model: str, journal: Journal, abilities: Abilities | None = None) -> None:
+    What it gives goes into the journal once more: a replayed run is a whole run, too.
+    """
+
+    def __init__(self, model: str, journal: CallJournal, abilities: Abilities | None = None) -> None:
         self.model = model
         """The address of the model that was recorded."""
         self.abilities = abilities or Abilities()
@@ -103,7 +80,9 @@ class Replayed:
         """Give the recorded reply. Raises UsageError if this was never asked in the recorded run, and ConstraintError
         if the recorded backend refused the constraint."""
         key = request_key(self.model, request)
-        _refused_before(self._journal, key)
+        if (reason := self._journal.refusal(key)) is not None:
+            self._journal.refuse(key, reason)
+            raise ConstraintError(reason)
         occurrence = self._seen.get(key, 0)
         reply = self._journal.get(key, occurrence)
         if reply is None:
@@ -112,32 +91,12 @@ class Replayed:
                 "before, or something that the prompts are made of has changed."
             )
         self._seen[key] = occurrence + 1
+        self._journal.again(key, request, reply)
         for chunk in chunks_of(reply):
             yield chunk
 
     async def aclose(self) -> None:
         """Do nothing: there is nothing to close."""
-
-
-class RecordAgain:
-    """Records in a run's own log what comes from another run's: a replayed run is a whole run, too."""
-
-    def __init__(self, journal: CallJournal, model: str) -> None:
-        self._journal = journal
-        self._model = model
-
-    async def stream(self, request: Request, ask: Ask) -> AsyncGenerator[Chunk, None]:
-        """Give the recorded reply. Raises ConstraintError if the recorded backend refused the constraint, and
-        UsageError if this was never asked in the recorded run."""
-        key = request_key(self._model, request)
-        try:
-            reply = await collect_from(ask(request), self._model)
-        except ConstraintError as error:
-            self._journal.refuse(key, str(error))
-            raise
-        self._journal.again(key, request, reply)
-        for chunk in chunks_of(reply):
-            yield chunk
 
 
 class KeepFailures:
@@ -186,8 +145,3 @@ def chunks_of(reply: Reply) -> list[Chunk]:
     if reply.text:
         chunks.append(TextChunk(reply.text))
     return [*chunks, reply.finish]
-
-
-def _refused_before(journal: Journal, key: str) -> None:
-    if (reason := journal.refusal(key)) is not None:
-        raise ConstraintError(reason)
