@@ -169,7 +169,7 @@ def test_some_of_these_stops_are_in_the_middle_of_several_steps(host: PluginHost
 def test_a_recorded_run_is_played_again_without_asking(host: PluginHost, walker: Walker, database: str) -> None:
     first = play("crafter", "llm", agent_options=FAST, seed=SEED, steps=STEPS, database=database, host=host)
     asked = len(walker.requests)
-    host.backends = type(host.backends)("backend")  # there is nobody left to ask
+    host.backends = type(host.backends)(BackendSpec, "backend", "backends")  # there is nobody left to ask
     with open_store(database) as store:
         again, past = replies_of(str(first.run), store)
         with start(again, host, store, past=past) as session:

@@ -73,7 +73,7 @@ def test_the_options_of_a_memory_reach_it_and_its_summaries_are_recorded_and_rep
     assert len(speaker.summed_up) == 4, "two of six steps are still in cells"
     assert "- Before: (Echo, steps 0 to 2) I said 3 things." in speaker.played[-1]
     asked = len(speaker.played)
-    host.backends = type(host.backends)("backend")  # there is nobody left to ask
+    host.backends = type(host.backends)(BackendSpec, "backend", "backends")  # there is nobody left to ask
     with open_store(database) as store:
         again, past = replies_of(str(first.run), store)
         with start(again, host, store, past=past) as session:

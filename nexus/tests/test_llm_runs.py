@@ -139,7 +139,7 @@ def test_a_recorded_run_is_played_again_byte_for_byte_without_asking(
 ) -> None:
     first = play("echo", "llm", agent_options=OPTIONS, steps=25, options={"length": 10}, database=database, host=host)
     asked = len(speaker.requests)
-    host.backends = type(host.backends)("backend")  # there is nobody left to ask
+    host.backends = type(host.backends)(BackendSpec, "backend", "backends")  # there is nobody left to ask
     with open_store(database) as store:
         again, past = replies_of(str(first.run), store)
         with start(again, host, store, past=past) as session:
@@ -158,7 +158,7 @@ def test_a_run_whose_prompts_an_older_version_made_is_played_again_to_the_same_h
 ) -> None:
     first = play("echo", "llm", agent_options=OPTIONS, steps=25, options={"length": 10}, database=database, host=host)
     asked = len(speaker.requests)
-    host.backends = type(host.backends)("backend")
+    host.backends = type(host.backends)(BackendSpec, "backend", "backends")
     monkeypatch.setattr("wsap_nexus.runs.recorded_agent.FORMAT", 999)
     monkeypatch.setattr("wsap_llm.agent.report_of", lambda action, result: "Told in other words.")
     with open_store(database) as store:
@@ -184,7 +184,7 @@ def test_ten_forced_decisions_pause_a_run_which_goes_on_when_the_model_is_unders
         play("echo", "llm", agent_options=options, steps=25, options={"length": 20}, database=database, host=host)
     (run,) = list_runs(database=database)
     assert run.status is RunStatus.INTERRUPTED
-    host.backends = type(host.backends)("backend")
+    host.backends = type(host.backends)(BackendSpec, "backend", "backends")
     host.backends.add(Registration(BackendSpec("mumbler", "", understood), "t", "t"))
     summary = resume_run(run.id, database=database, host=host).to_json()
     assert (summary["steps"], summary["decisions"]["forced"]) == (25, 10)

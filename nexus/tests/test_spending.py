@@ -300,7 +300,7 @@ def test_the_options_of_a_model_hold_for_the_summaries_that_its_backend_writes(h
         made.append((context.config["model"], context.config.get("known")))
         return asker.make(context)
 
-    host.backends = type(host.backends)("backend")
+    host.backends = type(host.backends)(BackendSpec, "backend", "backends")
     host.backends.add(Registration(BackendSpec("asker", "", make), "t", "t"))
     options = {**OPTIONS, "model.known": 7, "memory": "fifo", "memory.summary_model": "asker/short"}
     play("echo", "llm", agent_options=options, steps=1, host=host, record=False)

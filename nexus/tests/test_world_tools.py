@@ -104,7 +104,7 @@ def test_a_run_that_stops_in_mid_thought_goes_on_with_it_and_is_played_again(
     assert resumed.trajectory_hash == whole.trajectory_hash
     assert model.requests == expected, "nothing was asked twice, and everything in the same words"
 
-    host.backends = type(host.backends)("backend")  # there is nobody left to ask
+    host.backends = type(host.backends)(BackendSpec, "backend", "backends")  # there is nobody left to ask
     with open_store(database) as store:
         again, past = replies_of(str(resumed.run), store)
         with start(again, host, store, past=past) as session:

@@ -140,6 +140,8 @@ class Finish:
     usage: Usage = field(default_factory=Usage)
     probabilities: Sequence[float] = ()
     """Of the options of a `ChooseConstraint`, in its order, the probability with which each was drawn; adds up to 1."""
+    served: str = ""
+    """What the server calls the model that replied, with its fingerprint; empty if it doesn't tell."""
 
 
 Chunk = TextChunk | ThinkingChunk | Finish

@@ -170,7 +170,8 @@ def read_reply(data: Mapping[str, Any]) -> Reply:
         finish["reason"],
         finish["stop_sequence"],
         Usage(**finish["usage"]),
-        tuple(finish.get("probabilities", ())),  # not in runs of 0.1
+        tuple(finish.get("probabilities", ())),  # not in older runs, and neither what follows
+        finish.get("served", ""),
     )
     return Reply(data["text"], data["thinking"], ended)
 

@@ -131,3 +131,10 @@ def test_until_a_half_width_the_contiguous_seeds_alone_are_looked_at() -> None:
     assert math.isclose(row.figure.mean or 0, (count // 2) / count)
     assert row.figure.interval is not None
     assert row.figure.interval.method == "confidence sequence, exact (betting)"
+
+
+def test_a_model_that_changes_in_the_middle_is_told_of() -> None:
+    names = ["x-old fp_1"] * 3 + ["x-new fp_1"]
+    row = table([played("m", seed, 1.0, conditions={"served": name}) for seed, name in enumerate(names)])["m"]
+    assert row.served == ("x-old fp_1", "x-new fp_1")
+    assert "The model changed meanwhile; the server called it: x-old fp_1, x-new fp_1." in notes(row)

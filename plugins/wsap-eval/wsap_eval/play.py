@@ -128,17 +128,23 @@ def _conditions(runs: RunReader, game: Game, job: Job) -> dict[str, str]:
         "models": ", ".join(dict.fromkeys(str(body["model"]) for body in asked)),
         "prompts": ", ".join(dict.fromkeys(str(body["prompts"]) for body in asked)),
         "abilities": ", ".join(dict.fromkeys(json.dumps(body["abilities"], sort_keys=True) for body in asked)),
-        "sampling": _sampling(runs, job) if asked else "",
+        **(_first_call(runs, job) if asked else {}),
     }
     return {name: value for name, value in found.items() if value}
 
 
-def _sampling(runs: RunReader, job: Job) -> str:
-    """Return how the first decision was sampled; the seed of a call follows from that of the episode."""
+def _first_call(runs: RunReader, job: Job) -> Mapping[str, str]:
+    """Return how the first decision was sampled, and what the server calls the model that made it.
+
+    The seed of a call follows from that of the episode.
+    """
     calls = (event["body"] for event in runs.events(job.run, "call"))
-    decisions = (call["sampling"] for call in calls if call["purpose"] == "decide" and call["sampling"])
-    sampling: Mapping[str, Any] = next(decisions, {})
-    return ", ".join(f"{name} {value}" for name, value in sampling.items() if value is not None and name != "seed")
+    call = next((call for call in calls if call["purpose"] == "decide"), None)
+    if call is None:
+        return {}
+    given = (call["sampling"] or {}).items()
+    sampling = ", ".join(f"{name} {value}" for name, value in given if value is not None and name != "seed")
+    return {"sampling": sampling, "served": call["reply"]["finish"].get("served", "")}
 
 
 def failed(job: Job, reason: str, started: str = "", seconds: float = 0.0) -> EpisodeRecord:

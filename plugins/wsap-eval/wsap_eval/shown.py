@@ -53,6 +53,8 @@ def notes(row: Row) -> Iterator[str]:
         yield f"Forfeited episodes count as {number(row.worst)}{without}."
     elif row.outcomes.get("forfeited"):
         yield "In forfeited episodes nothing counts as achieved."
+    if len(row.served) > 1:
+        yield f"The model changed meanwhile; the server called it: {', '.join(row.served[:4])}."
     for reason, count in list(row.failures.items())[:2]:
         yield f"{count} failed, and are not scored: {reason}"
     if row.difference is not None and row.difference.seeds_to_settle is not None:

@@ -74,6 +74,8 @@ class Row:
     seconds: float = 0.0
     """Sum over episodes."""
     asked_again: int = 0
+    served: tuple[str, ...] = ()
+    """What servers called the models that replied, with their fingerprints, in the order of the episodes."""
 
     @property
     def episodes(self) -> int:
@@ -242,6 +244,7 @@ def _row(
         cost=usage.cost,
         seconds=round(sum(record.seconds for record in found), 3),
         asked_again=sum(record.asked_again for record in found),
+        served=tuple(dict.fromkeys(name for record in found if (name := record.conditions.get("served")))),
     )  # fmt: skip
 
 

@@ -256,6 +256,17 @@ def test_another_model_than_was_asked_for_is_told_once(server: ModelServer, repl
     assert using(server, twice) == expected
 
 
+def test_what_the_server_calls_its_model_is_kept_with_the_reply(server: ModelServer) -> None:
+    choice = {"index": 0, "message": {"content": "Hello."}, "finish_reason": "stop"}
+    body = {"model": "qwen3:8b-2026", "system_fingerprint": "fp_44709d\x1b", "choices": [choice]}
+    server.default = Say(raw=json.dumps(body).encode())
+
+    async def served(backend: OpenAIBackend, told: list[str]) -> str:
+        return (await collect(backend, REQUEST)).finish.served
+
+    assert using(server, served) == "qwen3:8b-2026 fp_44709d"
+
+
 def test_a_server_that_begins_to_refuse_its_constraint_in_mid_run_is_read_with_tolerance(server: ModelServer) -> None:
     server.say(Say(WAIT), Say(status=400, error="response_format is not supported any more"), Say(WAIT))
 

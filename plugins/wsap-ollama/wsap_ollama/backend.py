@@ -39,6 +39,7 @@ from wsap_core.seams.model_errors import (
     ContextTooSmallError,
     ServerFailedError,
 )
+from wsap_core.untrusted import single_line
 from wsap_llm.kit import ThinkSplitter, Written, declared, estimate_request, has_pictures, linked
 from wsap_ollama.failures import error_of
 from wsap_ollama.options import OllamaOptions, options_of
@@ -278,7 +279,9 @@ class _Reader:
         completion = last.eval_count if last.eval_count is not None else self._tokens
         # What runs on one's own machine has no price that anybody knows; that is not the same as free.
         usage = Usage(1, prompt, completion, None)
-        return Finish(_REASONS.get(last.done_reason or "", "unknown"), None, usage)
+        return Finish(
+            _REASONS.get(last.done_reason or "", "unknown"), None, usage, served=single_line(last.model)[:200]
+        )
 
 
 async def _until(parts: AsyncGenerator[Any, None], end: float) -> AsyncIterator[Any]:

@@ -159,7 +159,7 @@ def test_a_run_in_process_is_played_again_from_its_log_without_the_model(host: P
     from wsap_nexus.runs.store import open_store
 
     summary, _, _ = played(host, tmp_path, "crafter", ("seat-1",), 8, style="tags", tools="calculator")
-    host.backends = type(host.backends)("backend")  # there is nobody left to ask
+    host.backends = type(host.backends)(BackendSpec, "backend", "backends")  # there is nobody left to ask
     with open_store(str(tmp_path / "runs.db")) as store:
         again, past = replies_of("last", store)
         with start(again, host, store, past=past) as session:

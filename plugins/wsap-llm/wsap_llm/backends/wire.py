@@ -11,6 +11,7 @@ from wsap_core.seams.agent import Usage
 from wsap_core.seams.memory import estimate_tokens
 from wsap_core.seams.model import Chunk, Finish, FinishReason, Request, TextChunk, ThinkingChunk
 from wsap_core.seams.model_errors import ServerFailedError
+from wsap_core.untrusted import single_line
 from wsap_llm.backends.failures import Asked, error_in_stream
 from wsap_llm.calling import Written
 from wsap_llm.thinking import ThinkSplitter
@@ -169,6 +170,7 @@ class ReplyReader:
         """Whether the server has said that this was all."""
         self.model = ""
         """What the server calls the model that replies; empty if it doesn't tell."""
+        self._fingerprint = ""
 
     def whole(self, body: bytes) -> Iterator[Chunk]:
         """Give the chunks of a reply that came in one. Raises ServerFailedError if it can't be read, and BackendError
@@ -226,7 +228,8 @@ class ReplyReader:
         )
         if self._refused:
             reason = "content_filter"
-        yield Finish(reason, self._stop, self._counted())
+        served = single_line(f"{self.model} {self._fingerprint}".strip())[:200]
+        yield Finish(reason, self._stop, self._counted(), served=served)
 
     def _parsed(self, body: bytes | str) -> Mapping[str, Any]:
         try:
@@ -242,11 +245,13 @@ class ReplyReader:
         return found
 
     def _choice(self, found: Mapping[str, Any]) -> Mapping[str, Any] | None:
-        usage, model = found.get("usage"), found.get("model")
+        usage, model, fingerprint = found.get("usage"), found.get("model"), found.get("system_fingerprint")
         if isinstance(usage, dict):
             self._usage = usage
         if isinstance(model, str):
             self.model = model
+        if isinstance(fingerprint, str):
+            self._fingerprint = fingerprint
         choices = found.get("choices")
         if not isinstance(choices, list) or not choices or not isinstance(choices[0], dict):
             return None
