@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -34,6 +36,21 @@ class ChooseConstraint(Frozen):
 
     options: Sequence[str]
     """Different texts; at least one."""
+
+    @staticmethod
+    def draw(scores: Sequence[float], temperature: float, seed: int | None) -> tuple[int, tuple[float, ...]]:
+        """Return the place of the option that is drawn by its score, and the probability of each, which add up to 1.
+
+        The same seed draws the same option from the same scores; None draws another one each time.
+        """
+        best = max(scores)
+        if temperature <= 0:
+            weights = [float(i == scores.index(best)) for i in range(len(scores))]
+        else:
+            weights = [math.exp((score - best) / temperature) for score in scores]
+        [index] = random.Random(seed).choices(range(len(weights)), weights)
+        whole = sum(weights)
+        return index, tuple(weight / whole for weight in weights)
 
 
 @dataclass(frozen=True)

@@ -115,7 +115,10 @@ def _style(context: Context, options: LLMOptions) -> StyleFor:
     def style_for(abilities: Abilities, profile: Profile, going_on: str) -> Style:
         name = (going_on or style_that_suits(abilities, profile)) if wanted == "auto" else wanted
         if name == "choose" and not abilities.choose:
-            raise UsageError("This model can't choose: leave --style out, or use a model in process (outlines/...).")
+            raise UsageError(
+                "This model can't choose: leave --style out, or use a model in process (outlines/...) or a server that "
+                "gives log-probabilities of given text (openai/... with --model-option choose=chatml)."
+            )
         # A small model that does not think by itself explains before it acts rather than after.
         first = profile == "brief" and not options.thinking
         if name == "tags":

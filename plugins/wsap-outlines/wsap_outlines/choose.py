@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from wsap_core.seams.constraints import ChooseConstraint
 from wsap_core.seams.model_errors import BackendError, BadRequestError
 from wsap_outlines.cached import CachedModel
 
@@ -62,12 +62,6 @@ def choose(
     scores = [sum(next(found) for _ in option) / len(option) for option in steps]
     if not all(map(math.isfinite, scores)):
         raise BackendError("The model's numbers are out of range; dtype=float32 may help.")
-    best = max(scores)
-    if temperature <= 0:
-        weights = [float(i == scores.index(best)) for i in range(len(scores))]
-    else:
-        weights = [math.exp((score - best) / temperature) for score in scores]
-    whole = sum(weights)
-    [index] = random.Random(seed).choices(range(len(weights)), weights)
+    index, probabilities = ChooseConstraint.draw(scores, temperature, seed)
     tokens = len({*rows, *map(tuple, options)}) - 1  # without the empty beginning
-    return Choice(index, tuple(weight / whole for weight in weights), tokens)
+    return Choice(index, probabilities, tokens)

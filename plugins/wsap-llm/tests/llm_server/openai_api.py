@@ -58,7 +58,14 @@ def add_routes(app: web.Application, server: ModelServer) -> None:
         frames = [encoded(_framed(value, say.style)) for value in values]
         return await server.send_pieces(request, say, [say.raw] if say.raw else frames, "text/event-stream")
 
+    async def completions(request: web.Request) -> web.StreamResponse:
+        body = await server.receive(request)
+        if server.complete is None:
+            return error(404, "Not Found", kind="invalid_request_error", code=None)
+        return web.json_response(server.complete(body))
+
     app.router.add_get("/v1/models", models)
+    app.router.add_post("/v1/completions", completions)
     app.router.add_post("/v1/chat/completions", chat)
 
 

@@ -35,6 +35,8 @@ class ModelServer:
     ) -> None:
         self.default = default if default is not None else Say()
         self.key = key
+        self.complete: Callable[[Any], Any] | None = None
+        """What answers `/v1/completions`, as JSON from the request's body; there are none when None."""
         self.models: dict[str, Card] = dict(MODELS)
         self.requests: list[Received] = []
         """What arrived so far."""

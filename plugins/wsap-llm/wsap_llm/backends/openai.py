@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from wsap_core.errors import ConfigError
 from wsap_core.seams.context import Context
 from wsap_core.seams.listing import Listing, ModelInfo
-from wsap_core.seams.model import Abilities, Chunk, Request, ThinkingChunk
+from wsap_core.seams.model import Abilities, ChooseConstraint, Chunk, Request, ThinkingChunk
 from wsap_core.seams.model_errors import (
     AuthenticationError,
     BackendTimeoutError,
@@ -32,6 +32,7 @@ from wsap_core.untrusted import single_line
 from wsap_llm.backends.dialects import request_bytes, without_system
 from wsap_llm.backends.failures import Asked, FieldRefusedError, error_of
 from wsap_llm.backends.openai_options import BASE_URL, KEY_VARIABLE, URL_VARIABLE, OpenAIOptions, options_of
+from wsap_llm.backends.scoring import Scorer
 from wsap_llm.backends.wire import EventReader, ReplyReader
 from wsap_llm.pictures import has_pictures
 from wsap_llm.tokens import reserve_of
@@ -78,6 +79,7 @@ class OpenAIBackend:
             context=self.options.context,
         )
         """What the options and the kind of server say."""
+        self._scorer = Scorer(name, self.options.choose, self._completed) if self.options.choose else None
         self._session: aiohttp.ClientSession | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._proxy = self.options.proxy
@@ -109,6 +111,10 @@ class OpenAIBackend:
                 self._dialect = replace(self._dialect, schema="json_object")
 
     async def _reply(self, request: Request) -> AsyncGenerator[Chunk, None]:
+        if self._scorer is not None and isinstance(request.constraint, ChooseConstraint):
+            for chunk in await self._scorer.choose(request, request.constraint):
+                yield chunk
+            return
         given = dict(request.options.get("openai", {}))
         pieces = bool(given.pop("stream", self.options.stream))
         if "system" in self._left_out:
@@ -148,8 +154,20 @@ class OpenAIBackend:
             self._tell(f"{self.model}: the server replies with another model, {single_line(model)[:100]}.")
 
     async def prepare(self) -> None:
-        """Raise AuthenticationError if it is known beforehand that a key is missing."""
+        """Find out whether the server can let the model choose, if the options say so, and tell.
+
+        Raises AuthenticationError if it is known beforehand that a key is missing.
+        """
         self._open()
+        if self._scorer is not None and not self.abilities.choose:
+            reason = await self._scorer.unable()
+            self.abilities = replace(self.abilities, choose=not reason)
+            self._scorer = None if reason else self._scorer
+            self._tell(f"{self.model} {f'cannot choose: {reason}' if reason else 'can choose (style choose)'}.")
+
+    async def _completed(self, body: Mapping[str, Any]) -> bytes:
+        async with self._failures():
+            return await self._whole(json.dumps(body).encode(), self._asked(), "completions")
 
     def _leave_out(self, field: str) -> None:
         """Do without a field from now on, and tell."""
@@ -187,8 +205,8 @@ class OpenAIBackend:
 
     # --- the connection ----------------------------------------------------------------------
 
-    async def _whole(self, body: bytes, asked: Asked) -> bytes:
-        async with self._post(body) as answer:
+    async def _whole(self, body: bytes, asked: Asked, path: str = "chat/completions") -> bytes:
+        async with self._post(body, path) as answer:
             content = await self._read(answer)
             if answer.status != 200:
                 raise error_of(answer.status, answer.headers, content, asked)
@@ -240,11 +258,9 @@ class OpenAIBackend:
                 f"within {self.options.first_token_timeout:g} s."
             ) from error
 
-    def _post(self, body: bytes) -> Any:
+    def _post(self, body: bytes, path: str = "chat/completions") -> Any:
         # Any: aiohttp's context manager of a response.
-        return self._open().post(
-            f"{self.options.place}/chat/completions", data=body, proxy=self._proxy, allow_redirects=False
-        )
+        return self._open().post(f"{self.options.place}/{path}", data=body, proxy=self._proxy, allow_redirects=False)
 
     async def _read(self, answer: aiohttp.ClientResponse) -> bytes:
         pieces: list[bytes] = []

@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 from wsap_core.errors import ConfigError, UnknownNameError
 from wsap_llm.backends.dialects import DIALECTS, Dialect, dialect_name
 from wsap_llm.backends.reading import read_options
+from wsap_llm.backends.scoring import TEMPLATES
 
 BASE_URL = "https://api.openai.com/v1"
 URL_VARIABLE = "OPENAI_BASE_URL"
@@ -43,6 +44,9 @@ class OpenAIOptions:
     as is known of the host when None: OpenAI's own servers and Azure's do."""
     calls: bool | None = None
     """Whether server and model make calls of functions (tool calling); as is known of the host when None."""
+    choose: str | None = None
+    """Let the model choose (style `choose`) where `/completions` gives log-probabilities of given text, as servers of
+    vLLM and llama-cpp-python do: the form of the model's chat template, `chatml` or `llama3`."""
     images: bool | None = None
     """Whether the model sees; when None pictures are sent, and the server says if it can't."""
     context: int | None = None
@@ -72,6 +76,8 @@ class OpenAIOptions:
             raise ConfigError(f"The base URL must not contain a password; set {self.key_variable}.")
         if self.server is not None and self.server not in DIALECTS:
             raise UnknownNameError("server", self.server, DIALECTS, hint=f"There are: {', '.join(DIALECTS)}.")
+        if self.choose is not None and self.choose not in TEMPLATES:
+            raise UnknownNameError("chat template", self.choose, TEMPLATES, hint=f"There are: {', '.join(TEMPLATES)}.")
         if self.api_key is not None and not (self.api_key.isascii() and self.api_key.isprintable()):
             raise ConfigError(f"The key in {self.key_variable} contains characters that are not allowed in a key.")
 

@@ -1,0 +1,97 @@
+"""Choosing by a server that gives log-probabilities of given text: `echo` with `logprobs` at `/completions`."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from wsap_core.seams.agent import Usage
+from wsap_core.seams.model import ChooseConstraint, Chunk, Finish, Message, Request, TextChunk
+from wsap_core.seams.model_errors import BackendError, ServerFailedError
+
+TEMPLATES = {
+    "chatml": "<|im_start|>{role}\n{content}<|im_end|>\n",
+    "llama3": "<|start_header_id|>{role}<|end_header_id|>\n\n{content}<|eot_id|>",
+}
+"""The form of a message, by the name that the option `choose` takes: completions take text, not messages."""
+
+
+class _Given(NamedTuple):
+    """What a server says of a text: its tokens and their log-probabilities (Any: as they came), of which those of the
+    first may be missing; how many it has; then the same of the token that the server writes behind it, if any."""
+
+    text: list[Any]
+    chances: list[Any]
+    size: int
+    written: list[Any]
+    at: list[Any]
+
+
+class Scorer:
+    """Asks for the scores of options, one request each, after one for the prompt; `complete` posts a request."""
+
+    def __init__(self, model: str, template: str, complete: Callable[[Mapping[str, Any]], Awaitable[bytes]]) -> None:
+        self._model = model
+        self._form = TEMPLATES[template]
+        self._complete = complete
+
+    async def unable(self) -> str:
+        """Return why the server can't score; empty if it can.
+
+        What it writes and is then given has to have the same log-probability, within rounding: some servers tell the
+        log-probability of each token at the place after it.
+        """
+        prompt = self._opened([Message("user", "Count from one to ten.")])
+        try:
+            said = await self._given(prompt, echo=False)
+            score, _ = await self._score(prompt + said.written[-1], await self._given(prompt))
+            wrong = f"the server gives {score:.2f} as the log-probability of a token that it wrote at {said.at[-1]:.2f}"
+            return "" if abs(score - said.at[-1]) <= 0.1 else wrong
+        except (BackendError, TypeError, ValueError, IndexError) as error:
+            return f"the server gives no log-probabilities of given text ({str(error)[:200].rstrip('.')})"
+
+    async def choose(self, request: Request, constraint: ChooseConstraint) -> list[Chunk]:
+        """Return the option that is drawn.
+
+        Raises:
+            BackendError: by class; ServerFailedError if the server does not tell what is asked for.
+        """
+        prompt = self._opened(request.messages)
+        base = await self._given(prompt)
+        found = [await self._score(prompt + option, base) for option in constraint.options]
+        temperature = 1.0 if request.sampling.temperature is None else request.sampling.temperature
+        index, chances = constraint.draw([score for score, _ in found], temperature, request.sampling.seed)
+        asked = [base, *(given for _, given in found)]
+        usage = Usage(len(asked), sum(one.size for one in asked), sum(len(one.written) for one in asked))
+        return [TextChunk(constraint.options[index]), Finish("stop", usage=usage, probabilities=chances)]
+
+    async def _score(self, text: str, base: _Given) -> tuple[float, _Given]:
+        """Return the mean log-probability of the tokens of a text behind the prompt, and what the server said."""
+        given = await self._given(text)
+        size = given.size - base.size
+        # An option whose first letters become a token with the prompt's last ones would be scored by something else.
+        if size < 1 or len(given.text) <= size or given.text[:-size] != base.text:
+            raise ServerFailedError("The server splits an option into tokens that begin before it.")
+        chances = given.chances[-size:]
+        if not all(isinstance(chance, int | float) and math.isfinite(chance) for chance in chances):
+            raise ServerFailedError("The server does not give the log-probability of each token of an option.")
+        return sum(chances) / size, given
+
+    async def _given(self, text: str, *, echo: bool = True) -> _Given:
+        body = {"model": self._model, "prompt": text, "max_tokens": 1, "temperature": 0, "logprobs": 1, "echo": echo}
+        try:
+            found = json.loads((await self._complete(body)).decode())
+            told, usage = found["choices"][0]["logprobs"], found["usage"]
+            tokens, chances = list(told["tokens"]), list(told["token_logprobs"])
+            size, end = int(usage["prompt_tokens"]), len(tokens) - int(usage["completion_tokens"])
+            return _Given(tokens[:end], chances[:end], size, tokens[end:], chances[end:])
+        except (ValueError, KeyError, TypeError, IndexError, RecursionError) as error:
+            raise ServerFailedError("The server's completion has no log-probabilities in it.") from error
+
+    def _opened(self, messages: Sequence[Message]) -> str:
+        """Return messages as text, up to where the reply begins; what reads as a mark in one is broken up."""
+        shown = [("user" if m.role == "observation" else m.role, m.text().replace("<|", "< |")) for m in messages]
+        head = self._form.partition("{content}")[0].format(role="assistant")
+        return "".join(self._form.format(role=role, content=text) for role, text in shown) + head
