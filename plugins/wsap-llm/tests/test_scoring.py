@@ -142,7 +142,7 @@ def test_an_option_that_becomes_one_token_with_the_prompts_end_is_not_scored(ser
     server.complete = fused
 
     async def work(backend: OpenAIBackend, told: list[str]) -> None:
-        with pytest.raises(ServerFailedError, match="begin before it"):
+        with pytest.raises(ServerFailedError, match="apart from those"):
             await collect(backend, asked(1))
 
     using(server, work)

@@ -73,7 +73,7 @@ class Scorer:
         size = given.size - base.size
         # An option whose first letters become a token with the prompt's last ones would be scored by something else.
         if size < 1 or len(given.text) <= size or given.text[:-size] != base.text:
-            raise ServerFailedError("The server splits an option into tokens that begin before it.")
+            raise ServerFailedError("The server does not tell the tokens of an option apart from those of the prompt.")
         chances = given.chances[-size:]
         if not all(isinstance(chance, int | float) and math.isfinite(chance) for chance in chances):
             raise ServerFailedError("The server does not give the log-probability of each token of an option.")
