@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 
 import click
@@ -26,4 +27,4 @@ class Notices:
             self._show(line)
         if line not in self._said:
             self._said.add(line)
-            click.echo(line, err=True)
+            click.echo(line, file=sys.stderr)  # named, for else click writes past a live table in its place

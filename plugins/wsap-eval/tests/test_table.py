@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -73,6 +74,12 @@ def test_a_failed_episode_is_not_scored_and_a_forfeited_one_counts_as_the_worst(
     told = " ".join(notes(row))
     assert "Forfeited episodes count as 2; without them the mean is 3." in told
     assert "1 failed, and are not scored: the server is gone" in told
+
+
+def test_nothing_is_normalised_where_random_play_is_the_games_own_agent() -> None:
+    spec = replace(SPEC, default_agent="random")
+    (row,) = rows_of([played("random", seed, 3.0 + seed) for seed in range(4)], {"dig": replace(game(), spec=spec)})
+    assert row.normalised is None
 
 
 def test_equal_trajectories_have_no_interval_and_say_so() -> None:
