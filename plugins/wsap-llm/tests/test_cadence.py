@@ -123,7 +123,7 @@ def test_a_cadence_continues_from_its_snapshot_in_the_middle_of_several_steps(
             self.count += 1
             if self.count == cut:
                 data = json.loads(json.dumps(self.snapshot()))
-                self.clear()
+                self.__init__()  # type: ignore[misc]
                 self.restore(data)
             return super().next_action(observation, legal)
 

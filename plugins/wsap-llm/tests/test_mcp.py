@@ -9,6 +9,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import aclosing
 from pathlib import Path
 from typing import Any
 
@@ -46,7 +47,8 @@ def use(
     async def play() -> None:
         source = create(Context(config=options, services=Services(progress=told.append)))
         assert isinstance(source, ToolSource)
-        async with Toolbox([source]) as tools:
+        async with aclosing(Toolbox([source])) as box:
+            tools = await box.open()
             by_name = {tool.definition.name: tool for tool in tools}
 
             async def call(name: str, **parameters: Any) -> str:

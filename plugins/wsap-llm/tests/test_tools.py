@@ -6,6 +6,7 @@ import asyncio
 import math
 import operator
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import aclosing
 from fractions import Fraction
 from typing import Any
 
@@ -229,7 +230,8 @@ def test_sources_are_opened_and_closed_with_the_toolbox() -> None:
     async def scene() -> None:
         source = Source(Notes())
         box = Toolbox([Calculator(), source])
-        async with box as tools:
+        async with aclosing(box):
+            tools = await box.open()
             assert [tool.definition.name for tool in tools] == ["calculator", "notes"]
             assert source.said == ["open"]
             assert await box.open() is tools, "opened again, it has the same tools"

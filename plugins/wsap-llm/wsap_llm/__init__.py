@@ -1,6 +1,7 @@
 """Agents that let a language model decide.
 
 agent        the agent `llm`; create makes it from options
+asking       its requests to the model; decision, reflection and speech are what for
 turn         what its model has been shown, and what has not been told to it yet
 cadence      several steps per decision; changes says what ends them early
 styles       how a model is asked, in JSON or in tags; reply reads what it answers

@@ -8,7 +8,6 @@ import json
 import random
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 
 from wsap_core.errors import SnapshotError, WireError
 from wsap_core.protocol import Action, ActionDef, ActionResult, ActionSpace, Goal, HistoryEntry, Observation
@@ -17,10 +16,11 @@ from wsap_core.protocol.wire import Codec, encode
 from wsap_core.seams.agent import DecisionInfo, GetDefault, GetView, ReflectionInfo
 from wsap_core.seams.game import Snapshots
 from wsap_core.seams.memory import AgentMemory
-from wsap_core.seams.model import Abilities, Backend, ChooseConstraint, Constraint, Message, Reply, Request, collect
-from wsap_core.seams.tool import AgentTool
+from wsap_core.seams.model import Abilities, Backend, Message
+from wsap_core.seams.tool import AgentTool, ToolSource
 from wsap_core.untrusted import sanitize, single_line
 from wsap_core.worlds import GAME_OVER
+from wsap_llm.asking import Asker
 from wsap_llm.cadence import Cadence
 from wsap_llm.choosing import ChooseStyle, offer, options_of
 from wsap_llm.constraint import ConstraintState
@@ -32,7 +32,7 @@ from wsap_llm.options import PROFILES, LLMOptions, Profile, profile_for
 from wsap_llm.prompts import Prompts
 from wsap_llm.reflection import Reflector, read_lines
 from wsap_llm.reply.schema import legal_actions
-from wsap_llm.speech import read_speech, recalled, request_for
+from wsap_llm.speech import recalled, speak
 from wsap_llm.styles import JsonStyle, Style
 from wsap_llm.toolbox import Toolbox
 from wsap_llm.turn import Conversation, HistoryTurn, PausedTurn, Untold, quoted, report_of
@@ -53,7 +53,7 @@ class LLMAgent:
 
     Args:
         memory: what it keeps beyond the conversation; None for nothing.
-        toolbox: more tools, opened when a session begins and closed by `aclose`.
+        tools: what it may use; sources are opened when a session begins and closed by `aclose`.
         prepare: awaited when a session begins, before the backend is asked anything.
         tell: told, in a sentence and once each, what does not go as asked; the log of warnings for None.
         generator: where the delimiters of quoted text are drawn from.
@@ -68,8 +68,7 @@ class LLMAgent:
         style: Style | StyleFor | None = None,
         prompts: Prompts | None = None,
         memory: AgentMemory | None = None,
-        tools: Sequence[AgentTool] = (),
-        toolbox: Toolbox | None = None,
+        tools: Sequence[AgentTool | ToolSource] = (),
         prepare: Callable[[], Awaitable[object]] | None = None,
         tell: Callable[[str], None] | None = None,
         generator: random.Random | None = None,
@@ -87,17 +86,11 @@ class LLMAgent:
         self._prompts = prompts or Prompts()
         self.memory = memory
         """What it keeps beyond the window."""
-        self._reflector = (
-            Reflector(memory, self._prompts, own.game_name, own.reflect_every, own.lessons)
-            if memory is not None and own.reflect
-            else None
-        )
-        self._tools = {tool.definition.name: tool for tool in tools}
-        self._toolbox = toolbox
+        self._tools: dict[str, AgentTool] = {}
+        self._toolbox = Toolbox(tools)
         self._prepare = prepare
         self._constraint = ConstraintState(backend, own, tell)
         self._random = generator or random.Random(0)
-        self._quoted = partial(quoted, generator=self._random)
         self._vision = Vision(backend, own, tell)
         self._cadence = Cadence()
         # The newest picture is in the question, the others are in the conversation.
@@ -105,6 +98,8 @@ class LLMAgent:
         self._description, self._space = "", ActionSpace()
         self._plan: list[str] = []
         self._counter = counter or UsageCounter()
+        self._asker = Asker(backend, own, self._prompts, self._conversation, self._counter, self._random)
+        self._reflector = Reflector(memory, self._asker) if memory is not None and own.reflect else None
         self._seen: tuple[Observation, Action] | None = None
         self._paused: PausedTurn | None = None
         self._untold = Untold()
@@ -123,13 +118,11 @@ class LLMAgent:
         self._fallback.check(action_space)
         if self._prepare is not None:
             await self._prepare()
-        if self._toolbox is not None:
-            for tool in await self._toolbox.open():
-                self._tools[tool.definition.name] = tool
+        self._tools = {tool.definition.name: tool for tool in await self._toolbox.open()}
         self._vision.check()
         self._description, self._space = game_desc, action_space
         self._begin(self.options.profile or profile_for(self.backend.abilities))
-        self._cadence.clear()
+        self._cadence = Cadence()
         self._seen = self._paused = None
         self._untold = Untold()
         self._report = ""
@@ -139,7 +132,7 @@ class LLMAgent:
         """Settle how the model is asked and how much it is told, and make the system message."""
         self._profile = profile
         self._style = self._style_for(self.backend.abilities, profile, style)
-        self._constraint.check(self._style)
+        self._constraint.check(self._style.constrains(self.backend.abilities))
         tools = list(self._tools.values())
         listed = self._space.listed().actions
         finals, lookups = split(listed)
@@ -170,7 +163,7 @@ class LLMAgent:
             goals=[sanitize(g.description or g.id, 200) for g in goals],
             most=self.options.plan_lines,
         )
-        reply = await self._ask("plan", [Message("user", text)])
+        reply = await self._asker.ask("plan", [Message("user", text)])
         self._plan = list(read_lines(reply.text, self.options.plan_lines))
         if self.memory is not None:
             for line in self._plan:
@@ -233,28 +226,21 @@ class LLMAgent:
         self, paused: PausedTurn, legal: Sequence[ActionDef], options: Mapping[str, Action]
     ) -> Decision:
         turn = DecisionTurn(
-            paused.shown,
+            paused,
             legal,
             self._space.actions,
             self._tools,
-            self.options.tool_calls,
-            self.backend.abilities,
-            self._constraint.wanted,
-            self._ask,
-            self._prompts,
-            self._constraint.refused,
-            self._constraint.unusable,
-            options=options,
-            picture=paused.picture,
-            pending=paused.pending,
+            self._constraint,
+            self._asker,
+            options,
         )
-        self._constraint.asks(self._style, self._profile)
+        self._constraint.asks(self._style.name, self._profile)
         try:
             decision = await self._asking(options).decide(turn)
         except asyncio.CancelledError:  # it took too long: what it took until then is told all the same
             self.last_decision = DecisionInfo(forced=True, usage=self._counter.flush())
             raise
-        self.last_decision = turn.info(decision, self._counter.flush(), ignored=self._constraint.ignored)
+        self.last_decision = turn.info(decision)
         return decision
 
     async def reflect(self, result: ActionResult) -> None:
@@ -282,14 +268,14 @@ class LLMAgent:
         if inspect.isawaitable(compacted):
             await compacted
         if self._reflector is not None:
-            self.last_reflection = await self._reflector.after(result, self._quoted, self._ask)
+            self.last_reflection = await self._reflector.after(result)
         self._take_over()
 
     async def conclude(self) -> None:
         """Look back because play ends here."""
         self.last_reflection = None
         if self._reflector is not None:
-            self.last_reflection = await self._reflector.conclude(self._quoted, self._ask)
+            self.last_reflection = await self._reflector.conclude()
         self._take_over()
 
     def _take_over(self) -> None:
@@ -302,18 +288,7 @@ class LLMAgent:
         """Return what it says in its own words; see `wsap_llm.speech.Speaks`. Its conversation stays as it is."""
         if self._prepare is not None:
             await self._prepare()
-        request = request_for(
-            purpose,
-            facts,
-            said,
-            options=self.options,
-            prompts=self._prompts,
-            memory=self.memory,
-            generator=self._random,
-        )
-        reply = await collect(self.backend, request)
-        self._counter.add(reply.usage)
-        return read_speech(reply.text)
+        return await speak(self._asker, self.memory, purpose, facts, said)
 
     @property
     def system_prompt(self) -> str:
@@ -322,8 +297,7 @@ class LLMAgent:
 
     async def aclose(self) -> None:
         """Give back what its tools hold; the backend belongs to whoever made it."""
-        if self._toolbox is not None:
-            await self._toolbox.aclose()
+        await self._toolbox.aclose()
 
     def snapshot(self) -> bytes:
         """Return the conversation, the plan, the memory, and what its tools keep."""
@@ -383,8 +357,6 @@ class LLMAgent:
         self._idle.counts.update(idle)
         self._constraint.reason = unbound
 
-    # --- asking ------------------------------------------------------------------------------
-
     @property
     def _chooses(self) -> bool:
         """Whether options are scored where they can be listed."""
@@ -402,7 +374,7 @@ class LLMAgent:
         options: Mapping[str, Action],
     ) -> str:
         words = self._prompts.words
-        seen, explanation = self._quoted(observation)
+        seen, explanation = quoted(observation, self._random)
         question = self._asking(options).question(self._prompts)
         brief = self._profile == "brief"
         if brief or self._chooses:
@@ -422,32 +394,6 @@ class LLMAgent:
             memories=recalled(self.memory, about, self.options.recall_tokens, words),
             question=f"{explanation}\n\n{question}" if explanation else question,
         )
-
-    async def _ask(
-        self,
-        purpose: str,
-        messages: Sequence[Message],
-        *,
-        constraint: Constraint | None = None,
-        prefill: str = "",
-        stop: Sequence[str] = (),
-    ) -> Reply:
-        sampling = self.options.sampling
-        if isinstance(constraint, ChooseConstraint):  # a draw of its own: equal prompts are not stuck with one option
-            sampling = replace(sampling, seed=self._random.getrandbits(31))
-        request = Request(
-            tuple(messages),
-            prefill=prefill,
-            stop=tuple(stop),
-            constraint=constraint,
-            sampling=sampling,
-            thinking=self.options.thinking,
-            options=self.options.provider,
-            purpose=purpose,
-        )
-        reply = await collect(self.backend, self._conversation.before(request))
-        self._counter.add(reply.usage)
-        return reply
 
 
 def _always(style: Style) -> StyleFor:

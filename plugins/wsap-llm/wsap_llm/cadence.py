@@ -66,10 +66,6 @@ class Cadence:
     def __init__(self) -> None:
         self._state = _State()
 
-    def clear(self) -> None:
-        """Forget everything: a session begins."""
-        self._state = _State()
-
     def next_action(self, observation: Observation, legal: Sequence[ActionDef]) -> Action | None:
         """Return the action that continues the last decision, or None if a new one is needed."""
         state = self._state

@@ -9,7 +9,6 @@ from wsap_core.seams.model import Backend, Reply
 from wsap_core.seams.model_errors import ConstraintError
 from wsap_core.untrusted import single_line
 from wsap_llm.options import LLMOptions, Profile
-from wsap_llm.styles import Style
 
 TOLERANCE = "Its replies are read with tolerance instead, and the summary says how many decisions that was."
 ADVICE = "use a model that can be constrained, or leave --strict out"
@@ -51,12 +50,13 @@ class ConstraintState:
         """Whether replies are to be constrained where the backend says that it can."""
         return self._options.constrain and not self.reason
 
-    def check(self, style: Style) -> None:
-        """Check what the backend says it can do in a style; tell if it can't constrain replies, though they were to be.
+    def check(self, can: bool) -> None:
+        """Tell if the backend can't constrain replies in the style that is used, though they were to be.
+
         Raises ConstraintError if it can't or is not to, and strict play was asked for."""
         if self._options.strict and not self._options.constrain:
             raise ConstraintError("Strict play was asked for, and unconstrained replies (constrain=no); choose one.")
-        if style.constrains(self._backend.abilities):
+        if can:
             return
         can_not = f"{self._backend.model} can't be constrained to legal actions in this style"
         if self._options.strict:
@@ -64,11 +64,11 @@ class ConstraintState:
         if self._options.constrain:
             self._say(f"{can_not}. {TOLERANCE}")
 
-    def asks(self, style: Style, profile: Profile) -> None:
+    def asks(self, style: str, profile: Profile) -> None:
         """Tell how the model is asked, where that is not by JSON and all that there is to tell; the log of what goes as
         asked where nobody is told."""
-        if (style.name, profile) != ("json", "full"):
-            how = f"{self._backend.model} is asked in the style {style.name}, with the profile {profile}."
+        if (style, profile) != ("json", "full"):
+            how = f"{self._backend.model} is asked in the style {style}, with the profile {profile}."
             self._say(how, self._inform)
 
     def refused(self, error: ConstraintError) -> None:
@@ -79,7 +79,7 @@ class ConstraintState:
         words = single_line(error).rstrip(". ")
         if self._options.strict:
             raise ConstraintError(f"{words}. Strict play was asked for; {ADVICE}.") from error
-        self.reason = words
+        self.reason = words or "refused"
         self._say(f"{words}. {TOLERANCE}")
 
     def unusable(self, reply: Reply, reason: str, *, bound: bool) -> str:

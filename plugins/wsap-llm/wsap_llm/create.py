@@ -27,7 +27,7 @@ from wsap_llm.reply.tags import TagLimits
 from wsap_llm.skin import Lexicon, Skinned
 from wsap_llm.styles import CallStyle, JsonStyle, Style, TagStyle
 from wsap_llm.tool_journal import RecordedSource, recorded
-from wsap_llm.toolbox import Toolbox, build_tool
+from wsap_llm.toolbox import build_tool
 
 
 def create(context: Context) -> LLMAgent:
@@ -80,7 +80,7 @@ def create(context: Context) -> LLMAgent:
         style=style,
         prompts=prompts,
         memory=memory,
-        toolbox=_toolbox(context, tools, memory),
+        tools=_tools(context, tools, memory),
         prepare=prepare,
         tell=context.services.progress,
         generator=context.random,
@@ -157,9 +157,9 @@ def _memory(context: Context, models: _MemoryModels) -> AgentMemory | None:
     return cast(AgentMemory, build(spec.factory, own))
 
 
-def _toolbox(context: Context, names: list[str], memory: AgentMemory | None) -> Toolbox | None:
+def _tools(context: Context, names: list[str], memory: AgentMemory | None) -> list[AgentTool | ToolSource]:
     if not names:
-        return None
+        return []
     parts = cast(Parts, context.services.require("parts"))
     built: list[AgentTool | ToolSource] = []
     journal = context.services.journal.tools if isinstance(context.services.journal, CallJournal) else None
@@ -175,7 +175,7 @@ def _toolbox(context: Context, names: list[str], memory: AgentMemory | None) -> 
         if journal is not None:
             made = RecordedSource(name, made, journal) if isinstance(made, ToolSource) else recorded(made, journal)
         built.append(made)
-    return Toolbox(built)
+    return built
 
 
 def _of_part(context: Context, part: str) -> dict[str, Any]:

@@ -2,43 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Protocol
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from wsap_core.protocol import Action, ActionDef
-from wsap_core.seams.agent import DecisionInfo, Resumption, Usage
-from wsap_core.seams.model import Abilities, Constraint, ImagePart, Message, Reply
+from wsap_core.seams.agent import DecisionInfo, Resumption
+from wsap_core.seams.model import Abilities, Constraint, Message, Reply
 from wsap_core.seams.model_errors import ConstraintError
 from wsap_core.seams.tool import AgentTool
+from wsap_llm.asking import Asker
+from wsap_llm.constraint import ConstraintState
 from wsap_llm.lookup import PendingCall
 from wsap_llm.pictures import with_picture
 from wsap_llm.prompts import Prompts
 from wsap_llm.reply.steps import NOTHING_SAID, Steps
-
-
-class Unusable(Protocol):
-    """Takes a reply that is not what was asked for, and returns the cause in a few words."""
-
-    def __call__(self, reply: Reply, reason: str, *, bound: bool) -> str:
-        """Take a reply, `bound` if the backend took a constraint with the request; raises if that ends the game."""
-        ...
-
-
-class Ask(Protocol):
-    """Sends one request of a decision and returns the reply."""
-
-    def __call__(
-        self,
-        purpose: str,
-        messages: Sequence[Message],
-        *,
-        constraint: Constraint | None = None,
-        prefill: str = "",
-        stop: Sequence[str] = (),
-    ) -> Awaitable[Reply]:
-        """Ask for `purpose`: "decide", "tool" or "re-ask"."""
-        ...
+from wsap_llm.turn import PausedTurn
 
 
 @dataclass(frozen=True)
@@ -64,20 +42,16 @@ class Decision:
 class DecisionTurn:
     """Everything that one decision needs."""
 
-    shown: str
-    """The user message."""
+    paused: PausedTurn
+    """What was shown, and the call that the turn resumes from, if it does."""
     legal: Sequence[ActionDef]
     declared: Sequence[ActionDef]
     tools: Mapping[str, AgentTool]
-    most_calls: int
-    abilities: Abilities
-    constrain: bool
-    """Whether replies are constrained where the backend can; False once it has refused."""
-    ask: Ask
-    prompts: Prompts
-    refused: Callable[[ConstraintError], None]
-    """Called when the backend refuses a constraint; raises if that ends the game."""
-    unusable: Unusable
+    constraint: ConstraintState
+    """Whether replies are constrained where the backend can; told what it refuses, and which replies are unusable."""
+    asker: Asker
+    options: Mapping[str, Action]
+    """What can be chosen instead of written, by the text that stands for it; empty for nothing."""
     unconstrained: bool = False
     """Whether a reply was not constrained to what is legal."""
     cut: bool = False
@@ -86,17 +60,21 @@ class DecisionTurn:
     """Whether the backend took a constraint with the last request."""
     cause: str = ""
     """Why a reply could not be used."""
-    options: Mapping[str, Action] = field(default_factory=dict)
-    """What can be chosen instead of written, by the text that stands for it; empty for nothing."""
-    picture: ImagePart | None = None
-    """What the agent sees beside the text."""
-    pending: PendingCall | None = None
-    """The call that the turn resumes from, with the world's answer; None for a new turn."""
+
+    @property
+    def abilities(self) -> Abilities:
+        """What the backend can do."""
+        return self.asker.backend.abilities
+
+    @property
+    def prompts(self) -> Prompts:
+        """The words that the model is asked in."""
+        return self.asker.prompts
 
     @property
     def opening(self) -> Message:
         """The message that begins the decision."""
-        return Message("user", with_picture(self.shown, self.picture))
+        return Message("user", with_picture(self.paused.shown, self.paused.picture))
 
     async def ask_constrained(
         self,
@@ -113,27 +91,26 @@ class DecisionTurn:
         Raises ConstraintError if the backend refuses the constraint, and strict play was asked for.
         """
         reply: Reply | None = None
-        if constraint is not None and self.constrain:
+        if constraint is not None and self.constraint.wanted:
             try:
-                reply = await self.ask(purpose, messages, constraint=constraint, prefill=prefill)
+                reply = await self.asker.ask(purpose, messages, constraint=constraint, prefill=prefill)
             except ConstraintError as error:
-                self.refused(error)
-                self.constrain = False
+                self.constraint.refused(error)
         if reply is None:
             self.unconstrained = True
-            reply = await self.ask(purpose, messages, prefill=prefill, stop=stop)
+            reply = await self.asker.ask(purpose, messages, prefill=prefill, stop=stop)
         self.cut = self.cut or reply.truncated
-        self.bound = constraint is not None and self.constrain
+        self.bound = constraint is not None and self.constraint.wanted
         return reply
 
-    def info(self, decision: Decision, usage: Usage, *, ignored: bool) -> DecisionInfo:
-        """Return how the decision came about; `ignored` if the backend did not keep to a constraint it took."""
+    def info(self, decision: Decision) -> DecisionInfo:
+        """Return how the decision came about, with the usage that no other has taken over."""
         forced = decision.action is None
         return DecisionInfo(
             decision.repaired and not forced,
             forced,
-            usage,
-            self.unconstrained or ignored,
+            self.asker.counter.flush(),
+            self.unconstrained or self.constraint.ignored,
             self.cut,
             decision.resumption,
             chosen=decision.chosen,
@@ -142,4 +119,4 @@ class DecisionTurn:
 
     def misread(self, reply: Reply, reason: str) -> None:
         """Take a reply that is not what was asked for."""
-        self.cause = self.unusable(reply, reason, bound=self.bound)
+        self.cause = self.constraint.unusable(reply, reason, bound=self.bound)

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 
-from wsap_core.protocol import ActionResult, Observation
+from wsap_core.protocol import ActionResult
 from wsap_core.seams.agent import ReflectionInfo
 from wsap_core.seams.memory import LESSON, AgentMemory, Browsable
-from wsap_core.seams.model import Message, Reply
+from wsap_core.seams.model import Message
 from wsap_core.untrusted import sanitize
 from wsap_llm import russian
-from wsap_llm.prompts import Prompts
+from wsap_llm.asking import Asker
 from wsap_llm.thinking import split_thinking
-from wsap_llm.turn import outcome_of
+from wsap_llm.turn import outcome_of, quoted
 
 DEATH = "death"
 """The type of the events by which games report a death."""
@@ -29,34 +28,22 @@ _MARK = re.compile(r"^\s*(?:[-*•>]+\s*)*(?:\d{1,2}[.):]\s+)?")
 _NOTHING = frozenset({"nothing", "none", "n/a", "nothing new", "no new lessons", "no lessons", *russian.NOTHING})
 
 
-Asks = Callable[[str, Sequence[Message]], Awaitable[Reply]]
-"""Asks the model, with the conversation so far, recorded under a purpose."""
-Quotes = Callable[[Observation], tuple[Observation, str]]
-"""Returns an observation with what others wrote in quotes, and the sentence that explains the quotes."""
-
-
 @dataclass
 class Reflector:
-    """Asks for lessons at the end of an episode, on a death, and every so many decisions.
+    """Asks for lessons at the end of an episode, on a death, and every so many decisions, as the options say.
 
     The model's answer is cut to a few short lines, which are kept in the memory as notes of the
     kind "lesson", with the game and the step they come from.
     """
 
     memory: AgentMemory
-    prompts: Prompts
-    world: str = ""
-    """The game, which is kept with each lesson."""
-    every: int = 0
-    """Decisions between reflections in the middle of an episode; 0 for none."""
-    most: int = 3
-    """Most lessons at a time."""
+    asker: Asker
     _since: int = field(default=0, init=False)
     _ended: int = field(default=0, init=False)
     _death: str = field(default="", init=False)
     _last: ActionResult | None = field(default=None, init=False)
 
-    async def after(self, result: ActionResult, quotes: Quotes, ask: Asks) -> ReflectionInfo | None:
+    async def after(self, result: ActionResult) -> ReflectionInfo | None:
         """Take in the result of a decision, and reflect if it is time; None if it is not."""
         self._since += 1
         self._ended += 1
@@ -64,14 +51,14 @@ class Reflector:
         died = self._died(result)
         if (result.done or died) and self._ended >= LEAST:
             self._ended = 0
-            return await self._look_back("died" if died else "over", quotes, ask)
-        if self.every and self._since >= self.every:
-            return await self._look_back("", quotes, ask)
+            return await self._look_back("died" if died else "over")
+        if 0 < self.asker.options.reflect_every <= self._since:
+            return await self._look_back("")
         return None
 
-    async def conclude(self, quotes: Quotes, ask: Asks) -> ReflectionInfo | None:
+    async def conclude(self) -> ReflectionInfo | None:
         """Reflect because play ends here; None after too few decisions."""
-        return await self._look_back("left", quotes, ask) if self._since >= LEAST else None
+        return await self._look_back("left") if self._since >= LEAST else None
 
     def state(self) -> list[int | str]:
         """Return its state as JSON-ready data."""
@@ -84,23 +71,23 @@ class Reflector:
         self._since, self._ended, self._death = state
         self._last = None
 
-    async def _look_back(self, why: str, quotes: Quotes, ask: Asks) -> ReflectionInfo:
-        result = self._last
-        seen, explanation = quotes(result.observation) if result is not None else (None, "")
-        text = self.prompts.render(
+    async def _look_back(self, why: str) -> ReflectionInfo:
+        result, prompts, options = self._last, self.asker.prompts, self.asker.options
+        seen, explanation = quoted(result.observation, self.asker.generator) if result is not None else (None, "")
+        text = prompts.render(
             "reflect",
             observation=seen.to_text() if seen is not None else "",
             explanation=explanation,
-            outcome=outcome_of(result, LINE, self.prompts.words) if result is not None else "",
+            outcome=outcome_of(result, LINE, prompts.words) if result is not None else "",
             why=why,
             lessons=self._known(),
-            most=self.most,
+            most=options.lessons,
         )
-        reply = await ask("reflect", [Message("user", text)])
-        lessons = read_lines(reply.text, self.most)
+        reply = await self.asker.ask("reflect", [Message("user", text)])
+        lessons = read_lines(reply.text, options.lessons)
         step = result.observation.step if result is not None else None
         for line in lessons:
-            self.memory.note(line, kind=LESSON, world=self.world, step=step)
+            self.memory.note(line, kind=LESSON, world=options.game_name, step=step)
         self._since = 0
         return ReflectionInfo(lessons)
 

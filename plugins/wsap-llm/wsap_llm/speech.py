@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Protocol, runtime_checkable
@@ -11,8 +10,7 @@ from wsap_core.protocol.words import Words
 from wsap_core.seams.memory import AgentMemory
 from wsap_core.seams.model import Message, Request
 from wsap_core.untrusted import sanitize, strip_control
-from wsap_llm.options import LLMOptions
-from wsap_llm.prompts import Prompts
+from wsap_llm.asking import Asker
 from wsap_llm.quoting import Quoter
 from wsap_llm.thinking import split_thinking
 
@@ -37,24 +35,15 @@ class Speaks(Protocol):
         ...
 
 
-def request_for(
-    purpose: str,
-    facts: Sequence[str],
-    said: str,
-    *,
-    options: LLMOptions,
-    prompts: Prompts,
-    memory: AgentMemory | None,
-    generator: random.Random,
-) -> Request:
-    """Return the request that has a model speak as an agent, with its persona and what it remembers.
+async def speak(asker: Asker, memory: AgentMemory | None, purpose: str, facts: Sequence[str], said: str) -> str:
+    """Return what an agent says, with its persona and what it remembers; arguments and errors as in `Speaks.speak`.
 
-    It has the `facts` known of the agent, a sentence each, and what a person `said` to it. Raises ValueError if the
-    purpose is none of `PURPOSES`.
+    Thinking, and whatever can't be printed, is left out, and so is what is longer than `LONGEST` characters.
     """
     if purpose not in PURPOSES:
         raise ValueError(f"There is no purpose {purpose!r} to speak for; there are: {', '.join(PURPOSES)}.")
-    quoter = Quoter.draw(generator, 2000)
+    options, prompts = asker.options, asker.prompts
+    quoter = Quoter.draw(asker.generator, 2000)
     system = prompts.render(
         "speak",
         persona=options.persona.strip(),
@@ -66,21 +55,18 @@ def request_for(
         said=quoter.quote(said, "a person", lines=True) if said else "",
         explanation=quoter.explain(prompts.words) if said else "",
     )
-    return Request(
+    request = Request(
         (Message("system", system), Message("user", question)),
         sampling=replace(options.sampling, max_tokens=min(options.sampling.max_tokens or MOST_TOKENS, MOST_TOKENS)),
         thinking=options.thinking,
         options=options.provider,
         purpose=purpose,
     )
+    reply = await asker.send(request)
+    return strip_control(split_thinking(reply.text).said).strip()[:LONGEST]
 
 
 def recalled(memory: AgentMemory | None, about: str, tokens: int, words: Words) -> list[str]:
     """Return what is remembered of something, a line each for a prompt, in at most about so many tokens."""
     found = memory.recall(about, budget=tokens) if memory is not None and tokens else ()
     return [sanitize(words.say(recollection.text), 400) for recollection in found]
-
-
-def read_speech(reply: str) -> str:
-    """Return what is said in a reply: without its thinking and whatever can't be printed, and not too long."""
-    return strip_control(split_thinking(reply).said).strip()[:LONGEST]

@@ -94,10 +94,11 @@ class JsonStyle(Style):
     async def decide(self, turn: DecisionTurn) -> Decision:
         finals, tools = split(turn.legal)
         world = {tool.name for tool in tools}
-        calls = ToolCalls(turn.tools, tools, turn.most_calls, turn.pending)
-        messages, used = [turn.opening], turn.pending is not None
-        if turn.pending is not None:
-            messages += [*turn.pending.said, self._told(turn, turn.pending.name, turn.pending.result or "")]
+        before, most = turn.paused.pending, turn.asker.options.tool_calls
+        calls = ToolCalls(turn.tools, tools, most, before)
+        messages, used = [turn.opening], before is not None
+        if before is not None:
+            messages += [*before.said, self._told(turn, before.name, before.result or "")]
         repaired, purpose = False, "tool" if used else "decide"
         shown: list[str] = []  # in the question asked again, by number
         while True:
@@ -260,7 +261,8 @@ class TagStyle(Style):
     async def decide(self, turn: DecisionTurn) -> Decision:
         finals, world = split(turn.legal)
         how: Resumption = "resume" if turn.abilities.resume else "prefill" if turn.abilities.prefill else "turns"
-        calls = ToolCalls(turn.tools, world, min(turn.most_calls, self._limits.calls), turn.pending)
+        before, most = turn.paused.pending, min(turn.asker.options.tool_calls, self._limits.calls)
+        calls = ToolCalls(turn.tools, world, most, before)
         words = turn.prompts.words
         tags = TagTurn(
             [*(t.definition for t in turn.tools.values()), *(Tool(a.name, a.description, a.parameters) for a in world)],
@@ -270,11 +272,11 @@ class TagStyle(Style):
         )
         messages = [turn.opening]
         so_far = "" if how == "turns" else OPENING
-        inside, used = bool(so_far), turn.pending is not None
-        if turn.pending is not None:
-            messages += turn.pending.said
-            answer = words.say(turn.pending.result or "")
-            so_far = _gone_on(messages, turn.pending.so_far, answer, words, turns=how == "turns")
+        inside, used = bool(so_far), before is not None
+        if before is not None:
+            messages += before.said
+            answer = words.say(before.result or "")
+            so_far = _gone_on(messages, before.so_far, answer, words, turns=how == "turns")
             inside = True
         repaired, purpose = False, "tool" if used else "decide"
         while True:
@@ -319,7 +321,7 @@ class TagStyle(Style):
         inside: bool,
     ) -> tuple[Reply, TagEvent, str]:
         constraint = None
-        if turn.constrain and self.constrains(turn.abilities):
+        if turn.constraint.wanted and self.constrains(turn.abilities):
             constraint = RegexConstraint(tags.continuation_pattern(left) if inside else tags.pattern(left))
         stop = tuple(f"</{name}>" for name in (*tags.tools, *tags.finals))
         reply = await turn.ask_constrained(purpose, messages, constraint, prefill=so_far, stop=stop)

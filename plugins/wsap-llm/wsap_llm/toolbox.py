@@ -23,13 +23,7 @@ def build_tool(spec: ToolSpec, context: ToolContext) -> AgentTool | ToolSource:
 
 
 class Toolbox:
-    """Opens the tools and sources of tools of one agent, and closes them again.
-
-    Such as:
-
-        async with Toolbox([build_tool(spec, context) for spec in specs]) as tools:
-            agent = LLMAgent(backend, tools=tools)
-    """
+    """Opens the tools and sources of tools of one agent, and closes them again."""
 
     def __init__(self, built: Sequence[AgentTool | ToolSource]) -> None:
         self._built = tuple(built)
@@ -65,12 +59,6 @@ class Toolbox:
         async with contextlib.AsyncExitStack() as closing:
             while self._opened:
                 closing.push_async_callback(self._opened.pop(0).aclose)
-
-    async def __aenter__(self) -> Sequence[AgentTool]:
-        return await self.open()
-
-    async def __aexit__(self, *failure: object) -> None:
-        await self.aclose()
 
     async def _tools_of(self, item: AgentTool | ToolSource) -> Sequence[AgentTool]:
         if isinstance(item, AgentTool):
