@@ -116,7 +116,8 @@ def _how(reply: Reply, backend: Any, seconds: float) -> str:
     tokens, context = reply.usage.completion_tokens, backend.abilities.context
     fast = f", {speed(tokens / seconds)} tokens/s" if tokens and seconds > 0 else ""
     room = "context not known" if context is None else f"context {context} tokens"
-    return f"in {seconds:.2f} s{fast}, {room}"
+    numbers = backend.abilities.dtype
+    return f"in {seconds:.2f} s{fast}, {room}{f', in {single_line(numbers)}' if numbers else ''}"
 
 
 def _fault(reply: Reply, abilities: Abilities, seconds: float) -> tuple[str, str]:

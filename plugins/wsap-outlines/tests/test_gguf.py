@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from wsap_core.cli import main
 from wsap_core.seams.model import ChooseConstraint, JsonConstraint, Message, Reply, Request, Sampling, collect
 from wsap_core.seams.model_errors import BackendError, ModelNotFoundError
 from wsap_nexus.api import play
@@ -222,6 +223,11 @@ def test_llama_cpp_chooses_and_keeps_to_constraints_as_transformers_does(packed:
     other, elsewhere = asyncio.run(asked(Options(threads=1, dtype="float32", device="cpu")))
     assert "float32" in elsewhere
     assert found.finish.probabilities == pytest.approx(other.finish.probabilities, abs=0.02)
+
+
+def test_doctor_names_llama_cpp(packed: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["doctor", "--model", f"outlines/{packed}", "--json"]) in (0, 1)
+    assert "by llama.cpp" in capsys.readouterr().out
 
 
 SCHEMA: dict[str, Any] = {

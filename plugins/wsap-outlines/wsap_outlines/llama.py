@@ -47,12 +47,13 @@ class LlamaLoaded(Loaded):
     def dtype(self) -> str:
         said = ctypes.create_string_buffer(128)
         _library().llama_model_desc(self.model.model, said, len(said))
-        return said.value.decode(errors="replace").split(" ", 2)[-1]  # "Q4_1" of "llama 135M Q4_1"
+        packed = said.value.decode(errors="replace").split(" ", 2)[-1]  # "Q4_1" of "llama 135M Q4_1"
+        return f"{packed} by llama.cpp"
 
     @property
     @override
     def device(self) -> str:
-        return "cpu, by llama.cpp"
+        return "cpu"
 
     @property
     @override
