@@ -19,6 +19,7 @@ import pytest
 import wsap_core
 from wsap_core import errors
 from wsap_core.cli.commands import DISTRIBUTION_OF, KERNEL_COMMANDS, RUNTIME
+from wsap_core.cli.output import print_table
 
 WSAP = [sys.executable, "-c", "import sys; from wsap_core.cli import main; sys.exit(main())"]
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
@@ -207,6 +208,15 @@ def test_games_and_agents_as_json_have_what_a_program_needs(wsap: Run) -> None:
     agents = {row["name"]: row for row in json.loads(wsap("agents", "--json").stdout)}
     assert agents["random"]["games"] == []
     assert agents["tit-for-tat"]["games"]
+
+
+def test_notes_below_a_row_keep_to_the_terminals_width_though_the_row_does_not(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("wsap_core.cli.output.at_terminal", lambda: True)
+    monkeypatch.setenv("COLUMNS", "40")
+    print_table(("wide", "last"), [("w" * 50, "x")], notes=[["word " * 20]])
+    assert all(len(line) <= 40 for line in capsys.readouterr().out.splitlines()[2:])
 
 
 def at_terminal(environment: dict[str, str], *words: str) -> str:

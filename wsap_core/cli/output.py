@@ -40,7 +40,8 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, notes:
     table = [list(columns), *clean] if terminal else clean
     widths = [max(map(_width, column)) for column in list(zip(*table, strict=True))[:-1]] if table else []
     left = sum(widths) + len(_GAP) * len(widths)
-    room = max(20, shutil.get_terminal_size().columns - left) if terminal else 0
+    width = shutil.get_terminal_size().columns if terminal else 0
+    room = max(20, width - left) if terminal else 0
     if terminal:
         click.echo(_styled(_line(list(columns), widths)))
     for index, row in enumerate(clean):
@@ -49,7 +50,7 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, notes:
         for text in more:
             click.echo(" " * left + text)
         for note in notes[index] if notes else ():
-            for text in _wrapped(single_line(note), max(20, room + left - 4) if terminal else 0):
+            for text in _wrapped(single_line(note), max(20, width - 4) if terminal else 0):
                 click.echo("    " + text)
 
 
