@@ -11,6 +11,7 @@ import sys
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import aclosing
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import jsonschema
@@ -19,14 +20,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from wsap_core.errors import ConfigError, MissingServiceError, WsapError
+from wsap_core.protocol import Tool
 from wsap_core.protocol.subset import check_schema
 from wsap_core.protocol.values import validate_value
 from wsap_core.seams.context import Context
 from wsap_core.seams.services import Services
 from wsap_core.seams.tool import AgentTool, ToolSource
-from wsap_llm.mcp.config import read_servers
+from wsap_llm.mcp.config import ServerConfig, read_servers
 from wsap_llm.mcp.connection import ToolServerError
-from wsap_llm.mcp.mapping import UnusableToolError, capped, subset, tool_of, without_duplicates
+from wsap_llm.mcp.mapping import UnusableToolError, capped, subset, tool_of
 from wsap_llm.mcp.source import McpTools, create
 from wsap_llm.toolbox import Toolbox
 
@@ -266,8 +268,22 @@ def test_names_become_tags_and_descriptions_one_line() -> None:
     assert re.fullmatch(r"[A-Za-z][A-Za-z0-9_-]*", tool.name)
     assert "\n" not in tool.description
     assert len(tool.description) == 500
-    kept, doubles = without_duplicates([("a/b", tool_of("a/b", "", {})), ("a.b", tool_of("a.b", "", {}))])
-    assert (list(kept), list(doubles)) == (["a_b"], ["a.b"])
+    assert tool_of("a/b", "", {}).name == tool_of("a.b", "", {}).name == "a_b"
+
+
+def test_of_two_tools_that_have_one_name_here_the_first_is_offered(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Listing:
+        def __init__(self, server: ServerConfig, tell: object) -> None:
+            pass
+
+        async def open(self) -> list[SimpleNamespace]:
+            return [SimpleNamespace(name=name, description=name, input_schema={}) for name in ("a/b", "a.b")]
+
+    monkeypatch.setattr("wsap_llm.mcp.source.Connection", Listing)
+    told: list[str] = []
+    tools = asyncio.run(McpTools([ServerConfig("shed")], told.append).open())
+    assert [tool.definition for tool in tools] == [Tool("a_b", "a/b")]
+    assert told == ["The tool 'a.b' of the tool server shed is left out: another one has its name here."]
 
 
 _LEAF = st.sampled_from(

@@ -45,7 +45,6 @@ class Asker:
             constraint=constraint,
             sampling=sampling,
             thinking=self.options.thinking,
-            options=self.options.provider,
             purpose=purpose,
         )
         return await self.send(self.conversation.before(request))

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, cast, get_args
+from typing import Literal, cast, get_args
 
 from wsap_core.errors import ConfigError
 from wsap_core.seams.context import Context
@@ -53,8 +52,6 @@ class LLMOptions:
     sampling: Sampling = DEFAULT_SAMPLING
     thinking: bool | None = None
     """Whether the model is asked to think first; None for its default."""
-    provider: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    """Provider options by backend name."""
     hidden: bool = False
     """Whether the model is not told which actions are legal now."""
     constrain: bool = True

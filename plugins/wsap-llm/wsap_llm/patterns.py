@@ -44,7 +44,7 @@ def integer_pattern(low: int, high: int) -> str:
         parts += ["-" + part for part in _positive(max(1, -high), -low)]
     if high >= 0:
         parts += _positive(max(0, low), high)
-    return parts[0] if len(parts) == 1 else f"(?:{'|'.join(parts)})"
+    return either(parts)
 
 
 def _positive(low: int, high: int) -> list[str]:
@@ -80,9 +80,9 @@ def json_pattern(schema: Mapping[str, JsonValue]) -> str:
     if "const" in schema:
         return _value(schema["const"])
     if "enum" in schema:
-        return _either([_value(value) for value in schema["enum"]])
+        return either([_value(value) for value in schema["enum"]])
     kinds = schema.get("type", "string")
-    return _either([_kind(kind, schema) for kind in ([kinds] if isinstance(kinds, str) else kinds)])
+    return either([_kind(kind, schema) for kind in ([kinds] if isinstance(kinds, str) else kinds)])
 
 
 def longest_json(schema: Mapping[str, JsonValue]) -> int:
@@ -112,7 +112,8 @@ def _longest(kind: str, schema: Mapping[str, JsonValue]) -> int:
     return 5
 
 
-def _either(parts: Sequence[str]) -> str:
+def either(parts: Sequence[str]) -> str:
+    """Return the expression for any of several."""
     return parts[0] if len(parts) == 1 else f"(?:{'|'.join(parts)})"
 
 
@@ -153,7 +154,7 @@ def _number(schema: Mapping[str, JsonValue]) -> str:
         parts.append(integer_pattern(max(low, 0), high - 1) + r"\.[0-9]{1,4}")
     if low < 0 and -low - 1 >= max(-high, 0):
         parts.append("-" + integer_pattern(max(-high, 0), -low - 1) + r"\.[0-9]{1,4}")
-    return _either(parts)
+    return either(parts)
 
 
 def _few_numbers(schema: Mapping[str, JsonValue]) -> str:
@@ -165,7 +166,7 @@ def _few_numbers(schema: Mapping[str, JsonValue]) -> str:
     fit = dict.fromkeys(float(v) for v in values if v not in excluded and low <= Fraction(float(v)) <= high)
     if not fit:
         raise ValueError("No number fits the schema.")
-    return _either([literal(json.dumps(v)) for v in fit])
+    return either([literal(json.dumps(v)) for v in fit])
 
 
 def _array(schema: Mapping[str, JsonValue]) -> str:
@@ -218,8 +219,8 @@ def _either_of(schemas: Sequence[Mapping[str, JsonValue]]) -> str:
             continue
         *heads, (last, _) = _described(schema)
         groups.setdefault(last, []).append(_members(heads))
-    shared = [rf"\{{{_either(heads)}, {last}\}}" for last, heads in groups.items()]
-    return _either([*shared, *alone])
+    shared = [rf"\{{{either(heads)}, {last}\}}" for last, heads in groups.items()]
+    return either([*shared, *alone])
 
 
 def _members(members: Sequence[tuple[str, bool]]) -> str:
@@ -231,7 +232,7 @@ def _members(members: Sequence[tuple[str, bool]]) -> str:
         starts.append(members[index][0] + rest)
     if not starts:
         return ""
-    return _either(starts) if first is not None else f"(?:{'|'.join(starts)})?"
+    return either(starts) if first is not None else f"(?:{'|'.join(starts)})?"
 
 
 _KINDS: Mapping[str, Callable[[Mapping[str, JsonValue]], str]] = {

@@ -59,7 +59,6 @@ async def speak(asker: Asker, memory: AgentMemory | None, purpose: str, facts: S
         (Message("system", system), Message("user", question)),
         sampling=replace(options.sampling, max_tokens=min(options.sampling.max_tokens or MOST_TOKENS, MOST_TOKENS)),
         thinking=options.thinking,
-        options=options.provider,
         purpose=purpose,
     )
     reply = await asker.send(request)

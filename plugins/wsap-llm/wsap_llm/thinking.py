@@ -78,18 +78,14 @@ class ThinkSplitter:
     def __init__(self, *, opened: bool = False) -> None:
         self._held = ""
         self._thinking = opened
-        self._saying = False
+        self.saying = False
+        """Whether everything from here on is text."""
         self._starting = not opened  # nothing but white space so far
         self._trimming = False  # between the block and the text
 
-    @property
-    def saying(self) -> bool:
-        """Whether everything from here on is text."""
-        return self._saying
-
     def feed(self, piece: str) -> Iterator[TextChunk | ThinkingChunk]:
         """Give what can be told of everything so far; a tag that may be incomplete is kept back."""
-        if self._saying:
+        if self.saying:
             if piece:
                 yield TextChunk(piece)
             return
@@ -100,8 +96,8 @@ class ThinkSplitter:
             yield from self._think()
         if self._trimming:
             self._held = self._held.lstrip()
-            self._saying = bool(self._held)
-        if self._saying and self._held:
+            self.saying = bool(self._held)
+        if self.saying and self._held:
             held, self._held = self._held, ""
             yield TextChunk(held)
 
@@ -119,7 +115,7 @@ class ThinkSplitter:
             self._starting, self._thinking = False, True
             self._held = bare[len(_OPEN) :]
         elif not _OPEN.startswith(bare):
-            self._starting, self._saying = False, True
+            self._starting, self.saying = False, True
 
     def _think(self) -> Iterator[ThinkingChunk]:
         thought, tag, rest = self._held.partition(_CLOSE)

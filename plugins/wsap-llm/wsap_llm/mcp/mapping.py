@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from wsap_core.protocol import ParamDef, Tool
@@ -150,15 +150,3 @@ def _content(block: Any) -> str:
             return f"(link: {single_line(block.uri)[:200]})"
         case kind:
             return f"({single_line(kind)[:40]}, not shown)"
-
-
-def without_duplicates(tools: Iterable[tuple[str, Tool]]) -> tuple[dict[str, tuple[str, Tool]], Sequence[str]]:
-    """Return tools by their name here, each with the server's name for it; and the server's names of doubles."""
-    kept: dict[str, tuple[str, Tool]] = {}
-    left = []
-    for theirs, tool in tools:
-        if tool.name in kept:
-            left.append(theirs)
-        else:
-            kept[tool.name] = (theirs, tool)
-    return kept, left

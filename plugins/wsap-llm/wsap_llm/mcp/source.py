@@ -12,7 +12,7 @@ from wsap_core.seams.context import Context
 from wsap_core.untrusted import single_line
 from wsap_llm.mcp.config import ServerConfig, read_servers
 from wsap_llm.mcp.connection import Connection, Tell, sdk_missing
-from wsap_llm.mcp.mapping import UnusableToolError, tool_of, without_duplicates
+from wsap_llm.mcp.mapping import UnusableToolError, tool_of
 
 
 class RemoteTool:
@@ -47,21 +47,22 @@ class McpTools:
         for server in self._servers:
             connection = Connection(server, self._tell)
             self._connections.append(connection)
-            described: list[tuple[str, Tool]] = []
+            kept: dict[str, RemoteTool] = {}
+            theirs: set[str] = set()
             for tool in await connection.open():
                 if server.tools is not None and tool.name not in server.tools:
                     continue
                 try:
-                    described.append(
-                        (tool.name, tool_of(tool.name, tool.description, tool.input_schema, prefix=server.prefix))
-                    )
+                    made = tool_of(tool.name, tool.description, tool.input_schema, prefix=server.prefix)
+                    if made.name in kept:
+                        raise UnusableToolError("another one has its name here")
                 except UnusableToolError as problem:
                     self._leave_out(server, tool.name, str(problem))
-            kept, doubles = without_duplicates(described)
-            for name in doubles:
-                self._leave_out(server, name, "another one has its name here")
-            found += [RemoteTool(connection, theirs, definition) for theirs, definition in kept.values()]
-            for name in sorted(set(server.tools or ()) - {theirs for theirs, _ in kept.values()}):
+                    continue
+                kept[made.name] = RemoteTool(connection, tool.name, made)
+                theirs.add(tool.name)
+            found += kept.values()
+            for name in sorted(set(server.tools or ()) - theirs):
                 self._tell(f"The tool server {server.name} has no tool {name!r} that could be used.")
         return found
 

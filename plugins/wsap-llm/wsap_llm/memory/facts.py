@@ -13,11 +13,12 @@ from wsap_core.seams.context import Context
 from wsap_core.seams.memory import Recollection
 from wsap_core.untrusted import single_line
 from wsap_llm.memory.cells import FACT, Cell, CellMemory, cell_of, cut, listed, overlap, pack, unpack, within, words
-from wsap_llm.memory.options import Whole, read_options
+from wsap_llm.memory.options import read_options
+from wsap_llm.option_table import Range
 
 FACTS, PLANS, HISTORY = 200, 20, 50
 """Most facts, plans and steps that are kept; the oldest go first."""
-OPTIONS = {"facts": Whole(FACTS, 1, 5000), "plans": Whole(PLANS, 1, 1000), "history": Whole(HISTORY, 1, 1000)}
+OPTIONS = {"facts": Range(FACTS, 1, 5000), "plans": Range(PLANS, 1, 1000), "history": Range(HISTORY, 1, 1000)}
 
 
 class FactsMemory(CellMemory):

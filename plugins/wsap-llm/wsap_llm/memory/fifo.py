@@ -15,8 +15,9 @@ from wsap_core.seams.memory import Recollection
 from wsap_core.seams.model import Backend
 from wsap_core.untrusted import single_line
 from wsap_llm.memory.cells import Cell, CellMemory, cell_of, cost, listed, pack, unpack, within
-from wsap_llm.memory.options import Whole, read_options
+from wsap_llm.memory.options import read_options
 from wsap_llm.memory.summary import FAILURES, ModelSummary, Summary, fold_plainly
+from wsap_llm.option_table import Range
 
 CELLS = 5
 """K of seed 003."""
@@ -29,10 +30,10 @@ WAITING = 64
 ASKED = 16
 """Most cells that a model is asked to fold at a time, so that the request fits into small contexts."""
 OPTIONS = {
-    "cells": Whole(CELLS, 1, 1000),
-    "summary_chars": Whole(SUMMARY, 100, 20_000),
-    "notes": Whole(NOTES, 1, 1000),
-    "batch": Whole(1, 1, WAITING),
+    "cells": Range(CELLS, 1, 1000),
+    "summary_chars": Range(SUMMARY, 100, 20_000),
+    "notes": Range(NOTES, 1, 1000),
+    "batch": Range(1, 1, WAITING),
     "summary_model": None,
 }
 

@@ -4,23 +4,15 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from wsap_core.errors import ConfigError
 from wsap_core.protocol.values import JsonValue
+from wsap_llm.option_table import Range
 
 
-@dataclass(frozen=True)
-class Whole:
-    """An option that is a whole number, which may be given as text."""
-
-    default: int
-    low: int
-    high: int
-
-
-def read_options(what: str, config: Mapping[str, JsonValue], known: Mapping[str, Whole | None]) -> dict[str, JsonValue]:
-    """Return the value of each known option; one that is text (None in the table) is None where it is not given.
+def read_options(what: str, config: Mapping[str, JsonValue], known: Mapping[str, Range | None]) -> dict[str, JsonValue]:
+    """Return the value of each known option: a whole number, which may be given as text, or text (None in the table),
+    which is None where it is not given.
 
     Raises ConfigError if an option is not known (the message lists those there are), of another kind, or out of bounds.
     """

@@ -26,7 +26,7 @@ from wsap_core.protocol import ActionDef, ParamDef, Tool
 from wsap_core.protocol.values import JsonValue
 from wsap_core.untrusted import sanitize
 from wsap_core.worlds.legality import check_parameters
-from wsap_llm.patterns import integer_pattern, json_pattern, literal, longest_json, text_pattern
+from wsap_llm.patterns import either, integer_pattern, json_pattern, literal, longest_json, text_pattern
 from wsap_llm.reply.repair import Unreadable, bare_value, read_loose
 from wsap_llm.reply.schema import MOST_DECLARED, bounded
 from wsap_llm.reply.steps import repeatable, tag_steps, tags_pattern
@@ -118,13 +118,13 @@ class TagTurn:
         left = self.limits.calls if calls_left is None else calls_left
         closing = f"</thinking>{_SPACE}{self._final()}"
         if left > 0 and self.tools:
-            closing = _either([*(self._element(tool) for tool in self.tools.values()), closing])
+            closing = either([*(self._element(tool) for tool in self.tools.values()), closing])
         return text_pattern(self.limits.thinking) + closing
 
     def _final(self) -> str:
         several = [self._element(a) for a in self.finals.values() if self.steps > 1 and repeatable(a)]
         once = [self._element(a) for a in self.finals.values() if self.steps <= 1 or not repeatable(a)]
-        return _either([*([tags_pattern(self.steps, _SPACE) + _either(several)] if several else []), *once])
+        return either([*([tags_pattern(self.steps, _SPACE) + either(several)] if several else []), *once])
 
     def _element(self, definition: ActionDef) -> str:
         tag = literal(definition.name)
@@ -164,7 +164,7 @@ class TagTurn:
 
 def _raw(parameter: ParamDef, limit: int) -> str:
     if (choices := parameter.choices()) is not None:
-        return _either([literal(choice) for choice in choices])
+        return either([literal(choice) for choice in choices])
     if (bounds := parameter.integer_range()) is not None:
         return integer_pattern(*bounds)
     schema = bounded(parameter.json_schema(), limit)
@@ -184,10 +184,6 @@ def _from_raw(parameter: ParamDef, content: str) -> JsonValue:
         except Unreadable:
             return content
     return bare_value(content)
-
-
-def _either(parts: Sequence[str]) -> str:
-    return parts[0] if len(parts) == 1 else f"(?:{'|'.join(parts)})"
 
 
 _THINKING_TAG = re.compile(r"<\s{0,3}(/?)\s{0,3}think(?:ing)?\s{0,3}>", re.IGNORECASE)

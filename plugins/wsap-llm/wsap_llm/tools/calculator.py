@@ -9,25 +9,23 @@ from wsap_core.protocol.values import JsonValue
 from wsap_core.seams.context import Context
 from wsap_llm.tools.arithmetic import LONGEST, ArithmeticProblem, evaluate, spoken
 
-_DEFINITION = Tool(
-    "calculator",
-    "Works out arithmetic: + - * / // % ** brackets, pi, e, sqrt, abs, min, max, round, floor, ceil, log, exp.",
-    [
-        ParamDef(
-            "expression",
-            schema={"type": "string", "minLength": 1, "maxLength": LONGEST},
-            description="Such as (3 + 4) * 2",
-        )
-    ],
-)
-
 
 class Calculator:
     """Evaluates arithmetic and nothing else."""
 
     inward = True
     """What it does stays within the agent."""
-    definition = _DEFINITION
+    definition = Tool(
+        "calculator",
+        "Works out arithmetic: + - * / // % ** brackets, pi, e, sqrt, abs, min, max, round, floor, ceil, log, exp.",
+        [
+            ParamDef(
+                "expression",
+                schema={"type": "string", "minLength": 1, "maxLength": LONGEST},
+                description="Such as (3 + 4) * 2",
+            )
+        ],
+    )
 
     def run(self, parameters: Mapping[str, JsonValue]) -> str:
         """Return the value of `expression`, or why it can't be worked out. Bounded in time by the bounds on size."""

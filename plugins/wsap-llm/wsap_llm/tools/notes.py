@@ -14,16 +14,6 @@ from wsap_llm.memory.cells import cut, pack, unpack
 MOST, TITLE, TEXT = 50, 80, 1000
 """Most notes, and most characters of a title and of a text."""
 
-_DEFINITION = Tool(
-    "notes",
-    "Your own notes: write one under a title, read it again, list the titles, or delete one.",
-    [
-        ParamDef("do", "write|read|list|delete"),
-        ParamDef("title", optional=True, schema={"type": "string", "maxLength": TITLE}, description="Of the note"),
-        ParamDef("text", optional=True, schema={"type": "string", "maxLength": TEXT}, description="What to write"),
-    ],
-)
-
 
 class Notes:
     """Keeps an agent's notes by title.
@@ -34,7 +24,15 @@ class Notes:
 
     inward = True
     """What it does stays within the agent."""
-    definition = _DEFINITION
+    definition = Tool(
+        "notes",
+        "Your own notes: write one under a title, read it again, list the titles, or delete one.",
+        [
+            ParamDef("do", "write|read|list|delete"),
+            ParamDef("title", optional=True, schema={"type": "string", "maxLength": TITLE}, description="Of the note"),
+            ParamDef("text", optional=True, schema={"type": "string", "maxLength": TEXT}, description="What to write"),
+        ],
+    )
 
     def __init__(self, memory: AgentMemory | None = None, world: str = "") -> None:
         self._memory = memory
