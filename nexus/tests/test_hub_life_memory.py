@@ -123,7 +123,7 @@ def test_a_goal_is_reached_by_living_and_its_reward_is_in_the_agents_keeping(tmp
             # In the very transaction of entering the last world.
             entered = place.events("entered")[-1]
             assert entered.seq < reached.seq < place.events("left")[-1].seq
-            around = place.nexus.surroundings("ida")
+            around = place.nexus.agent_context.surroundings("ida")
             assert "Token of travel" in around.carried
             assert "well-travelled (nexus)" in around.achievements
             assert not around.goals

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Callable
 from typing import Protocol, runtime_checkable
 
 from wsap_core.errors import UsageError
@@ -61,18 +60,11 @@ class HumanAgent:
 
 
 class LineChooser:
-    """Asks line by line, for terminals that can't show the live view, and for scripts.
-
-    Args:
-        write: shows a text of several lines.
-    """
-
-    def __init__(self, write: Callable[[str], None] | None = None) -> None:
-        self._write = write or _to_stderr
+    """Asks line by line, for terminals that can't show the live view, and for scripts."""
 
     def say(self, text: str) -> None:
         """Show a text, sanitized for terminals."""
-        self._write(strip_control(text).strip())
+        print(strip_control(text).strip(), file=sys.stderr, flush=True)  # noqa: T201
 
     async def choose(self, seat: str, observation: Observation, space: ActionSpace) -> Action:
         """Show the observation, and ask until the person enters a legal action.
@@ -106,10 +98,6 @@ def create(context: Context) -> HumanAgent:
     if not has_keyboard():
         raise UsageError("The agent 'human' needs a terminal as standard input; choose another --agent.")
     return HumanAgent(LineChooser(), seat)
-
-
-def _to_stderr(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)  # noqa: T201
 
 
 def _settle(ready: asyncio.Future[None]) -> None:

@@ -92,7 +92,7 @@ def _definitions() -> dict[str, JsonSchema]:
 
     inputs: list[Any] = [(name, "validation", TypeAdapter(cls)) for name, cls in MESSAGES.items()]
     _, document = TypeAdapter.json_schemas(inputs)
-    definitions: dict[str, JsonSchema] = {key: _plain(value) for key, value in document["$defs"].items()}
+    definitions: dict[str, JsonSchema] = {key: without_titles(value) for key, value in document["$defs"].items()}
     for name, cls in MESSAGES.items():
         _describe(definitions[name], cls)
     _narrow_subclasses(definitions)
@@ -100,13 +100,13 @@ def _definitions() -> dict[str, JsonSchema]:
     return definitions
 
 
-def _plain(node: Any) -> Any:
+def without_titles(node: Any) -> Any:
     """Drop the titles that pydantic makes of field names; they say nothing that the names don't."""
     if isinstance(node, list):
-        return [_plain(item) for item in node]
+        return [without_titles(item) for item in node]
     if not isinstance(node, dict):
         return node
-    return {k: _plain(v) for k, v in node.items() if not (k == "title" and isinstance(v, str))}
+    return {k: without_titles(v) for k, v in node.items() if not (k == "title" and isinstance(v, str))}
 
 
 def _describe(schema: JsonSchema, cls: type) -> None:

@@ -33,6 +33,11 @@ def number(value: float) -> str:
     return str(int(value)) if value.is_integer() else f"{value:.3g}" if abs(value) < 1 else f"{value:.2f}"
 
 
+def plural(count: float, noun: str) -> str:
+    """Return a count with its noun: "1 run", "2 runs"."""
+    return f"{count} {noun}" + ("" if count == 1 else "s")
+
+
 def bullets(lines: Iterable[str]) -> str:
     """Return one `- ` line for each item."""
     return "\n".join(f"- {single_line(line)}" for line in lines)

@@ -28,6 +28,8 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
+from wsap_core.protocol.lines import plural
+
 JsonValue: TypeAlias = Any
 """JSON-ready data whose shape only its reader knows, or has yet to check."""
 
@@ -151,7 +153,7 @@ def _wrong_list(value: Sequence[Any], schema: Mapping[str, Any], name: str) -> s
     for index, item in enumerate(value):
         part = prefix[index] if index < len(prefix) else rest
         if part is False:
-            return f"{_it(name)} must have at most {_count(index, 'item')}, not {len(value)}."
+            return f"{_it(name)} must have at most {plural(index, 'item')}, not {len(value)}."
         if reason := validate_value(item, part, f"{name or 'item'}[{index}]"):
             return reason
     return None
@@ -224,16 +226,12 @@ def shown(value: Any) -> str:
     return f"a {type(value).__name__}"
 
 
-def _count(number: float, unit: str) -> str:
-    return f"{number} {unit}" + ("" if number == 1 else "s")
-
-
 def _amount(low: float, high: float, unit: str) -> str:
     if low == high:
-        return _count(low, unit)
+        return plural(low, unit)
     if high == math.inf:
-        return f"at least {_count(low, unit)}"
-    return f"{low} to {_count(high, unit)}" if low else f"at most {_count(high, unit)}"
+        return f"at least {plural(low, unit)}"
+    return f"{low} to {plural(high, unit)}" if low else f"at most {plural(high, unit)}"
 
 
 def _range(schema: Mapping[str, Any]) -> str:

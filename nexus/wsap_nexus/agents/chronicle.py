@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 from sqlalchemy import Row, bindparam, select
 
 from wsap_core.protocol import Event
+from wsap_core.protocol.lines import plural
 from wsap_core.untrusted import single_line
 from wsap_nexus.store.entities import SessionRecord
 from wsap_nexus.store.events import (
@@ -136,7 +137,7 @@ def session_facts(tx: Transaction, session: SessionRecord) -> list[str]:
     events = latest(tx, session.agent_id, SkillGained, Died, ItemFound, limit=200)
     own = [e for e in reversed(events) if e.session_id == session.id]
     stats = session.stats
-    facts = [f"I was in {session.game} for {_counted(session.steps, 'decision')}."]
+    facts = [f"I was in {session.game} for {plural(session.steps, 'decision')}."]
     if session.terms.goals:
         facts.append(f"I wanted: {'; '.join(_short(goal) for goal in session.terms.goals)}.")
     achieved = [_short(name, 80) for name in stats.get("achievements", ())]
@@ -145,7 +146,7 @@ def session_facts(tx: Transaction, session: SessionRecord) -> list[str]:
     done: dict[str, Any] = {k.partition(":")[2]: n for k, n in stats.get("done", {}).items() if k.startswith("action:")}
     if done:
         most = sorted(done.items(), key=lambda pair: (-pair[1], pair[0]))[:3]
-        told = [f"{_short(name, 60)} ({_counted(times, 'time')})" for name, times in most]
+        told = [f"{_short(name, 60)} ({plural(times, 'time')})" for name, times in most]
         facts.append(f"What I did most: {', '.join(told)}.")
     levels = {event.domain: event.level for event in own if isinstance(event, SkillGained)}
     if levels:
@@ -167,10 +168,6 @@ def _ending(session: SessionRecord) -> str:
         return f"I left of my own will{why}.{onward}"
     condition = f": {_short(session.terms.exit_when, 200)}" if session.reason == "condition" else ""
     return f"My session ended: {why_ended(session.reason)}{condition}."
-
-
-def _counted(number: int, word: str) -> str:
-    return f"{number} {word}{'' if number == 1 else 's'}"
 
 
 def _short(text: object, limit: int = 300) -> str:

@@ -52,7 +52,6 @@ class Attempt:
         retries: how often it is tried.
         within: seconds for all of it; None for as long as it takes.
         clock: seconds.
-        chance: gives numbers from 0 to 1.
     """
 
     def __init__(
@@ -61,10 +60,9 @@ class Attempt:
         retries: Retries,
         within: float | None,
         clock: Callable[[], float] = time.monotonic,
-        chance: Callable[[], float] = random.random,
     ) -> None:
         self._ask = ask
-        self._tries = Tries(retries, repeatable=ask.repeatable, chance=chance)
+        self._tries = Tries(retries, repeatable=ask.repeatable, chance=random.random)
         self._clock = clock
         self._until = None if within is None else clock() + within
 

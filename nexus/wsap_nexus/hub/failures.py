@@ -1,4 +1,4 @@
-"""Failures of agents and worlds: whom they pause, and how agents come back from a world that can't be asked."""
+"""Failures of agents and worlds: entries that come to nothing, and agents whose world can't be asked."""
 
 from __future__ import annotations
 
@@ -6,23 +6,27 @@ import base64
 import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
+
+from sqlalchemy import Row
 
 from wsap_core.errors import SnapshotError, WireError, WorldError, WsapError
 from wsap_core.protocol import Avatar, AvatarState, TransitPackage
 from wsap_core.protocol.wire import Codec
 from wsap_core.specs import AdapterSpec
-from wsap_nexus.errors import WorldFailedError
+from wsap_nexus.errors import WorldFailedError, is_failure
 from wsap_nexus.hub.agent_context import AgentContext
 from wsap_nexus.hub.catalog import codec_of
 from wsap_nexus.hub.context import HubContext
+from wsap_nexus.hub.entering import PreparedEntry, cancel_entry
 from wsap_nexus.hub.leaving import WorldExit, commit_exit
 from wsap_nexus.hub.live_session import LiveSession, SessionStats
 from wsap_nexus.hub.seating import START, KeptVenue
 from wsap_nexus.runs.recorder import read_snapshot, read_step
 from wsap_nexus.runs.run import Run
 from wsap_nexus.runs.trajectory import step_line
-from wsap_nexus.store.entities import SessionRecord
-from wsap_nexus.store.events import AgentFailed, SessionForceClosed, WorldCrashed
+from wsap_nexus.store.entities import SessionRecord, WorldRecord
+from wsap_nexus.store.events import AgentFailed, EntryRefused, SessionForceClosed, WorldCrashed
 from wsap_nexus.store.events.endings import FAILED, WORLD_FAILED
 from wsap_nexus.store.nexus_store import Transaction
 from wsap_nexus.store.repository import Repository
@@ -199,6 +203,51 @@ class FailureHandler:
     def __init__(self, context: HubContext, agent_context: AgentContext) -> None:
         self._context = context
         self._agent_context = agent_context
+
+    def not_let_in(
+        self, entries: Sequence[PreparedEntry], record: WorldRecord | None, *, new: bool, error: Exception
+    ) -> None:
+        """Take back the ways of agents whom a world did not let in, and tell them why; `record` is the world."""
+        with self._context.nexus_store.change() as tx:
+            for prepared in entries:
+                if not self._context.remote_games.doubt(
+                    tx, prepared.transfer_id, prepared.agent_id, prepared.game, str(error)
+                ):
+                    cancel_entry(tx, prepared.transfer_id, prepared.agent_id, str(error))
+                world = record.id if record is not None else ""
+                tx.note(EntryRefused(agent_id=prepared.agent_id, game=prepared.game, world=world, error=str(error)))
+            if new and record is not None:
+                tx.drop_world(record.id)
+        counted = isinstance(error, WorldFailedError) and error.counted
+        if record is not None and not counted and (is_failure(error) or not isinstance(error, WsapError)):
+            self._context.breaker.count(record.game, record.id, error)
+        known = error if isinstance(error, WsapError) else WorldError(f"{entries[0].game!r} failed: {error}")
+        for prepared in entries:
+            self._context.live.arriving.resolve(prepared.agent_id, known)
+
+    def settle(self, agent_id: str | None = None) -> None:
+        """Take back what was prepared and not committed when the nexus last ended, or when an agent could not write."""
+        why = "the nexus ended in the middle of it" if agent_id is None else "the disk was full"
+        with self._context.nexus_store.look() as tx:
+            if not self._unsettled(tx, agent_id):
+                return
+        with self._context.nexus_store.change() as tx:
+            for row in self._unsettled(tx, agent_id):
+                if row.kind == "enter":
+                    if not self._context.remote_games.doubt(tx, row.id, row.agent_id, str(row.data.get("game")), why):
+                        cancel_entry(tx, row.id, row.agent_id, why)
+                    if row.world_id is not None and not tx.lived_in(row.world_id):
+                        tx.drop_world(row.world_id)
+                else:
+                    # The stay goes on, and ends with the same transfer.
+                    tx.settle(row.id, "cancelled", why=why)
+
+    def _unsettled(self, tx: Transaction, agent_id: str | None) -> list[Row[Any]]:
+        if agent_id is None:
+            return tx.open_transfers()
+        # An entry that is still to be taken is not given up.
+        coming = self._context.live.entries.get(agent_id)
+        return [row for row in tx.open_transfers(agent_id) if coming is None or row.id != coming.transfer_id]
 
     async def run_failed(
         self, run: Run, stays: Mapping[str, LiveSession], error: Exception, state: bytes | None, leaving: bool

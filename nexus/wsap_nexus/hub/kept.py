@@ -161,7 +161,7 @@ class KeptWorlds:
         kept = self._kept_for(prepared)
         if kept is None:
             error = GameUnavailableError(f"No world of {prepared.game} is played now.")
-            self._sessions.not_let_in([prepared], None, new=False, error=error)
+            self._failures.not_let_in([prepared], None, new=False, error=error)
             return None
         done: asyncio.Future[str | None] = asyncio.get_running_loop().create_future()
 
@@ -173,7 +173,7 @@ class KeptWorlds:
             except StorageError:
                 raise
             except Exception as error:
-                self._sessions.not_let_in([prepared], kept.record, new=False, error=error)
+                self._failures.not_let_in([prepared], kept.record, new=False, error=error)
             finally:
                 if not done.done():
                     done.set_result(outcome)

@@ -26,7 +26,6 @@ from wsap_nexus.hub.kept import KeptWorlds
 from wsap_nexus.hub.listeners import PluginListeners
 from wsap_nexus.hub.live_session import SHUTDOWN, LiveSession
 from wsap_nexus.hub.lobby import Capacity, Entrance
-from wsap_nexus.hub.place import NexusState
 from wsap_nexus.hub.remote_games import RemoteGames
 from wsap_nexus.hub.run_sessions import refuse_played, settle_runs
 from wsap_nexus.hub.scheduler import AgentTasks, Scheduler
@@ -166,7 +165,7 @@ class Nexus:
         self.storage.start()
         if not self.store.database.is_sqlite:
             self._watching_lock = asyncio.create_task(self._watch_lock(self._lost), name="leading")
-        self.sessions.settle()
+        self.failures.settle()
         settle_cut_off_runs(self.store.repository)
         self.kept.start()
         self.agent_context.start()
@@ -216,7 +215,7 @@ class Nexus:
             self._watching_lock.cancel()
             await asyncio.gather(self._watching_lock, return_exceptions=True)
         try:
-            self.sessions.settle()
+            self.failures.settle()
             with self.nexus_store.change() as tx:
                 tx.note(NexusStopped())
             self.store.writer.flush()
@@ -227,11 +226,6 @@ class Nexus:
         finally:
             await self._listeners.aclose()
             self._lock.release()
-
-    @property
-    def stopping(self) -> bool:
-        """Whether it is being stopped: nothing begins any more."""
-        return self.live.stopping
 
     def playing(self, run_id: str) -> Run | None:
         """Return a run that is being played in a world, None if it is not."""
@@ -309,7 +303,7 @@ class Nexus:
             self.start_agent(tx.agent(agent_id))
         return await arriving
 
-    async def exit(self, agent_id: str, reason: str = "kicked") -> SessionRecord:
+    async def exit(self, agent_id: str) -> SessionRecord:
         """Bring an agent back from its world, safe or not, and return the closed session.
 
         Raises:
@@ -318,11 +312,11 @@ class Nexus:
         stuck = self.failures.stuck(agent_id)
         if stuck is not None:
             state = await self.failures.last_good(stuck)
-            closed = self.failures.recall(agent_id, reason, state)
+            closed = self.failures.recall(agent_id, "kicked", state)
             if closed is not None:
                 return closed
         leaving = self.await_exit(agent_id)
-        self.live.sessions[agent_id].stop(reason)
+        self.live.sessions[agent_id].stop("kicked")
         return await leaving
 
     def await_exit(self, agent_id: str) -> asyncio.Future[SessionRecord]:
@@ -336,10 +330,6 @@ class Nexus:
         return self.live.leaving.wait(agent_id)
 
     # --- what agents in the nexus ask for ---------------------------------------------------------
-
-    def surroundings(self, agent_id: str) -> NexusState:
-        """Return what an agent in the nexus perceives."""
-        return self.agent_context.surroundings(agent_id)
 
     async def talk(self, agent_id: str, text: str) -> Answer:
         """Say something to an agent: in the nexus it answers, in a world it hears a whisper.

@@ -175,7 +175,7 @@ def prune(
     return done
 
 
-async def look_after(nexus_store: NexusStore, clock: Clock, keep_days: float, *, every: float = EVERY) -> None:
+async def look_after(nexus_store: NexusStore, clock: Clock, keep_days: float) -> None:
     """Prune at once and then once a day by the nexus' own clocks, beside everything else, until cancelled."""
     while True:
         try:
@@ -184,7 +184,7 @@ async def look_after(nexus_store: NexusStore, clock: Clock, keep_days: float, *,
             # A full disk or another writer: it is tried again tomorrow, and whoever looks sees why.
             with suppress(StorageFullError), nexus_store.change() as tx:
                 tx.note(PruneFailed(error=str(error)))
-        await clock.sleep(every)
+        await clock.sleep(EVERY)
 
 
 def size_of(database: Database) -> int | None:

@@ -149,7 +149,7 @@ class AgentTasks:
         while not self._context.live.stopping:
             try:
                 if held:
-                    self._sessions.settle(agent_id)
+                    self._failures.settle(agent_id)
                 await self._live_on(agent_id)
                 return
             except StorageFullError:

@@ -7,17 +7,15 @@ import contextlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import Row
-
 from wsap_core.errors import StorageError, StorageFullError, WorldError, WsapError
 from wsap_core.protocol import ActionResult
 from wsap_core.specs import AdapterSpec
-from wsap_nexus.errors import DiedAsleepError, WorldFailedError, is_failure
+from wsap_nexus.errors import DiedAsleepError
 from wsap_nexus.hub.agent_context import AgentContext
 from wsap_nexus.hub.catalog import codec_of
 from wsap_nexus.hub.context import HubContext
 from wsap_nexus.hub.cut_off_runs import config_of
-from wsap_nexus.hub.entering import PreparedEntry, cancel_entry, commit_death, commit_enter, enter_world, entry_seed
+from wsap_nexus.hub.entering import PreparedEntry, commit_death, commit_enter, enter_world, entry_seed
 from wsap_nexus.hub.failures import FailureHandler
 from wsap_nexus.hub.leaving import commit_exit, exit_world
 from wsap_nexus.hub.live_session import SHUTDOWN, LiveSession, SessionStats
@@ -31,9 +29,8 @@ from wsap_nexus.runs.recorder import Recorder
 from wsap_nexus.runs.resume import read_past
 from wsap_nexus.runs.run import Run
 from wsap_nexus.store.entities import SessionRecord, WorldRecord
-from wsap_nexus.store.events import EntryRefused, SessionResumed
+from wsap_nexus.store.events import SessionResumed
 from wsap_nexus.store.events.endings import GAME_OFFLINE
-from wsap_nexus.store.nexus_store import Transaction
 from wsap_nexus.store.records import NewRun, RunStatus
 from wsap_nexus.worlds.placement import saved_on_the_way
 from wsap_nexus.worlds.port import WorldPort
@@ -111,7 +108,7 @@ class SessionRunner:
                 raise
             if self._context.placement.must_stay_home(spec.name, error):
                 return await self.enter_together(entries, spec, (record, kept, new))
-            self.not_let_in(entries, record, new=new, error=error)
+            self._failures.not_let_in(entries, record, new=new, error=error)
             return None
         venue = KeptVenue(port, seed=record.seed, seats={a.seat_name: a.seat for a in arrivals})
         self._start_run(sessions, spec, plan, recorder, venue, {}, None)
@@ -361,51 +358,6 @@ class SessionRunner:
             for each in entries:
                 tx.send_to(each.transfer_id, record.id)
             return record, None, True
-
-    def not_let_in(
-        self, entries: Sequence[PreparedEntry], record: WorldRecord | None, *, new: bool, error: Exception
-    ) -> None:
-        """Take back the ways of agents whom a world did not let in, and tell them why; `record` is the world."""
-        with self._context.nexus_store.change() as tx:
-            for prepared in entries:
-                if not self._context.remote_games.doubt(
-                    tx, prepared.transfer_id, prepared.agent_id, prepared.game, str(error)
-                ):
-                    cancel_entry(tx, prepared.transfer_id, prepared.agent_id, str(error))
-                world = record.id if record is not None else ""
-                tx.note(EntryRefused(agent_id=prepared.agent_id, game=prepared.game, world=world, error=str(error)))
-            if new and record is not None:
-                tx.drop_world(record.id)
-        counted = isinstance(error, WorldFailedError) and error.counted
-        if record is not None and not counted and (is_failure(error) or not isinstance(error, WsapError)):
-            self._context.breaker.count(record.game, record.id, error)
-        known = error if isinstance(error, WsapError) else WorldError(f"{entries[0].game!r} failed: {error}")
-        for prepared in entries:
-            self._context.live.arriving.resolve(prepared.agent_id, known)
-
-    def settle(self, agent_id: str | None = None) -> None:
-        """Take back what was prepared and not committed when the nexus last ended, or when an agent could not write."""
-        why = "the nexus ended in the middle of it" if agent_id is None else "the disk was full"
-        with self._context.nexus_store.look() as tx:
-            if not self._unsettled(tx, agent_id):
-                return
-        with self._context.nexus_store.change() as tx:
-            for row in self._unsettled(tx, agent_id):
-                if row.kind == "enter":
-                    if not self._context.remote_games.doubt(tx, row.id, row.agent_id, str(row.data.get("game")), why):
-                        cancel_entry(tx, row.id, row.agent_id, why)
-                    if row.world_id is not None and not tx.lived_in(row.world_id):
-                        tx.drop_world(row.world_id)
-                else:
-                    # The stay goes on, and ends with the same transfer.
-                    tx.settle(row.id, "cancelled", why=why)
-
-    def _unsettled(self, tx: Transaction, agent_id: str | None) -> list[Row[Any]]:
-        if agent_id is None:
-            return tx.open_transfers()
-        # An entry that is still to be taken is not given up.
-        coming = self._context.live.entries.get(agent_id)
-        return [row for row in tx.open_transfers(agent_id) if coming is None or row.id != coming.transfer_id]
 
     def record_run(self, plan: RunPlan, game: str) -> str:
         """Write down a run that begins, and return its id."""

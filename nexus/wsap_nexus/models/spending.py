@@ -22,11 +22,6 @@ FRESH = 10.0
 """Seconds after which the usage of other processes is read again."""
 
 
-def utc_now() -> datetime:
-    """Return the machine's wall clock."""
-    return datetime.now(UTC)
-
-
 class DaySpent:
     """The recorded usage of models today, in UTC, by all runs of a database.
 
@@ -144,7 +139,6 @@ def limited_models(
     in_nexus: bool = False,
     seed: int = 0,
     prices: Mapping[str, Price] | None = None,
-    now: Callable[[], datetime] = utc_now,
     tell: Callable[[str], None] | None = None,
 ) -> ModelPool:
     """Return models with budgets.
@@ -157,7 +151,6 @@ def limited_models(
         in_nexus: whether they are for a nexus, which plays many runs.
         seed: for backends that draw.
         prices: address -> price, for models whose backend does not know it.
-        now: the wall clock.
         tell: told of long waits and of what servers do otherwise than asked; without it that is logged.
 
     Raises:
@@ -170,7 +163,9 @@ def limited_models(
     if limits.day:
         if repository is None:
             raise UsageError("A day's limit counts what is recorded, and this run is not; record it, or limit the run.")
-        budgets.append(DayBudget(limits.day, DaySpent(repository, now, in_nexus=in_nexus), now))
+        from wsap_nexus.store.repository import utc_now
+
+        budgets.append(DayBudget(limits.day, DaySpent(repository, utc_now, in_nexus=in_nexus), utc_now))
     services = Services(progress=tell)
     return ModelPool(host, budgets=budgets, prices=prices, services=services, seed=seed, decision=limits.decision)
 

@@ -6,6 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
+from wsap_core.errors import WsapError
+from wsap_core.protocol.lines import plural
 from wsap_core.seams.agent import NO_USAGE, Usage
 from wsap_core.specs import AdapterSpec, EpisodeSummary
 from wsap_nexus.runs.forced import add_causes
@@ -40,8 +42,8 @@ class CutOff:
 
     def __str__(self) -> str:
         cause = {"steps": "the step limit", "left": "a seat that left", "stopped": "the stop", "failed": "an error"}
-        parts = [f"episode {self.episode} after {_plural(self.steps, 'step')}"] if self.episode else []
-        parts += [f"{_plural(self.missing, 'episode')} not begun"] if self.missing else []
+        parts = [f"episode {self.episode} after {plural(self.steps, 'step')}"] if self.episode else []
+        parts += [f"{plural(self.missing, 'episode')} not begun"] if self.missing else []
         return f"cut off by {cause[self.by]}: {', '.join(parts)}"
 
 
@@ -211,9 +213,17 @@ def score(spec: AdapterSpec, seats: Sequence[SeatTally], by: CutOffBy = "stopped
     return {seat.name: SeatScore.of(seat, by, spec) for seat in seats}
 
 
-def score_so_far(spec: AdapterSpec, seat: SeatTally) -> Mapping[str, float]:
-    """Return metric -> value over all episodes of a seat, the open one included, for who watches it being played."""
-    return _scored(seat.all_episodes(), spec).score
+def score_so_far(spec: AdapterSpec, seat: SeatTally) -> tuple[tuple[str, float, str], ...]:
+    """Return (metric, value, unit) over all episodes of a seat, the open one included, for whoever watches it.
+
+    It is empty where the game can't score what was recorded.
+    """
+    units = {metric.name: metric.unit for metric in spec.score_metrics}
+    try:
+        scores = _scored(seat.all_episodes(), spec).score
+    except WsapError:
+        return ()
+    return tuple((name, value, units.get(name, "")) for name, value in scores.items())
 
 
 def cut_off(seats: Sequence[SeatTally], asked: int | None, by: CutOffBy) -> CutOff | None:
@@ -302,7 +312,3 @@ def _scored(episodes: Sequence[EpisodeSummary], spec: AdapterSpec | None) -> Sco
 
 def _short(rewards: Mapping[str, float]) -> str:
     return repr(dict(rewards)) if len(rewards) <= _FEW else f"<of {len(rewards)} seats>"
-
-
-def _plural(number: int, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}"

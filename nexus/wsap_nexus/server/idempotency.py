@@ -57,12 +57,10 @@ class IdempotencyStore:
 
     Args:
         nexus_store: stores the replies.
-        keep: seconds to keep them.
     """
 
-    def __init__(self, nexus_store: NexusStore, keep: float = KEPT_SECONDS) -> None:
+    def __init__(self, nexus_store: NexusStore) -> None:
         self._nexus_store = nexus_store
-        self._keep = keep
         self._open: dict[tuple[str, str], tuple[str, asyncio.Task[Reply]]] = {}
         self._tasks: set[asyncio.Task[Reply]] = set()
         self._count = 0
@@ -118,7 +116,7 @@ class IdempotencyStore:
 
     def _stored(self, who: str, key: str) -> Row[Any] | None:
         with self._nexus_store.look() as tx:
-            query = select(_ANSWER).where(_where(who, key), _ANSWER.c.created >= tx.now - self._keep)
+            query = select(_ANSWER).where(_where(who, key), _ANSWER.c.created >= tx.now - KEPT_SECONDS)
             return tx.connection.execute(query).one_or_none()
 
     async def _do(self, who: str, key: str, request: IdempotentRequest) -> Reply:
@@ -151,7 +149,7 @@ class IdempotencyStore:
             else:
                 tx.connection.execute(update(_ANSWER).where(_where(who, key)).values(created=tx.now, **values))
             if self._count % _SWEEP_EVERY == 1:
-                tx.connection.execute(delete(_ANSWER).where(_ANSWER.c.created < tx.now - self._keep))
+                tx.connection.execute(delete(_ANSWER).where(_ANSWER.c.created < tx.now - KEPT_SECONDS))
 
     def _finish(self, who: str, key: str, reply: Reply) -> None:
         with self._nexus_store.change() as tx:

@@ -9,7 +9,7 @@ from fastapi.openapi.utils import get_openapi
 
 from wsap_core.protocol.values import JsonValue
 from wsap_core.version import PROTOCOL_VERSION
-from wsap_nexus.schemas import message_schema, names
+from wsap_nexus.schemas import message_schema, names, without_titles
 from wsap_nexus.server import responses
 
 PREFIX = "/nexus"
@@ -38,11 +38,6 @@ def install(app: FastAPI) -> None:
     app.openapi = document  # type: ignore[method-assign]  # FastAPI's documented way to replace the document
 
 
-def to_text(document: dict[str, JsonValue]) -> str:
-    """Return a document as the text of `docs/reference/openapi.json`."""
-    return json.dumps(document, indent=2, sort_keys=True) + "\n"
-
-
 def _document(app: FastAPI) -> dict[str, JsonValue]:
     document: dict[str, JsonValue] = get_openapi(
         title=app.title, version=app.version, description=DESCRIPTION, routes=app.routes
@@ -62,7 +57,7 @@ def _document(app: FastAPI) -> dict[str, JsonValue]:
     document = _linked(document, components)
     # `_linked` added the schemas of messages to the components.
     schemas = {**components, **document["components"]["schemas"]}
-    document["components"]["schemas"] = {key: _untitled(schemas[key]) for key in sorted(schemas)}
+    document["components"]["schemas"] = {key: without_titles(schemas[key]) for key in sorted(schemas)}
     return document
 
 
@@ -98,12 +93,3 @@ def _add(name: str, components: dict[str, JsonValue]) -> None:
     if name not in components:
         for key, schema in message_schema(name)["$defs"].items():
             components.setdefault(key, json.loads(json.dumps(schema).replace("#/$defs/", _SCHEMAS)))
-
-
-def _untitled(node: JsonValue) -> JsonValue:
-    # Drops the titles that pydantic makes of field names.
-    if isinstance(node, list):
-        return [_untitled(item) for item in node]
-    if not isinstance(node, dict):
-        return node
-    return {k: _untitled(v) for k, v in node.items() if not (k == "title" and isinstance(v, str))}

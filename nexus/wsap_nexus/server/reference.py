@@ -13,6 +13,7 @@ from fastapi import FastAPI
 
 from wsap_core.errors import WsapError
 from wsap_nexus.http import errors
+from wsap_nexus.schemas import to_json
 from wsap_nexus.server import openapi, serve
 from wsap_nexus.server.app import include_routes
 from wsap_nexus.worlds import serve_world as world
@@ -30,7 +31,7 @@ def document() -> str:
     """Return the text of `openapi.json`."""
     app = FastAPI(title="WSAP nexus", version=openapi.VERSION)
     include_routes(app)
-    return openapi.to_text(app.openapi())
+    return to_json(app.openapi())
 
 
 def codes() -> dict[str, tuple[int, bool, str]]:

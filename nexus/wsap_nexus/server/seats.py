@@ -144,7 +144,7 @@ async def _until_recorded(nexus: Nexus) -> None:
             await asyncio.to_thread(nexus.store.writer.flush)
             return
         except StorageFullError:
-            if nexus.stopping:
+            if nexus.live.stopping:
                 raise
             await nexus.storage.room()
 

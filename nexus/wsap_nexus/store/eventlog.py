@@ -6,7 +6,7 @@ Guarantees:
   run are numbered 0, 1, 2, ... without gaps, and are committed in that order, so that a crash leaves a prefix.
 - A group is committed at most `delay` seconds (50 ms) after its first event, or when it is full (256 events).
 - A commit reaches the operating system: it survives the process, even a killed one.
-- It is synced to the disk within `force_every` seconds (0.25): the first commit after such a pause at once, later
+- It is synced to the disk within `FORCE_EVERY` seconds (0.25): the first commit after such a pause at once, later
   ones together. A power cut loses at most the last half second; the database stays consistent (SQLite reads its WAL
   up to the last whole commit).
 - Memory is bounded: when the writer falls behind by `limit` events or 64 MiB, `append` waits.
@@ -59,7 +59,6 @@ class LogWriter:
         wall_clock: the time of each event, in seconds since 1970.
         group: the maximum number of events in one commit.
         delay: seconds that an event waits for others in its commit.
-        force_every: seconds after which commits are synced to the disk.
         limit: queued events above which `append` waits.
         busy_seconds: seconds to wait for another process that is writing, before the log fails.
     """
@@ -71,7 +70,6 @@ class LogWriter:
         wall_clock: Callable[[], float] = time.time,
         group: int = GROUP,
         delay: float = DELAY,
-        force_every: float = FORCE_EVERY,
         limit: int = LIMIT,
         busy_seconds: float = BUSY_SECONDS,
     ) -> None:
@@ -81,7 +79,6 @@ class LogWriter:
         self._wall_clock = wall_clock
         self._group = group
         self._delay = delay
-        self._force_every = force_every
         self._limit = limit
         self._busy_seconds = busy_seconds
 
@@ -106,7 +103,7 @@ class LogWriter:
 
         # Used by the writer's thread alone.
         self._unforced = False
-        self._forced = time.monotonic() - force_every
+        self._forced = time.monotonic() - FORCE_EVERY
         self._encoder = BodyEncoder()
         self._thread = threading.Thread(target=self._work, name="wsap-log", daemon=True)
         self._thread.start()
@@ -337,7 +334,7 @@ class LogWriter:
 
     def _next_batch(self, sink: Sink) -> list[Item | State] | None:
         # Waits for events, then for a full group or the end of the delay; None to stop.
-        while not self._await_events(self._force_every if self._unforced else None):
+        while not self._await_events(FORCE_EVERY if self._unforced else None):
             if self._unforced:
                 # Idle, or closing: the last commits are synced.
                 self._force(sink)
@@ -375,7 +372,7 @@ class LogWriter:
             self._done += len(batch)
             self._wake_callers()
         self._unforced = True
-        if time.monotonic() - self._forced >= self._force_every:
+        if time.monotonic() - self._forced >= FORCE_EVERY:
             self._force(sink)
 
     def _write(self, do: Callable[[], None]) -> None:

@@ -39,7 +39,8 @@ _PAGE_BYTES, _PAGE_EVENTS = 1 << 20, 256
 _ATTEMPTS, _SHORT_ATTEMPTS = 20, 4
 
 
-def _utc_now() -> datetime:
+def utc_now() -> datetime:
+    """Return the time now, in UTC."""
     return datetime.now(UTC)
 
 
@@ -57,7 +58,7 @@ class Repository:
     """
 
     def __init__(
-        self, database: Database, *, now: Callable[[], datetime] = _utc_now, token: Callable[[], str] = _token
+        self, database: Database, *, now: Callable[[], datetime] = utc_now, token: Callable[[], str] = _token
     ) -> None:
         self.database = database
         """The database."""

@@ -26,20 +26,16 @@ LONGEST_TEXT = 20_000
 """Characters of a text block that are shown at most."""
 
 
-def draw_block(
-    block: Block, *, facing: str = "", light: float = 1.0, plain: bool = False, details: bool = False
-) -> RenderableType:
+def draw_block(block: Block, *, plain: bool = False, details: bool = False) -> RenderableType:
     """Return a block as something rich can draw; text in it is shown, never interpreted.
 
     Args:
         block: what to draw.
-        facing: where whoever is on the map looks.
-        light: of the map, from 0 to 1.
         plain: without colours.
         details: with what a timeline's entries rest on.
     """
     if isinstance(block, GridMapBlock):
-        return GridMap(block, facing=facing, light=light, plain=plain)
+        return GridMap(block, plain=plain)
     if isinstance(block, ImageBlock):
         return Picture(block)
     if isinstance(block, TableBlock):

@@ -337,12 +337,7 @@ class LiveView:
             else story.scene(self._view() if name == self._focus else None)
             for name, story in self._stories.items()
         )
-        scores = []
-        with contextlib.suppress(WsapError):
-            focused = [seat for seat in run.tallies if seat.name == self._focus]
-            metrics = score_so_far(spec, focused[0]) if focused else {}
-            units = {m.name: m.unit for m in spec.score_metrics}
-            scores = [(name, value, units.get(name, "")) for name, value in metrics.items()]
+        focused = next((seat for seat in run.tallies if seat.name == self._focus), None)
         return Stage(
             spec.display_title,
             run.run_id,
@@ -351,7 +346,7 @@ class LiveView:
             scenes,
             list(self._stories).index(self._focus),
             spec.achievements,
-            tuple(scores),
+            () if focused is None else score_so_far(spec, focused),
             self._state(),
             LINE_ASKED if self._question is not None else LINE_WAITING if self._interactive else LINE_WATCHING,
             spending_so_far(run),

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from wsap_core.protocol import Tick
+from wsap_core.protocol.lines import plural
 from wsap_core.untrusted import single_line
 from wsap_nexus.runs.loop import StepTaken
 from wsap_nexus.runs.summary import CutOff
@@ -27,7 +28,6 @@ class PlainProgress:
 
     Args:
         write: takes a line.
-        every: seconds between two lines of progress.
         limit: the steps that each seat may take, for the line.
         seats: how many seats there are; their names are said where there are several.
         quiet: only progress, no achievements.
@@ -41,7 +41,6 @@ class PlainProgress:
         self,
         write: Callable[[str], None],
         *,
-        every: float = EVERY,
         limit: int | None = None,
         seats: int = 1,
         quiet: bool = False,
@@ -51,7 +50,6 @@ class PlainProgress:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._write = write
-        self._every = every
         self._limit = limit
         self._several = seats > 1
         self._quiet = quiet
@@ -80,7 +78,7 @@ class PlainProgress:
             if result.done:
                 self._write(f"step {step.step}: {who}episode {step.episode + 1} is over: {single_line(result.message)}")
         now = self._clock()
-        if now - self._said >= self._every:
+        if now - self._said >= EVERY:
             self._said = now
             of = f" of {self._limit}" if self._limit is not None else ""
             self._write(f"step {step.step}{of}: {who}reward {number(self._reward)}, {single_line(step.action.name)}")
@@ -122,13 +120,13 @@ def summary_lines(
     """
     episodes = int(summary["episodes"])
     steps = int(summary["steps"])
-    took = f"{steps} step{_s(steps)} in {episodes} episode{_s(episodes)}, {number(float(summary['seconds']))} s"
+    took = f"{plural(steps, 'step')} in {plural(episodes, 'episode')}, {number(float(summary['seconds']))} s"
     seats: Sequence[Mapping[str, Any]] = summary["seats"]
     only = seats[0] if len(seats) == 1 else None
     lines = [took if only is None else f"{took}: reward {number(float(only['reward']))}"]
     lived = summary.get("world") or {}
     if (ticks := lived.get("ticks")) is not None:
-        took = f"{ticks} tick{_s(ticks)}" + (", and the world has come to its end" if lived["done"] else "")
+        took = plural(ticks, "tick") + (", and the world has come to its end" if lived["done"] else "")
         lines = [*lines, took] if seats or steps else [f"{took}, {number(float(summary['seconds']))} s"]
     if cut_off := summary.get("cut_off"):
         lines.append(str(CutOff(**cut_off)))
@@ -164,8 +162,8 @@ def _left_out(seat: Mapping[str, Any], units: Mapping[str, str]) -> list[str]:
     lines = []
     for kind, those in seat["left_out"].items():
         so_far = ", ".join([f"reward {number(float(those['reward']))}", *_scores(those["score"], units)])
-        episodes = f"{those['episodes']} {words[kind]} episode{_s(those['episodes'])}"
-        lines.append(f"not scored: {episodes} of {those['steps']} step{_s(those['steps'])}, {so_far}")
+        episodes = plural(those["episodes"], f"{words[kind]} episode")
+        lines.append(f"not scored: {episodes} of {plural(those['steps'], 'step')}, {so_far}")
     return lines
 
 
@@ -186,7 +184,7 @@ def _how_seats_did(seats: Sequence[Mapping[str, Any]], units: Mapping[str, str])
     if len(seats) <= FEW:
         lines = []
         for seat in seats:
-            did = [f"reward {number(float(seat['reward']))}", f"{seat['steps']} step{_s(int(seat['steps']))}"]
+            did = [f"reward {number(float(seat['reward']))}", plural(seat["steps"], "step")]
             did += [*_scores(seat["score"], units), *_left_out(seat, units)]
             lines.append(f"{single_line(seat['seat'])} ({_who(seat)}): {', '.join(did)}")
         return lines
@@ -235,7 +233,3 @@ def note_line(note: Note, *, several: bool) -> str:
     if note.reasoning:
         parts.append(f"because {note.reasoning}")
     return "\t".join(parts)
-
-
-def _s(count: int) -> str:
-    return "" if count == 1 else "s"

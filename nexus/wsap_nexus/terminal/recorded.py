@@ -179,7 +179,7 @@ class Recording:
             scenes,
             focus,
             catalogue,
-            self._scores(tallies[self.seats[focus % len(self.seats)][0]]),
+            () if self.spec is None else score_so_far(self.spec, tallies[self.seats[focus % len(self.seats)][0]]),
             spending=spending_of_seats(list(tallies.values())),
             episodes=self.run.config.get("episodes"),
         )
@@ -231,16 +231,6 @@ class Recording:
         """Return the positions after steps of a part that unlocked something, later than one and up to another."""
         positions = enumerate(self._part(index)[1], start=self._index.positions[index] + 1)
         return [position for position, note in positions if note.achievements and after < position <= last]
-
-    def _scores(self, tally: SeatTally) -> tuple[tuple[str, float, str], ...]:
-        """Return the game's metrics over a seat's episodes; nothing where the game is not installed."""
-        if self.spec is None:
-            return ()
-        units = {metric.name: metric.unit for metric in self.spec.score_metrics}
-        try:
-            return tuple((name, value, units[name]) for name, value in score_so_far(self.spec, tally).items())
-        except WsapError:
-            return ()
 
     def spending(self) -> Spent:
         """Return what language models took over the whole run, as it was recorded."""

@@ -31,13 +31,12 @@ BODY_MOST = 64 * 2**20
 """Bytes of a request's body: snapshots are large."""
 
 
-def world_app(spec: AdapterSpec, *, token: str | None = None, limits: HttpLimits | None = None) -> FastAPI:
+def world_app(spec: AdapterSpec, *, token: str | None = None) -> FastAPI:
     """Return the bridge of a game, as an ASGI application.
 
     Args:
         spec: the game.
         token: the bearer token of requests; None for an open bridge.
-        limits: of requests.
 
     Raises:
         UsageError: the game asks language models itself, and here are none; or it is one of the `live` ones.
@@ -59,7 +58,7 @@ def world_app(spec: AdapterSpec, *, token: str | None = None, limits: HttpLimits
     app.add_middleware(
         Guard,
         tokens=None if token is None else OneToken(token),
-        limits=limits or HttpLimits(body=BODY_MOST, body_seconds=60, rate=1e6, burst=1e6),
+        limits=HttpLimits(body=BODY_MOST, body_seconds=60, rate=1e6, burst=1e6),
         hosts=frozenset() if token is None else None,
         guarded=token is not None,
         clock=time.monotonic,

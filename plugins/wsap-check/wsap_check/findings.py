@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
+from wsap_core.protocol.lines import plural
 from wsap_core.untrusted import single_line
 
 Severity = Literal["error", "warning"]
@@ -99,9 +100,9 @@ class Report:
         name = single_line(self.subject)
         if self.ok:
             remarks = sum(len(check.findings) for check in self.checks)
-            tail = f", with {_plural(remarks, 'warning')}" if remarks else ""
-            return f"{name} keeps its promises: {_plural(ran, 'check')} passed{tail}."
-        return f"{name} fails {self.count('failed')} of {_plural(ran, 'check')}."
+            tail = f", with {plural(remarks, 'warning')}" if remarks else ""
+            return f"{name} keeps its promises: {plural(ran, 'check')} passed{tail}."
+        return f"{name} fails {self.count('failed')} of {plural(ran, 'check')}."
 
 
 _MARKS: dict[Status, str] = {"passed": "ok  ", "warned": "warn", "failed": "FAIL", "skipped": "-   "}
@@ -114,7 +115,3 @@ def status_of(findings: Sequence[Finding]) -> Status:
     if any(finding.severity == "error" for finding in findings):
         return "failed"
     return "warned" if findings else "passed"
-
-
-def _plural(number: int, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}"

@@ -15,14 +15,10 @@ from wsap_core.specs import AdapterSpec, AgentSpec
 
 
 class ManualClock:
-    """A clock that goes on only when it is told to; whoever sleeps wakes up in the order of time.
+    """A clock that goes on only when it is told to, from 0; whoever sleeps wakes up in the order of time."""
 
-    Args:
-        start: seconds that it shows at first.
-    """
-
-    def __init__(self, start: float = 0.0) -> None:
-        self._now = start
+    def __init__(self) -> None:
+        self._now = 0.0
         self._order = itertools.count()
         self._sleepers: list[tuple[float, int, asyncio.Future[None]]] = []
 
