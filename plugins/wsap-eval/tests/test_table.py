@@ -76,6 +76,21 @@ def test_a_failed_episode_is_not_scored_and_a_forfeited_one_counts_as_the_worst(
     assert "1 failed, and are not scored: the server is gone" in told
 
 
+def test_a_difference_that_does_not_outlast_the_adjustment_is_tied() -> None:
+    drift = [0.4, -0.1, 0.3, 0.05, 0.2, 0.25, -0.05, 0.15, 0.35, -0.05]
+    records = [played("a", seed, float(seed % 3)) for seed in range(10)]
+    for name, helps in (("b", True), ("c", False), ("d", False)):
+        wobble = [d if helps else d * (-1) ** seed for seed, d in enumerate(drift)]
+        records += [played(name, seed, seed % 3 + d) for seed, d in enumerate(wobble)]
+    alone = table([r for r in records if r.entrant in "ab"])["b"]
+    among = table(records)["b"]
+    assert alone.difference is not None
+    assert among.difference is not None
+    assert alone.difference.verdict == "better"
+    assert (among.difference.verdict, among.difference.interval) == ("tied", alone.difference.interval)
+    assert (among.p_adjusted or 0.0) > 0.05
+
+
 def test_nothing_is_normalised_where_random_play_is_the_games_own_agent() -> None:
     spec = replace(SPEC, default_agent="random")
     (row,) = rows_of([played("random", seed, 3.0 + seed) for seed in range(4)], {"dig": replace(game(), spec=spec)})

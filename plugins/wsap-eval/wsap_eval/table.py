@@ -180,7 +180,15 @@ def rows_of(
     ]
     found = {(r.game, r.entrant): p for r in rows if r.difference and (p := r.difference.p_value) is not None}
     adjusted = dict(zip(found, holm(list(found.values())), strict=True))
-    return [replace(row, p_adjusted=adjusted.get((row.game, row.entrant))) for row in rows]
+    return [_adjusted(row, adjusted.get((row.game, row.entrant))) for row in rows]
+
+
+def _adjusted(row: Row, p_value: float | None) -> Row:
+    """Return a row with its adjusted p-value, by which a difference of several may no longer be shown."""
+    shown = row.difference
+    if shown is not None and shown.interval is not None and (p_value or 0.0) > 1 - shown.interval.level:
+        shown = replace(shown, verdict="tied")
+    return replace(row, difference=shown, p_adjusted=p_value)
 
 
 def _rows_of_game(
