@@ -82,7 +82,7 @@ def test_who_comes_back_to_a_body_that_died_asleep_is_told_and_stays_in_the_nexu
             assert body_of(place).avatar.state is AvatarState.DESTROYED
             (died,) = place.events("died")
             assert (died.agent_id, died.session_id) == ("ida", None)
-            around = place.nexus.surroundings("ida")
+            around = place.nexus.agent_context.surroundings("ida")
             assert any("It can live again: new_world" in event.description for event in around.news)
             assert around.games[0].avatars == ("avatar-1 (destroyed)",)
             assert "It can live again: new_world" in place.nexus.agent_context.game_details("ida", "crafter")

@@ -193,7 +193,7 @@ def test_who_died_is_told_how_to_live_again_and_does_so_on_request(tmp_path: Pat
         policies = {"nexus": EXTERNAL, "crafter": Policy("crafter-survivor")}
         async with nexus_at(tmp_path, {"ida": policies}, host=HOST, games=("crafter",)) as place:
             await until_dead(place)
-            around = place.nexus.surroundings("ida")
+            around = place.nexus.agent_context.surroundings("ida")
             (death,) = around.news
             assert " died of " in death.description
             assert "It can live again: new_world (lose_inventory" in death.description

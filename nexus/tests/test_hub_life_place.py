@@ -153,7 +153,7 @@ def test_an_agent_sets_a_goal_sees_how_far_it_is_and_gives_it_up(nexus: Nexus) -
 def test_an_agents_own_goal_is_counted_and_is_not_worth_anything(nexus: Nexus) -> None:
     given = {"about": "reach_skill_level", "what": "combat", "count": 20}
     assert act(nexus, "set_meta_goal", goal="Fight well", **given)[1].startswith("Your goal 'fight-well': Fight well; ")
-    (goal,) = nexus.surroundings("ida").goals
+    (goal,) = nexus.agent_context.surroundings("ida").goals
     assert goal.progress == "0/0.2"
     success, why = act(nexus, "set_meta_goal", goal="traveller", about="visit_game")
     assert not success

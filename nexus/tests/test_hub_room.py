@@ -39,9 +39,9 @@ def test_a_game_whose_only_world_is_taken_is_busy_until_it_is_left(tmp_path: Pat
             assert nexus.game_info("echo").status == "available"
             with pytest.raises(GameUnavailableError, match="Small is busy: its only world is taken"):
                 await nexus.enter("b", "small", EntryRequest())
-            told = next(world for world in nexus.surroundings("b").games if world.game == "small")
+            told = next(world for world in nexus.agent_context.surroundings("b").games if world.game == "small")
             assert told.status == "busy"
-            assert "small" not in [suggestion.game for suggestion in nexus.surroundings("b").suggestions]
+            assert "small" not in [suggestion.game for suggestion in nexus.agent_context.surroundings("b").suggestions]
             waiting = asyncio.create_task(nexus.agent_context.wait("b", 600.0))
             await asyncio.sleep(0)
             await nexus.exit("a")

@@ -229,7 +229,7 @@ class AgentContext:
                 session,
                 seat,
                 recorder,
-                decision=0 if past is None else _next_decision(past, name),
+                decision=0 if past is None else past.next_decision(name, past.tallies[name].steps),
                 fresh=0 if past is None else past.tallies[name].steps,
                 unheard=0 if past is None else past.decided(name),
                 whispered=whispered.get(name),
@@ -384,9 +384,3 @@ def _told_bodies(bodies: Sequence[AvatarRecord]) -> list[str]:
     """Return an agent's bodies in a game as they are shown, those that live first."""
     ordered = sorted(bodies, key=lambda body: body.avatar.state is AvatarState.DESTROYED)
     return [f"{body.avatar.avatar_id} ({body.avatar.state.value})" for body in ordered[:10]]
-
-
-def _next_decision(past: Checkpoint, seat: str) -> int:
-    """Return the number of the decision, from 0, that a seat makes first when a run is resumed."""
-    history = past.history.get(seat)
-    return history[0].step if history else past.tallies[seat].steps

@@ -85,6 +85,11 @@ class Checkpoint:
             marks.append(position_of_event(lived.seq, WORLD))
         return ReplayOrder([*marks, *self.looked.values()], clock=clock)
 
+    def next_decision(self, seat: str, steps: int) -> int:
+        """Return the number, from 0, of a seat's next decision: of the first that is gone through again, or `steps`."""
+        history = self.history.get(seat)
+        return history[0].step if history else steps
+
     def decided(self, seat: str) -> int:
         """Return how many decisions of a seat are recorded, including one without a step."""
         history = self.history.get(seat)

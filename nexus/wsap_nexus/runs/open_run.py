@@ -31,8 +31,7 @@ class OpenRun(Run):
 
     def next_decision(self, seat: str) -> int:
         """Return the number, from 0, of a seat's next decision: of the first that is gone through again, if any."""
-        history = self._past.history.get(seat)
-        return history[0].step if history else self.steps_of(seat)
+        return self._past.next_decision(seat, self.steps_of(seat))
 
     def decided(self, seat: str) -> int:
         """Return how many decisions of a seat are recorded, including one without a step."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
@@ -14,9 +13,6 @@ from wsap_core.untrusted import single_line
 from wsap_nexus.cli.common import database_option, plural
 from wsap_nexus.cli.nexus.connection import http_to, reading, writing
 from wsap_nexus.cli.nexus.policies import policies_of, said
-
-if TYPE_CHECKING:
-    pass
 
 
 @click.command(cls=GroupedCommand, examples=("wsap nexus agents export ada ada.agent",))

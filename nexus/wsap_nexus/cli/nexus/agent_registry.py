@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
 
 import click
 
@@ -15,9 +14,6 @@ from wsap_nexus.cli.common import database_option
 from wsap_nexus.cli.nexus.connection import http_to, locked, reading
 from wsap_nexus.cli.nexus.policies import check_id, is_external, issue_token, policies_of, said, text_of
 from wsap_nexus.store.events import AgentPaused, AgentResumed
-
-if TYPE_CHECKING:
-    pass
 
 
 @click.command("list", cls=GroupedCommand, examples=("wsap nexus agents list", "wsap nexus agents list --json"))
