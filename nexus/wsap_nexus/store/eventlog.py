@@ -148,9 +148,7 @@ class LogWriter:
                 self._wait_while(lambda: self._crowded() and not self._closing)
             if self._failure is not None or self._closing or self._crowded():
                 raise self._refusal()
-            seq = self._next.get(run_id)
-            if seq is None:
-                seq = self._find_run(run_id)
+            seq = self._next_of(run_id)
             item = Item(run_id, seq, kind, seat, episode, step, self._wall_clock(), form, packed, takes)
             try:
                 self._next[run_id] = seq + 1
@@ -178,8 +176,7 @@ class LogWriter:
         with self._lock:
             if self._failure is not None or self._closing:
                 raise self._refusal()
-            if run_id not in self._next:
-                self._next[run_id] = self._find_run(run_id)
+            self._next[run_id] = self._next_of(run_id)
             self._add(State(run_id, RunStatus(status), packed, self._wall_clock()), 0)
 
     @contextmanager
@@ -263,10 +260,9 @@ class LogWriter:
     # --- under the lock ----------------------------------------------------------------------
 
     def _add(self, item: Item | State, size: int) -> None:
-        pending = self._pending
-        pending.append(item)
+        self._pending.append(item)
         self._pending_bytes += size
-        if len(pending) == 1 or len(pending) == self._group:
+        if len(self._pending) in (1, self._group):
             self._wake.notify()
 
     def _crowded(self) -> bool:
@@ -298,7 +294,9 @@ class LogWriter:
         if self._waiters and (self._failure or self._full):
             self._waiters.failed(self._refusal())
 
-    def _find_run(self, run_id: str) -> int:
+    def _next_of(self, run_id: str) -> int:
+        if (known := self._next.get(run_id)) is not None:
+            return known
         last, dictionaries = found_run(self._database, run_id)
         self._encoder.start_run(run_id, dictionaries)
         self._committed[run_id] = last

@@ -90,7 +90,7 @@ class Repository:
         }
         for attempt in range(_ATTEMPTS):
             # A day with many runs exhausts the short ids.
-            token = self._token if attempt < _SHORT_ATTEMPTS else self._long_token
+            token = self._token if attempt < _SHORT_ATTEMPTS else lambda: self._token() + self._token()
             values["id"] = new_run_id(run.game, now, token) if run.id is None else run.id
             checked_run(values)
             if self._insert(values):
@@ -103,9 +103,6 @@ class Repository:
         """Change the configuration of a run, because somebody came into it in play."""
         with self.database.write() as connection:
             connection.execute(update(_RUN).where(_RUN.c.id == run_id).values(config=dict(config)))
-
-    def _long_token(self) -> str:
-        return self._token() + self._token()
 
     def _insert(self, values: Mapping[str, Any]) -> bool:
         try:
