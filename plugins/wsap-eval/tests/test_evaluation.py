@@ -10,6 +10,7 @@ import pytest
 
 from wsap_core.errors import RunInterruptedError, StorageLockedError, UnknownNameError, UsageError
 from wsap_core.seams.model_errors import BackendError
+from wsap_eval import frames
 from wsap_eval.live import Live
 from wsap_eval.records import SCORE_COLUMNS, EpisodeKey, EpisodeRecord
 from wsap_eval.results import Results, read_results
@@ -155,6 +156,11 @@ def test_ctrl_c_says_how_to_go_on(tmp_path: Path) -> None:
         evaluate(Evaluation(rooms, rooms.entrants), tmp_path, progress=interrupt)
     assert len(read_results(tmp_path)[1]) >= 1
     assert evaluate(Evaluation(rooms, rooms.entrants), tmp_path).missing == 0
+
+
+def test_one_name_in_place_of_a_list_is_refused_in_a_sentence(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r'Games and entrants are lists: games=\["minigrid"\]'):
+        frames.evaluate(games="minigrid", entrants=["random"], out=tmp_path)
 
 
 def test_a_place_that_is_no_cluster_is_refused_before_ray_is_needed(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from wsap_core.errors import MissingServiceError
+from wsap_core.errors import MissingServiceError, UsageError
 from wsap_core.seams.model import Price
 from wsap_eval.export.flat import Flat, flat_episode, flat_row, flat_standing
 from wsap_eval.jobs.local import cpus
@@ -107,6 +107,8 @@ def evaluate(
         UsageError: something can't be played like this, or the folder holds something else.
         WsapError: whatever stopped it; what was played is kept, and the same call goes on.
     """
+    if isinstance(games, str) or isinstance(entrants, str):
+        raise UsageError('Games and entrants are lists: games=["minigrid"], entrants=["random"].')
     name = None if isinstance(suite, Suite) else suite
     own = [entrant if isinstance(entrant, Entrant) else read_entrant(entrant) for entrant in entrants]
     chosen = composed(

@@ -120,7 +120,7 @@ def _tell(verdict: Verdict, measured: Measured) -> None:
 
     plan = measured.plan
     source, target = (name.rpartition("/")[2] for name in (plan.source, verdict.target))
-    click.echo(f"\nFrom {source} to {target}: {verdict.metric}, {plan.lives} lives of {plan.seeds} seeds")
+    click.echo(f"\nFrom {source} to {target}: {verdict.metric}; lives: {plan.lives}, seeds of each: {plan.seeds}")
     rows = []
     for compared in verdict.comparisons:
         effect, naive = compared.lives.effect, compared.lives.naive
