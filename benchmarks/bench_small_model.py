@@ -225,7 +225,14 @@ def main() -> int:
         )  # llama-cpp-python's server fails where a call is required
         backend = OpenAIBackend(wanted.model, reached, tell=print)
     case = case_play if wanted.case == "play" else case_speed
-    return int(not asyncio.run(case(wanted, backend, range(int(first), int(last or first) + 1))))
+
+    async def measured() -> bool:
+        try:
+            return await case(wanted, backend, range(int(first), int(last or first) + 1))
+        finally:
+            await backend.aclose()
+
+    return int(not asyncio.run(measured()))
 
 
 if __name__ == "__main__":
