@@ -235,6 +235,7 @@ def test_an_impossible_action_takes_a_step_and_an_undeclared_one_does_not(scene)
     assert dump_engine(made.game) == before
 
 
+@pytest.mark.slow
 def test_over_random_play_what_is_declared_impossible_changes_nothing(scene):
     made = scene(8, length=0)
     chooser = random.Random(8)

@@ -22,6 +22,7 @@ AXELROD = {
 """Payoff a turn over 200 turns against each, in this order: `axelrod` 4.14.0, Match.final_score_per_turn."""
 
 
+@pytest.mark.slow
 def test_the_classic_strategies_score_what_axelrods_library_says(tmp_path: Path) -> None:
     suite = load_suite("axelrod")
     played = evaluate(Evaluation(suite, suite.entrants), tmp_path)
