@@ -333,6 +333,22 @@ def test_a_story_that_goes_on_shows_its_new_ticks(opened: Callable[..., Seen], s
         seen.wait("document.querySelector('.moment').textContent.includes('at tick 3')")
 
 
+def test_new_ticks_leave_alone_what_somebody_is_typing(opened: Callable[..., Seen], scene: Scene) -> None:
+    with open_store(str(scene.served.folder / "wsap.db")) as store:
+        run = record(store, [1, 2])
+        seen = opened()
+        seen.go(f"run/{run}")
+        seen.wait("document.querySelector('.moment').textContent.includes('at tick 2')")
+        seen.page.locator("#select-find").press_sequentially("nowh")
+        store.writer.append(run, "tick", dumps(Tick(3, {"where": {}})), step=3)
+        store.writer.flush()
+        seen.wait("document.querySelector('.moment').textContent.includes('at tick 3')")
+        seen.page.keyboard.type("ere")
+        assert seen.page.locator("#select-find").input_value() == "nowhere"
+        seen.page.keyboard.press("Enter")
+        seen.wait("document.querySelector('.block-timeline').textContent.includes('Nothing to show.')")
+
+
 def test_the_inspector_shows_what_a_model_was_told_and_answered(opened: Callable[..., Seen], scene: Scene) -> None:
     rows = scene.served.read(f"/dashboard/data/runs/{scene.told}/steps")["steps"]
     repaired = next(number for number, row in enumerate(rows, 1) if row["repaired"])

@@ -50,16 +50,19 @@ export function runLook(context, path, live) {
     return pick;
   }
 
-  // What somebody has just been typing into or has opened stays as it is, unless what may be selected has changed.
+  // New ticks change what may be selected; what somebody is typing meanwhile, and where, stays.
   let drawn = '';
   function drawBar(selections) {
     const now = JSON.stringify(selections);
     if (now === drawn) return;
     drawn = now;
-    const had = document.activeElement?.id;
+    const at = bar.contains(document.activeElement) ? document.activeElement : null;
+    const typed = at?.matches('input') && at.value !== at.dataset.drawn ? at.value : null;
     fill(bar, selections.map((s) => [el('label', { for: `select-${s.name}` }, s.title || s.name), s.highest ? number(s) : s.choices.length ? list(s) : text(s)]));
     bar.hidden = !selections.length;
-    if (had) document.getElementById(had)?.focus({ preventScroll: true });
+    const again = at ? bar.querySelector(`#${CSS.escape(at.id)}`) : null;
+    if (again && typed !== null) again.value = typed;
+    again?.focus({ preventScroll: true });
   }
 
   function list(s) {
@@ -70,14 +73,14 @@ export function runLook(context, path, live) {
   }
 
   function text(s) {
-    const input = el('input', { type: 'search', id: `select-${s.name}`, value: s.chosen });
+    const input = el('input', { type: 'search', id: `select-${s.name}`, value: s.chosen, 'data-drawn': s.chosen });
     input.addEventListener('change', () => choose(s.name, input.value.trim()));
     return input;
   }
 
   function number(s) {
     const at = Number(s.chosen) || s.highest;
-    const input = el('input', { type: 'number', id: `select-${s.name}`, min: 1, max: s.highest, value: at, inputmode: 'numeric' });
+    const input = el('input', { type: 'number', id: `select-${s.name}`, min: 1, max: s.highest, value: at, 'data-drawn': at, inputmode: 'numeric' });
     const go = (n) => choose(s.name, n >= s.highest ? '' : Math.max(1, n));
     input.addEventListener('change', () => { if (input.value) go(Number(input.value)); });
     const step = (sign, by, what) => el('button', { type: 'button', id: `select-${s.name}-${what}`, 'aria-label': `${what} ${s.title || s.name}`, disabled: by < 0 ? at <= 1 : !s.chosen, onclick: () => go(at + by) }, sign);
