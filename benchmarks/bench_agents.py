@@ -37,7 +37,7 @@ from wsap_core.seams.services import Services
 from wsap_llm.backends.pool import ModelPool, RequestPolicy
 from wsap_nexus.runs.controls import Controls
 from wsap_nexus.runs.gc_tuning import tune_gc
-from wsap_nexus.runs.loop import StepTaken
+from wsap_nexus.runs.observers import StepTaken
 from wsap_nexus.runs.plan import RunPlan, SeatPlan
 from wsap_nexus.runs.session import start
 from wsap_nexus.runs.store import open_store

@@ -28,7 +28,7 @@ from pathlib import Path
 from typing import Any
 
 from wsap_core.host import PluginHost
-from wsap_nexus.runs.loop import StepTaken
+from wsap_nexus.runs.observers import StepTaken
 from wsap_nexus.runs.plan import RunPlan, plan_seats
 from wsap_nexus.runs.session import RunHandle, start, unrecorded
 from wsap_nexus.runs.store import open_store

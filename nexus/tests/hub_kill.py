@@ -44,8 +44,8 @@ from wsap_core.seams.services import Services
 from wsap_nexus.hub.nexus import Nexus, Settings
 from wsap_nexus.hub.seating import START, KeptVenue
 from wsap_nexus.runs.controls import Controls
+from wsap_nexus.runs.logged import read_step
 from wsap_nexus.runs.plan import RunPlan
-from wsap_nexus.runs.recorder import read_step
 from wsap_nexus.runs.run import Run
 from wsap_nexus.runs.store import open_store
 from wsap_nexus.store import Database, Repository

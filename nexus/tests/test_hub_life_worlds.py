@@ -23,7 +23,7 @@ from wsap_nexus.agents.messages import HUMAN_SENDER, inbox
 from wsap_nexus.hub.place import NexusObservation
 from wsap_nexus.hub.seating import KeptVenue
 from wsap_nexus.hub.visitor_seat import VisitorSeat
-from wsap_nexus.runs.recorder import read_step
+from wsap_nexus.runs.logged import read_step
 from wsap_nexus.runs.store import open_store
 from wsap_nexus.runs.trajectory import step_line
 from wsap_nexus.store import Repository

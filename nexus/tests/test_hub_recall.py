@@ -17,7 +17,7 @@ from life_kit import Place, host_with, nexus_at
 
 from wsap_core.protocol import Action, ActionResult
 from wsap_core.protocol.wire import Codec
-from wsap_nexus.runs.recorder import read_step
+from wsap_nexus.runs.logged import read_step
 from wsap_nexus.store.entities import EXTERNAL, EntryRequest
 
 ROUNDS = 10

@@ -33,7 +33,7 @@ from wsap_nexus.api import play, resume_run
 from wsap_nexus.errors import AlreadyInWorldError
 from wsap_nexus.hub.play_as import resume_as, start_as
 from wsap_nexus.runs.controls import Controls
-from wsap_nexus.runs.loop import StepTaken
+from wsap_nexus.runs.observers import StepTaken
 from wsap_nexus.runs.plan import RunPlan, SeatPlan
 from wsap_nexus.runs.session import replies_of, start
 from wsap_nexus.runs.store import open_store

@@ -31,7 +31,7 @@ from wsap_nexus.errors import AlreadyInWorldError, NexusRunningError
 from wsap_nexus.hub.nexus import Nexus
 from wsap_nexus.hub.play_as import start_as
 from wsap_nexus.runs.controls import Controls
-from wsap_nexus.runs.loop import StepTaken
+from wsap_nexus.runs.observers import StepTaken
 from wsap_nexus.runs.plan import RunPlan, SeatPlan
 from wsap_nexus.runs.session import replies_of, start
 from wsap_nexus.runs.store import open_store

@@ -16,7 +16,7 @@ from wsap_core.cli import main
 from wsap_core.errors import UsageError
 from wsap_nexus.api import play, read_run, resume_run
 from wsap_nexus.runs.controls import Controls
-from wsap_nexus.runs.loop import StepTaken
+from wsap_nexus.runs.observers import StepTaken
 from wsap_nexus.runs.plan import RunPlan, plan_seats
 from wsap_nexus.runs.session import start, unrecorded
 from wsap_nexus.runs.store import open_store

@@ -22,7 +22,7 @@ from wsap_core import Action, ActionDef, ActionResult, ActionSpace, AdapterSpec,
 from wsap_core.errors import ConfigError, PluginError, StorageLockedError, UsageError, WorldError
 from wsap_nexus.api import list_runs, play, read_run, resume_run
 from wsap_nexus.runs.controls import Controls
-from wsap_nexus.runs.loop import StepTaken
+from wsap_nexus.runs.observers import StepTaken
 from wsap_nexus.runs.plan import RunPlan, SeatPlan, plan_seats
 from wsap_nexus.runs.session import ResolvedSpecs, RunHandle, resume, start, unrecorded
 from wsap_nexus.runs.store import hold_run, open_store

@@ -29,7 +29,7 @@ from wsap_core.builtin import plugin as builtin
 from wsap_core.errors import RecordMismatchError
 from wsap_matrix import plugin as matrix
 from wsap_nexus.runs.controls import Controls
-from wsap_nexus.runs.loop import StepTaken
+from wsap_nexus.runs.observers import StepTaken
 from wsap_nexus.runs.plan import RunPlan, SeatPlan
 from wsap_nexus.runs.replay_order import ReplayOrder
 

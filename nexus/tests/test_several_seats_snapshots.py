@@ -15,7 +15,7 @@ from wsap_core.protocol.values import JsonValue
 from wsap_core.references import load_adapter_spec
 from wsap_core.specs import Timing
 from wsap_nexus.runs.controls import Controls
-from wsap_nexus.runs.loop import StepTaken
+from wsap_nexus.runs.observers import StepTaken
 from wsap_nexus.runs.plan import RunPlan, SeatPlan
 
 SEATS = ("ann", "bob", "cid")

@@ -21,7 +21,7 @@ from wsap_core.host import PluginHost
 from wsap_core.seams.agent import DecisionInfo
 from wsap_core.seams.services import Services
 from wsap_nexus.runs.controls import Controls
-from wsap_nexus.runs.loop import StepTaken
+from wsap_nexus.runs.observers import StepTaken
 from wsap_nexus.runs.plan import RunPlan, SeatPlan, plan_seats
 from wsap_nexus.runs.session import RunHandle, resolve_specs, run_to_end, start, unrecorded
 from wsap_nexus.runs.store import open_database, open_store

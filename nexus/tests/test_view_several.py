@@ -270,8 +270,8 @@ def test_a_person_is_shown_its_own_seat_s_picture_and_how_long_others_take() -> 
         seen = view.stage().seat.view
         assert seen is not None
         assert isinstance(seen.blocks[0], TableBlock)
-        space = session.run.seat("row").action_space
-        choosing = asyncio.create_task(view.choose("row", await session.run.seat("row").observe(), space))
+        space = session.run.loop("row").seat.action_space
+        choosing = asyncio.create_task(view.choose("row", await session.run.loop("row").seat.observe(), space))
         await asyncio.sleep(0)
         assert view.stage().state == "your turn"
         view.press("d")

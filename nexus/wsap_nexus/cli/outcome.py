@@ -12,7 +12,7 @@ from wsap_nexus.cli.common import plural
 if TYPE_CHECKING:
     from wsap_core.errors import WsapError
     from wsap_nexus.runs.controls import Controls
-    from wsap_nexus.runs.loop import Observer, StepTaken
+    from wsap_nexus.runs.observers import Observer, StepTaken
     from wsap_nexus.runs.run import Run
     from wsap_nexus.runs.session import ResolvedSpecs
     from wsap_nexus.runs.store import Store
@@ -89,7 +89,7 @@ def came_to_nothing(run: Run, error: WsapError) -> bool:
     if isinstance(error, BudgetReachedError) or not isinstance(error, nobodys_fault):
         return False
     counted = run.summary()
-    return not any(tally.steps for tally in counted.all_tallies) and (run.meter is None or not run.meter.calls)
+    return not any(tally.steps for tally in counted.all_tallies) and not run.meter.calls
 
 
 def add_way_on(error: WsapError, run: Run, *, resumed: bool, again: Original | None) -> None:

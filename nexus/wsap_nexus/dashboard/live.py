@@ -19,7 +19,7 @@ from wsap_nexus.http.streams import HeldStream, Streams
 from wsap_nexus.hub.live_session import LiveSession
 from wsap_nexus.hub.nexus import Nexus
 from wsap_nexus.hub.served import Hub
-from wsap_nexus.runs.loop import StepTaken
+from wsap_nexus.runs.observers import StepTaken
 from wsap_nexus.store.events import NexusEvent
 
 router = APIRouter()

@@ -19,7 +19,7 @@ from wsap_nexus.hub.live_session import LiveSession
 from wsap_nexus.hub.remote_games import RemoteGames
 from wsap_nexus.hub.settings import Settings
 from wsap_nexus.runs.controls import Controls, Gate
-from wsap_nexus.runs.loop import StepTaken
+from wsap_nexus.runs.observers import StepTaken
 from wsap_nexus.runs.run import Run
 from wsap_nexus.runs.store import Store
 from wsap_nexus.store.entities import AgentIdentity, SessionRecord, WorldRecord

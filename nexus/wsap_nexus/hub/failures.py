@@ -22,7 +22,7 @@ from wsap_nexus.hub.entering import PreparedEntry, cancel_entry
 from wsap_nexus.hub.leaving import WorldExit, commit_exit
 from wsap_nexus.hub.live_session import LiveSession, SessionStats
 from wsap_nexus.hub.seating import START, KeptVenue
-from wsap_nexus.runs.recorder import read_snapshot, read_step
+from wsap_nexus.runs.logged import read_snapshot, read_step
 from wsap_nexus.runs.run import Run
 from wsap_nexus.runs.trajectory import step_line
 from wsap_nexus.store.entities import SessionRecord, WorldRecord

@@ -11,8 +11,8 @@ from wsap_core.protocol import ActionResult
 from wsap_core.protocol.wire import Codec
 from wsap_nexus.agents.exit_rules import Condition, facts_of, parse_condition
 from wsap_nexus.runs.controls import Controls
-from wsap_nexus.runs.loop import StepTaken
-from wsap_nexus.runs.recorder import read_step
+from wsap_nexus.runs.logged import read_step
+from wsap_nexus.runs.observers import StepTaken
 from wsap_nexus.runs.tally import SeatTally
 from wsap_nexus.store.entities import SessionRecord
 from wsap_nexus.store.records import EventRecord

@@ -29,8 +29,8 @@ from wsap_nexus.errors import AlreadyInWorldError
 from wsap_nexus.hub.leaving import close, learn
 from wsap_nexus.hub.live_session import SessionStats
 from wsap_nexus.runs.checkpoint import Checkpoint
-from wsap_nexus.runs.loop import StepTaken
 from wsap_nexus.runs.memory import Lessons, MemorySnapshot
+from wsap_nexus.runs.observers import StepTaken
 from wsap_nexus.runs.plan import RunPlan, SeatPlan, game_of
 from wsap_nexus.runs.recorder import Recorder
 from wsap_nexus.runs.run import Run
@@ -179,14 +179,14 @@ class RunSessions(AgentMemories):
             paused = isinstance(error, PAUSES) or not isinstance(error, Exception)
             return INTERRUPTED if paused else RUN_FAILED
         assert self.run is not None, "it ended without an error"
-        if self.run.was_let_go(seat):
+        loop = self.run.loop(seat)
+        if loop.let_go:
             return "step_limit"
-        port = self.run.seat(seat)
-        if port.left is not None:
+        if loop.seat.left is not None:
             return "jack_out"
         if self.run.controls.stopping:
             return INTERRUPTED
-        return "finished" if port.done else "step_limit"
+        return "finished" if loop.seat.done else "step_limit"
 
 
 def settle_runs(nexus_store: NexusStore, repository: Repository, host: PluginHost) -> list[SessionRecord]:

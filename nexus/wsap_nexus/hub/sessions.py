@@ -333,14 +333,14 @@ class SessionRunner:
         """Return why a stay is over."""
         if stay.stopped is not None:
             return stay.stopped
-        seat = run.seat(stay.seat_name)
-        if run.was_let_go(stay.seat_name):
+        loop = run.loop(stay.seat_name)
+        if loop.let_go:
             # It was let go before the nexus ended, and is on its way home since.
             limit = stay.session.terms.steps if run.plan.open else run.plan.steps
             return "step_limit" if stay.stats.steps == limit else "kicked"
-        if seat.left is not None:
+        if loop.seat.left is not None:
             return "jack_out" if self._agent_context.exit_of(stay.session.agent_id) is None else EXIT_GAME.name
-        if seat.done:
+        if loop.seat.done:
             return "finished"
         return SHUTDOWN if self._context.live.stopping else "step_limit"
 

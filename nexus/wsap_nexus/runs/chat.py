@@ -9,7 +9,7 @@ from typing import Any
 from wsap_core.errors import WireError
 from wsap_core.seams.agent import DecisionInfo
 from wsap_nexus.runs.journal import read_reply
-from wsap_nexus.runs.recorder import read_decision
+from wsap_nexus.runs.logged import read_decision
 from wsap_nexus.store.records import RunRecord
 from wsap_nexus.store.repository import Repository
 

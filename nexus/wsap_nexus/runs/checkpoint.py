@@ -9,9 +9,9 @@ from typing import Any
 
 from wsap_core.seams.clock import Clock
 from wsap_nexus.runs.life_log import LifeEvent, LoggedTick
+from wsap_nexus.runs.logged import Logged, LoggedChoice, LoggedLeave, LoggedStep
 from wsap_nexus.runs.memory import MemorySnapshot
 from wsap_nexus.runs.recorded_agent import Decided
-from wsap_nexus.runs.recorder import Logged, LoggedChoice, LoggedLeave, LoggedStep
 from wsap_nexus.runs.replay_order import LogPosition, OpenChoices, ReplayOrder, position_of_event
 from wsap_nexus.runs.tally import NO_WORLD_USAGE, SeatTally, WorldUsage
 from wsap_nexus.runs.totals import Totals

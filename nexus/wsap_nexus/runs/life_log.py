@@ -10,7 +10,8 @@ from dataclasses import dataclass, replace
 from wsap_core.errors import UsageError, WireError
 from wsap_core.protocol.values import JsonValue
 from wsap_core.protocol.wire import dumps
-from wsap_nexus.runs.recorder import Recorder, read_snapshot
+from wsap_nexus.runs.logged import read_snapshot
+from wsap_nexus.runs.recorder import Recorder
 from wsap_nexus.runs.replay_order import LogPosition
 from wsap_nexus.runs.trajectory import WORLD
 from wsap_nexus.store.history import told_tick

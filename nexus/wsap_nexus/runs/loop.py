@@ -6,11 +6,11 @@ import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, TypeVar
 
 from wsap_core.errors import RecordMismatchError
-from wsap_core.protocol import Action, ActionResult, Observation
+from wsap_core.protocol import Action, Observation
 from wsap_core.seams.agent import NO_USAGE, Agent, DecisionInfo, LooksBack, ReflectionInfo, UsesDefault, UsesVision
 from wsap_core.seams.game import ChoiceKey
 from wsap_core.untrusted import single_line
@@ -20,7 +20,9 @@ from wsap_nexus.runs.controls import Controls
 from wsap_nexus.runs.forced import ForcedStreak
 from wsap_nexus.runs.goals import GoalWatch
 from wsap_nexus.runs.living import Between
-from wsap_nexus.runs.recorder import Logged, LoggedChoice, LoggedLeave, LoggedStep, Recorder
+from wsap_nexus.runs.logged import Logged, LoggedChoice, LoggedLeave, LoggedStep
+from wsap_nexus.runs.observers import StepTaken
+from wsap_nexus.runs.recorder import Recorder
 from wsap_nexus.runs.replay_order import LogPosition, ReplayOrder
 from wsap_nexus.runs.rounds import RoundEnd
 from wsap_nexus.runs.tally import SeatTally
@@ -28,35 +30,6 @@ from wsap_nexus.runs.trajectory import step_line
 from wsap_nexus.worlds.seats import SeatPort, default_action, leave
 
 T = TypeVar("T")
-
-
-@dataclass(frozen=True)
-class StepTaken:
-    """What an observer of a run is told after each decision."""
-
-    seat: str
-    episode: int
-    step: int
-    """The decision's number in the run, from 1."""
-    observation: Observation
-    """What the agent decided on."""
-    action: Action
-    result: ActionResult
-    info: DecisionInfo | None
-    """How the decision came about, where that is known."""
-    plan: tuple[str, ...]
-    """What the agent said last that it would do."""
-    planned: int
-    """The decision before which it said so, from 1."""
-
-    @property
-    def forced(self) -> bool:
-        """Whether an action was taken in place of the agent's answer."""
-        return self.info is not None and self.info.forced
-
-
-Observer = Callable[[StepTaken], None]
-"""Told after each decision; must return quickly."""
 
 
 class SeatLoop:
@@ -294,31 +267,19 @@ class SeatLoop:
         before: DecisionInfo | None,
     ) -> None:
         """Count and record a new step, and let the agent reflect on its result."""
-        result = outcome.result
-        line = step_line(self.seat.agent_id, outcome.action, result)
-        number = self.tally.steps
-        self.tally.add(line, outcome.action.name, result, info)
-        self._recorder.step(self.seat.agent_id, episode, number, line, outcome.action, result, info)
+        seat, number, action, result = self.seat.agent_id, self.tally.steps, outcome.action, outcome.result
+        line = step_line(seat, action, result)
+        self.tally.add(line, action.name, result, info)
+        self._recorder.step(seat, episode, number, line, action, result, info)
         if outcome.death is not None:
-            self._recorder.death(self.seat.agent_id, episode, number, outcome.death)
+            self._recorder.death(seat, episode, number, outcome.death)
         await self._ask(lambda: self.agent.reflect(result))
         self._record_lessons(episode, number)
         self._latest = None if info is None or self._told() is before else (episode, number, info)
         self.settle()
         if self.after_step is not None:
-            waiting = self.after_step(
-                StepTaken(
-                    self.seat.agent_id,
-                    episode,
-                    number + 1,
-                    observation,
-                    outcome.action,
-                    result,
-                    info,
-                    self._plan,
-                    self._planned,
-                )
-            )
+            taken = StepTaken(seat, episode, number + 1, observation, action, result, info, self._plan, self._planned)
+            waiting = self.after_step(taken)
             if waiting is not None:
                 await waiting
         if self._controls.pauses_when_forced:

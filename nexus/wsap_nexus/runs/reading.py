@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sized
 
 from wsap_core.errors import WireError
 from wsap_core.protocol.wire import dumps
-from wsap_nexus.runs.recorder import read_decision
+from wsap_nexus.runs.logged import read_decision
 from wsap_nexus.runs.tally import SeatTally
 from wsap_nexus.runs.trajectory import WORLD, line_of
 from wsap_nexus.store.records import EventRecord

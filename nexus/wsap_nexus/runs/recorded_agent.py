@@ -10,7 +10,7 @@ from wsap_core.protocol import Action, ActionResult, ActionSpace, Goal, Observat
 from wsap_core.protocol.values import JsonValue
 from wsap_core.seams.agent import DecisionInfo
 from wsap_llm.prompts import FORMAT
-from wsap_nexus.runs.recorder import read_decision
+from wsap_nexus.runs.logged import read_decision
 from wsap_nexus.store.repository import Repository
 
 Decided = tuple[Action, DecisionInfo | None]

@@ -1,4 +1,4 @@
-"""A run's events: how they are written to the event log and read back.
+"""A run's events: how they are written to the event log.
 
 Kinds: `episode` (its seed), `observation` (what a seat saw, where that is not what its last
 result showed), `plan`, `chosen` and `left` (in runs of several seats: what a seat chose, and that it
@@ -11,18 +11,15 @@ was asked of language models, and what they would not do or could not be asked),
 
 from __future__ import annotations
 
-import base64
-import json
 import secrets
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Protocol
 
-from wsap_core.errors import WireError
 from wsap_core.protocol import Action, ActionResult, DeathEvent, Observation
-from wsap_core.protocol.wire import Codec, dumps
-from wsap_core.seams.agent import DecisionInfo, Usage
-from wsap_nexus.runs.replay_order import LogPosition, OpenChoices, position_after_event, position_of_event
+from wsap_core.protocol.wire import dumps
+from wsap_core.seams.agent import DecisionInfo
+from wsap_nexus.runs.logged import decision_body, snapshot_body
+from wsap_nexus.runs.replay_order import OpenChoices
 from wsap_nexus.runs.trajectory import WORLD
 
 
@@ -105,7 +102,9 @@ class Recorder:
         if self._log is None:
             return
         self._shown[seat] = dumps(result.observation)
-        body = '{"decision":' + _decision(info) + ',"reasoning":' + dumps(action.reasoning) + ',"step":' + line + "}"
+        body = (
+            '{"decision":' + decision_body(info) + ',"reasoning":' + dumps(action.reasoning) + ',"step":' + line + "}"
+        )
         self._write("step", body, seat=seat, episode=episode, step=step)
         self.open_choices.resolved(seat)
 
@@ -125,7 +124,7 @@ class Recorder:
         if self._log is None:
             return
         parts = {"name": action.name, "parameters": action.parameters}
-        body = '{"action":' + dumps(parts) + f',"after":{after},"decision":' + _decision(info)
+        body = '{"action":' + dumps(parts) + f',"after":{after},"decision":' + decision_body(info)
         self._write(
             "chosen", body + ',"reasoning":' + dumps(action.reasoning) + "}", seat=seat, episode=episode, step=step
         )
@@ -256,155 +255,3 @@ class Recorder:
         if self._log is not None and self._run_id is not None:
             more = {} if takes is None else {"takes": takes}
             self.latest = self._log.append(self._run_id, kind, body, seat=seat, episode=episode, step=step, **more)
-
-
-@dataclass(frozen=True)
-class LoggedChoice:
-    """A recorded choice of a seat in a world of several."""
-
-    seq: int
-    seat: str
-    episode: int
-    step: int
-    action: Action
-    info: DecisionInfo | None
-    after: int
-    """The last event when the seat saw what it chose upon."""
-    left: int | None = None
-    """The event with which the seat was taken out before anything came of the choice; None if it was not."""
-
-    @property
-    def let_go(self) -> LogPosition | None:
-        """When the world heard of the removal, if there was one."""
-        return None if self.left is None else position_of_event(self.left, self.seat)
-
-    @property
-    def seen(self) -> LogPosition:
-        """When the seat looked."""
-        return position_after_event(self.after, self.seat)
-
-    @property
-    def made(self) -> LogPosition:
-        """When the world heard of it."""
-        return position_of_event(self.seq, self.seat)
-
-
-@dataclass(frozen=True)
-class LoggedLeave:
-    """A recorded removal of a seat from the world."""
-
-    seq: int
-    seat: str
-    episode: int
-    step: int
-    """The number of the step that would have come next."""
-
-    @property
-    def made(self) -> LogPosition:
-        """When the world heard of it."""
-        return position_of_event(self.seq, self.seat)
-
-
-@dataclass(frozen=True)
-class LoggedStep:
-    """A step as it was recorded."""
-
-    seq: int
-    seat: str
-    episode: int
-    step: int
-    line: str
-    """Its canonical line, as the trajectory hash takes it."""
-    action: Action
-    result: ActionResult
-    info: DecisionInfo | None
-    choice: LoggedChoice | None = None
-    """The choice that it came of; None with one seat, and in runs that were recorded by older versions."""
-
-
-Logged = LoggedStep | LoggedChoice | LoggedLeave
-"""What is gone through again: a step, a choice whose step was not recorded any more, a departure."""
-
-
-def read_choice(seq: int, seat: str, episode: int, step: int, body: bytes) -> LoggedChoice:
-    """Return a recorded choice.
-
-    Raises:
-        WireError: the body is not one.
-    """
-    try:
-        data = json.loads(body)
-        action = Action(data["action"]["name"], data["action"]["parameters"], data["reasoning"])
-        return LoggedChoice(seq, seat, episode, step, action, read_decision(data["decision"]), int(data["after"]))
-    except (ValueError, KeyError, TypeError) as error:
-        raise WireError(f"Event {seq} of the run is not a choice: {error}.") from error
-
-
-def read_step(seq: int, episode: int, step: int, body: bytes, codec: Codec) -> LoggedStep:
-    """Return a recorded step.
-
-    Raises:
-        WireError: the body is not one.
-    """
-    try:
-        data = json.loads(body)
-        line = data["step"]
-        action = Action(line["action"]["name"], line["action"]["parameters"], data["reasoning"])
-        result = codec.decode(
-            ActionResult, {**line["result"], "observation": line["observation"]}, where="recorded step"
-        )
-        return LoggedStep(
-            seq, line["seat"], episode, step, dumps(line), action, result, read_decision(data["decision"])
-        )
-    except (ValueError, KeyError, TypeError) as error:
-        raise WireError(f"Event {seq} of the run is not a step: {error}.") from error
-
-
-def read_snapshot(body: bytes) -> tuple[bytes, dict[str, bytes]]:
-    """Return the world's and the agents' state of a recorded snapshot.
-
-    Raises:
-        WireError: the body is not one.
-    """
-    try:
-        data = json.loads(body)
-        world = base64.b64decode(data["world"], validate=True)
-        return world, {k: base64.b64decode(v, validate=True) for k, v in data["agents"].items()}
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise WireError(f"A recorded snapshot is damaged: {error}.") from error
-
-
-def read_seats(body: bytes) -> dict[str, Mapping[str, Any]]:
-    """Return the state of each seat's loop in a recorded snapshot.
-
-    Raises:
-        WireError: the body is not one.
-    """
-    try:
-        return {str(name): dict(state) for name, state in json.loads(body).get("seats", {}).items()}
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise WireError(f"A recorded snapshot is damaged: {error}.") from error
-
-
-def snapshot_body(world: bytes, agents: Mapping[str, bytes], seats: Mapping[str, Any] | None = None) -> str:
-    """Return the body of a recorded snapshot."""
-    states = {name: _b64(data) for name, data in agents.items()}
-    return dumps({"world": _b64(world), "agents": states, "seats": dict(seats or {})})
-
-
-def _b64(data: bytes) -> str:
-    return base64.b64encode(data).decode("ascii")
-
-
-def _decision(info: DecisionInfo | None) -> str:
-    return "null" if info is None else dumps(info)
-
-
-def read_decision(data: Mapping[str, Any] | None) -> DecisionInfo | None:
-    """Return how a recorded decision came about; KeyError or TypeError if it is damaged."""
-    if data is None:
-        return None
-    # Runs that were recorded by older versions tell less.
-    later = ("unconstrained", "cut", "resumption", "continued", "chosen", "cause")
-    how = {name: data[name] for name in later if name in data}
-    return DecisionInfo(bool(data["repaired"]), bool(data["forced"]), Usage(**data["usage"]), **how)

@@ -11,10 +11,7 @@ from wsap_core.protocol.wire import Codec
 from wsap_core.specs import AdapterSpec, AgentSpec
 from wsap_nexus.runs.checkpoint import Checkpoint
 from wsap_nexus.runs.life_log import PASSAGES, read_life, read_notes
-from wsap_nexus.runs.memory import AT_END, MemorySnapshot
-from wsap_nexus.runs.plan import RunPlan
-from wsap_nexus.runs.reading import Tell, count, silent, with_progress
-from wsap_nexus.runs.recorder import (
+from wsap_nexus.runs.logged import (
     Logged,
     LoggedChoice,
     LoggedLeave,
@@ -25,6 +22,9 @@ from wsap_nexus.runs.recorder import (
     read_snapshot,
     read_step,
 )
+from wsap_nexus.runs.memory import AT_END, MemorySnapshot
+from wsap_nexus.runs.plan import RunPlan
+from wsap_nexus.runs.reading import Tell, count, silent, with_progress
 from wsap_nexus.runs.replay_order import position_of_event
 from wsap_nexus.runs.totals import TOTALS, Totals, read_totals, read_world_usage
 from wsap_nexus.runs.world_calls import WORLD_CALLS

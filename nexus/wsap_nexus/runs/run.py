@@ -23,11 +23,11 @@ from wsap_core.worlds import World
 from wsap_llm.middleware import Meter
 from wsap_nexus.runs.checkpoint import Checkpoint
 from wsap_nexus.runs.controls import Controls
-from wsap_nexus.runs.journal import SeatJournal
 from wsap_nexus.runs.life_log import Notes
 from wsap_nexus.runs.living import Between, Inbox, Life, Passages
-from wsap_nexus.runs.loop import Observer, SeatLoop, StepTaken
+from wsap_nexus.runs.loop import SeatLoop
 from wsap_nexus.runs.memory import RunMemories
+from wsap_nexus.runs.observers import Observer, StepTaken
 from wsap_nexus.runs.pictures import PictureBook
 from wsap_nexus.runs.plan import RunPlan, SeatPlan
 from wsap_nexus.runs.reading import silent, tell_repeating
@@ -36,7 +36,7 @@ from wsap_nexus.runs.replay_order import ReplayOrder
 from wsap_nexus.runs.rounds import RoundEnd
 from wsap_nexus.runs.run_life import RunLife
 from wsap_nexus.runs.saving import Saver
-from wsap_nexus.runs.seated import make_agent, make_loop
+from wsap_nexus.runs.seated import Seating
 from wsap_nexus.runs.stopping import play_until_stopped, side_by_side, stuck_at
 from wsap_nexus.runs.summary import CutOffBy, RunSummary, cut_off, score
 from wsap_nexus.runs.tally import SeatTally
@@ -103,7 +103,6 @@ class Run:
         """The seat that ended the run with an error, if one did."""
         self._agent_specs = agents
         self._recorder = recorder or Recorder(None, None)
-        self._pictures = PictureBook(self._recorder)
         self._past = past or Checkpoint()
         self._recorder.open_choices = self._past.open_choices
         self._observers: list[Observer] = list(observers)
@@ -111,6 +110,10 @@ class Run:
         self.services = services or Services()
         """The services of the game and the agents."""
         self._tallies = self._past.tallies or plan.tallies()
+        self._seating = Seating(
+            spec, plan.seed, self._past, self._clock, self.services, self._tallies, self._recorder,
+            PictureBook(self._recorder),
+        )  # fmt: skip
         self._totals = TotalsWriter(self._recorder, plan.snapshot_every * plan.chained, self._past.totals)
         self._seat_controls = {} if seat_controls is None else seat_controls
         self._departed = departed
@@ -122,8 +125,9 @@ class Run:
         self._notes = Notes(self._recorder, self._past.notes, tick=self._past.tick or 0)
         own_services = replace(self.services, log=self._notes) if plan.lives else self.services
         around = journalled(own_services, self.world_journal)
-        own = OwnVenue(spec, plan.seed, plan.options, self._clock, around, skills=skills, offline=offline)
-        self._venue = venue or own
+        self._venue = venue or OwnVenue(
+            spec, plan.seed, plan.options, self._clock, around, skills=skills, offline=offline
+        )
         self._loops: list[SeatLoop] = []
         self._life: RunLife | None = None
         self._between = Between()
@@ -153,15 +157,13 @@ class Run:
     def summary(self, *, failed: bool = False, reason: str | None = None) -> RunSummary:
         """Return the summary so far; for a run that ends in an error or a pause, with the reason."""
         plan, tallies, seconds = self.plan, self.tallies, self._past.seconds + self.own_seconds()
-        meter = self.meter
-        speed, retries = (None, 0) if meter is None else (meter.tokens_per_second, meter.retries)
         left = any(loop.seat.left is not None and not loop.let_go for loop in self._loops)
-        by: CutOffBy = "left" if left else "steps" if self._used_up() else "stopped"
-        by = "failed" if failed else by
+        by: CutOffBy = "failed" if failed else "left" if left else "steps" if self._used_up() else "stopped"
+        unplayed = None if plan.lives else cut_off(tallies, plan.asked_episodes, by)
         return RunSummary(
             self.run_id, self.spec.name, plan.agent_label, plan.seed, tallies, score(self.spec, tallies, by), seconds,
-            speed, None if plan.lives else cut_off(tallies, plan.asked_episodes, by), self.world_journal.usage,
-            self._tallies.get(WORLD), retries, reason,
+            self.meter.tokens_per_second, unplayed, self.world_journal.usage, self._tallies.get(WORLD),
+            self.meter.retries, reason,
         )  # fmt: skip
 
     @property
@@ -174,23 +176,19 @@ class Run:
         """The world, once play has begun, if it is in this process."""
         return self._venue.world
 
-    def seat(self, name: str) -> SeatPort:
-        """Return an open seat, once play has begun."""
-        return next(loop.seat for loop in self._loops if loop.seat.agent_id == name)
-
-    def was_let_go(self, name: str) -> bool:
-        """Return whether a seat was removed from the world, stopped or at its limit, rather than left by choice."""
-        return any(loop.let_go for loop in self._loops if loop.seat.agent_id == name)
+    def loop(self, name: str) -> SeatLoop:
+        """Return the loop of an open seat, once play has begun."""
+        return next(loop for loop in self._loops if loop.seat.agent_id == name)
 
     def agent(self, name: str) -> Agent | None:
         """Return the agent in a seat; None before play has begun, and for an unknown seat."""
         return next((loop.agent for loop in self._loops if loop.seat.agent_id == name), None)
 
     @property
-    def meter(self) -> Meter | None:
-        """Throughput of the models in this run; None where it is not measured."""
+    def meter(self) -> Meter:
+        """Throughput of the models in this run; of none where it is not measured."""
         meter = getattr(self.services.models, "meter", None)
-        return meter if isinstance(meter, Meter) else None
+        return meter if isinstance(meter, Meter) else Meter()
 
     def own_seconds(self) -> float:
         """Return the seconds of this part of the run, without the parts before it was resumed."""
@@ -252,10 +250,9 @@ class Run:
         return self.summary()
 
     def _is_over(self) -> bool:
-        left = any(loop.seat.left is not None for loop in self._loops)
         if self._life is not None and not self._life.life.done:
             return True  # stopped, at the limit, or left by all
-        if left or self.controls.stopping or self._venue.one_episode:
+        if self.controls.stopping or self._venue.one_episode or any(loop.seat.left is not None for loop in self._loops):
             return True
         if self._episode < self._past.last_episode:
             return False
@@ -309,15 +306,8 @@ class Run:
         self, seat_plan: SeatPlan, spec: AgentSpec, seat: SeatPort, given: list[Options], limit: int | None
     ) -> SeatLoop:
         """Return the loop of a seat, with its agent; the agent's options are added to those `given`."""
-        name = seat_plan.name
-        calls, again = self._past.calls.get(name, ()), self._past.offline
-        journal = SeatJournal(self._recorder, name, calls, offline=again, pictures=self._pictures)
-        services = replace(self.services, journal=journal)
-        agent = make_agent(seat_plan, spec, self.spec, self.plan.seed, self._past, given, self._clock, services)
-        controls = self._seat_controls.get(name, self.controls)
-        loop = make_loop(
-            seat, agent, self.spec, spec, self._past, self._order, limit, self._tallies[name], self._recorder, controls
-        )
+        controls = self._seat_controls.get(seat_plan.name, self.controls)
+        loop = self._seating.loop(seat_plan, spec, seat, self._order, limit, controls, given)
         loop.after_step = self._after_step
         loop.between = self._between if self.plan.lives else self._round_end
         return loop

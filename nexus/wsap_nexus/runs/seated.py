@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
 from wsap_core.errors import UsageError
 from wsap_core.factories import build
@@ -15,7 +17,9 @@ from wsap_core.specs import AdapterSpec, AgentSpec
 from wsap_llm.secrets import with_secrets
 from wsap_nexus.runs.checkpoint import Checkpoint
 from wsap_nexus.runs.controls import Controls
+from wsap_nexus.runs.journal import SeatJournal
 from wsap_nexus.runs.loop import SeatLoop
+from wsap_nexus.runs.pictures import PictureBook
 from wsap_nexus.runs.plan import SeatPlan
 from wsap_nexus.runs.recorded_agent import RecordedAgent
 from wsap_nexus.runs.recorder import Recorder
@@ -24,63 +28,63 @@ from wsap_nexus.runs.tally import SeatTally
 from wsap_nexus.worlds.seats import SeatPort
 
 
-def make_agent(
-    seat: SeatPlan,
-    spec: AgentSpec,
-    game: AdapterSpec,
-    seed: int,
-    past: Checkpoint,
-    given: list[Options],
-    clock: Clock,
-    services: Services,
-) -> Agent:
-    """Return the agent of a seat; its options are added to those `given`, to check later that all were used.
+@dataclass(frozen=True)
+class Seating:
+    """What the agents and the loops of a run's seats are made with."""
 
-    Raises:
-        UsageError: what the spec makes is no agent.
-        PluginError: it can't be made.
-    """
-    # Where nobody outside is asked, nothing is needed to be let in.
-    options = Options(seat.options if past.offline else with_secrets(seat.options, os.environ))
-    context = Context.create(
-        seed, "agent", seat.name,
-        config=options, clock=clock, services=services, agent_id=seat.name, world=game.display_title, game=game,
-    )  # fmt: skip
-    if (script := past.script.get(seat.name)) is not None:
-        agent: object = RecordedAgent(script)
-    else:
-        agent = build(spec.factory, context)
-        given.append(options)
-    if not isinstance(agent, Agent):
-        raise UsageError(f"{seat.agent!r} is not an agent: it needs initialize, decide, reflect and plan.")
-    return agent
+    game: AdapterSpec
+    seed: int
+    past: Checkpoint
+    clock: Clock
+    services: Services
+    tallies: Mapping[str, SeatTally]
+    recorder: Recorder
+    pictures: PictureBook
 
+    def loop(
+        self, plan: SeatPlan, spec: AgentSpec, seat: SeatPort, order: ReplayOrder | None, limit: int | None,
+        controls: Controls, given: list[Options],
+    ) -> SeatLoop:  # fmt: skip
+        """Return the loop of a seat, with its agent and with what is recorded of it to go through again.
 
-def make_loop(
-    seat: SeatPort,
-    agent: Agent,
-    game: AdapterSpec,
-    spec: AgentSpec,
-    past: Checkpoint,
-    order: ReplayOrder | None,
-    limit: int | None,
-    tally: SeatTally,
-    recorder: Recorder,
-    controls: Controls,
-) -> SeatLoop:
-    """Return the loop of a seat, with what is recorded of it to go through again; among others there is an order."""
-    name = seat.agent_id
-    return SeatLoop(
-        seat,
-        agent,
-        tally,
-        recorder,
-        controls,
-        limit=limit,
-        deadline=None if spec.interactive else game.deadline,
-        history=past.history.get(name),
-        order=order,
-        looked=past.looked.get(name),
-        lessons=past.lessons.get(name),
-        decide_along=not spec.interactive,
-    )
+        Among others there is an order. The agent's options are added to those `given`, to check later that all were
+        used.
+
+        Raises:
+            UsageError: what the spec makes is no agent.
+            PluginError: it can't be made.
+        """
+        name, past = plan.name, self.past
+        return SeatLoop(
+            seat,
+            self._agent(plan, spec, given),
+            self.tallies[name],
+            self.recorder,
+            controls,
+            limit=limit,
+            deadline=None if spec.interactive else self.game.deadline,
+            history=past.history.get(name),
+            order=order,
+            looked=past.looked.get(name),
+            lessons=past.lessons.get(name),
+            decide_along=not spec.interactive,
+        )
+
+    def _agent(self, plan: SeatPlan, spec: AgentSpec, given: list[Options]) -> Agent:
+        past, game = self.past, self.game
+        calls = past.calls.get(plan.name, ())
+        journal = SeatJournal(self.recorder, plan.name, calls, offline=past.offline, pictures=self.pictures)
+        # Where nobody outside is asked, nothing is needed to be let in.
+        options = Options(plan.options if past.offline else with_secrets(plan.options, os.environ))
+        context = Context.create(
+            self.seed, "agent", plan.name, config=options, clock=self.clock,
+            services=replace(self.services, journal=journal), agent_id=plan.name, world=game.display_title, game=game,
+        )  # fmt: skip
+        if (script := past.script.get(plan.name)) is not None:
+            agent: object = RecordedAgent(script)
+        else:
+            agent = build(spec.factory, context)
+            given.append(options)
+        if not isinstance(agent, Agent):
+            raise UsageError(f"{plan.agent!r} is not an agent: it needs initialize, decide, reflect and plan.")
+        return agent

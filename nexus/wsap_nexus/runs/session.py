@@ -23,12 +23,13 @@ from wsap_llm.secrets import clean, secrets_of
 from wsap_nexus.runs.checkpoint import Checkpoint
 from wsap_nexus.runs.controls import Controls
 from wsap_nexus.runs.life_log import read_whole_life
-from wsap_nexus.runs.loop import Observer
+from wsap_nexus.runs.logged import read_snapshot
 from wsap_nexus.runs.memory import RunMemories
+from wsap_nexus.runs.observers import Observer
 from wsap_nexus.runs.plan import RunPlan
 from wsap_nexus.runs.reading import silent
 from wsap_nexus.runs.recorded_agent import read_decided
-from wsap_nexus.runs.recorder import Recorder, read_snapshot
+from wsap_nexus.runs.recorder import Recorder
 from wsap_nexus.runs.resume import read_call_events, read_memories, read_past, read_world_calls
 from wsap_nexus.runs.run import Run
 from wsap_nexus.runs.store import Store, hold_run

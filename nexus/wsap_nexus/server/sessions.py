@@ -89,7 +89,7 @@ async def view(nexus: Hub, live: Live, by: Known) -> Response:
     if by.agent_id is None:
         return answer({"view": await port.render()})
     run = nexus.playing(live.session.run_id)
-    return answer({"view": None if run is None else await run.seat(live.seat_name).look()})
+    return answer({"view": None if run is None else await run.loop(live.seat_name).seat.look()})
 
 
 @router.post("/jack-in", responses=replies(responses.JackedIn))

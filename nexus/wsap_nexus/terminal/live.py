@@ -23,7 +23,7 @@ from wsap_core.protocol import Action, ActionSpace, Observation, View
 from wsap_core.specs import AdapterSpec
 from wsap_core.untrusted import single_line
 from wsap_nexus.runs.controls import Controls
-from wsap_nexus.runs.loop import StepTaken
+from wsap_nexus.runs.observers import StepTaken
 from wsap_nexus.runs.run import Run
 from wsap_nexus.runs.summary import score_so_far
 from wsap_nexus.terminal import keys
@@ -292,7 +292,7 @@ class LiveView:
         for name in self._interactive:
             with contextlib.suppress(Exception):  # a picture that fails must not end the run; the text is shown instead
                 self._own.pop(name, None)
-                if (view := await self._run.seat(name).look()) is not None:
+                if (view := await self._run.loop(name).seat.look()) is not None:
                     self._own[name] = view
 
     def _waited(self) -> float | None:

@@ -10,7 +10,7 @@ from typing import Any
 from wsap_core.protocol import Tick
 from wsap_core.protocol.lines import plural
 from wsap_core.untrusted import single_line
-from wsap_nexus.runs.loop import StepTaken
+from wsap_nexus.runs.observers import StepTaken
 from wsap_nexus.runs.summary import CutOff
 from wsap_nexus.terminal.panels import number
 from wsap_nexus.terminal.spending import Spent, packed, parts, rate, spending_of

@@ -68,8 +68,8 @@ def spending_so_far(run: Run) -> Spent:
     return replace(
         seats,
         usage=seats.usage + run.world_journal.usage.usage,
-        tokens_per_second=None if run.meter is None else run.meter.tokens_per_second,
-        retries=0 if run.meter is None else run.meter.retries,
+        tokens_per_second=run.meter.tokens_per_second,
+        retries=run.meter.retries,
         progress=have / planned if planned else None,
     )
 
