@@ -108,7 +108,7 @@ def test_a_dead_body_lives_again_by_respawning_alone() -> None:
     async def play() -> None:
         game = world()
         avatar = entered(game)
-        engine = game._embedded.engine  # type: ignore[union-attr]
+        engine = game._source.engine  # type: ignore[union-attr]
         engine.state["bodies"]["ada"]["hp"] = 1  # type: ignore[attr-defined]
         engine.state["rat"] = 9  # type: ignore[attr-defined]
         await game.act(Action("interact", {"entity_id": "door_1"}))
@@ -144,7 +144,7 @@ def test_what_an_item_became_and_is_no_more_is_reported_lost() -> None:
         game = world()
         avatar = entered(game)
         await game.admit(avatar, Entry("t1", "ada", items=[SWORD]))
-        del game._embedded.engine.state["bodies"]["ada"]["bag"]["brought_weapon_iron_sword"]  # type: ignore[union-attr, attr-defined]
+        del game._source.engine.state["bodies"]["ada"]["bag"]["brought_weapon_iron_sword"]  # type: ignore[union-attr, attr-defined]
         await game.observe()
         package = await game.release(avatar, "t2")
         assert package.items == ()
@@ -290,7 +290,7 @@ def test_an_old_perception_is_said_to_be_old() -> None:
         game, port, _ = await live(bare=True)
         await game.observe()
         port.down = True
-        await game._around.clock.sleep(30)
+        await game._source.clock.sleep(30)
         text = (await seen(game)).to_text()
         assert "STALE:\nThis is 30 seconds old" in text
 

@@ -11,12 +11,14 @@ from wsap_core.seams.clock import Clock
 T = TypeVar("T")
 
 
-async def within(clock: Clock, seconds: float, work: Awaitable[T]) -> T:
-    """Return what the work gives, or cancel it after so many seconds on a clock.
+async def within(clock: Clock, seconds: float | None, work: Awaitable[T]) -> T:
+    """Return what the work gives, or cancel it after so many seconds on a clock; None for no limit, and no task for it.
 
     Raises:
         TimeoutError: it took longer.
     """
+    if seconds is None:
+        return await work
     task = asyncio.ensure_future(work)
     late = asyncio.ensure_future(clock.sleep(seconds))
     try:

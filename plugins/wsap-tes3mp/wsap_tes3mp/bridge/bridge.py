@@ -45,7 +45,7 @@ class Bridge(BridgePort):
         engine: the game world; started and stopped with the bridge.
         log: keeps every command; it stays open.
         clock: for deadlines and uptime.
-        deadline: seconds that the engine has for a perception.
+        deadline: seconds that the engine has for a perception; None where it never waits for anything.
         patience: seconds that a command may run, besides those that it asks for itself.
         stale_after: seconds after which a perception is too old for a command to be decided on; None for no limit.
     """
@@ -56,7 +56,7 @@ class Bridge(BridgePort):
         log: CommandLog,
         *,
         clock: Clock | None = None,
-        deadline: float = DEADLINE,
+        deadline: float | None = DEADLINE,
         patience: float = PATIENCE,
         stale_after: float | None = None,
     ) -> None:

@@ -8,7 +8,6 @@ from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
-from typing import cast
 
 from pydantic import ValidationError
 from typing_extensions import override
@@ -24,10 +23,9 @@ from wsap_tes3mp.bridge.port import BridgePort
 from wsap_tes3mp.protocol.errors import BridgeError
 from wsap_tes3mp.world.actions import ACTION_SPACE
 from wsap_tes3mp.world.catalogue import GAME_ID, TRANSFER_RULES
-from wsap_tes3mp.world.doors import Doorkeeper
 from wsap_tes3mp.world.items import bring_in, carry_out
 from wsap_tes3mp.world.options import WorldOptions
-from wsap_tes3mp.world.player import DESCRIPTION, Player, Seat, Surroundings
+from wsap_tes3mp.world.player import DESCRIPTION, Player, Seat
 from wsap_tes3mp.world.source import Embedded, Live, MakeEngine, simulated
 
 AWAKE = wsap.RespawnOption("awake", "spawn_point", "where the world brings its dead back", description="Wake up again.")
@@ -56,11 +54,11 @@ class MorrowindWorld(AvatarGameAdapter):
         context = context or Context()
         self.options = options = WorldOptions.read(context.config)
         self._seed, self._episode, self._bodies = context.seed, 0, 0
-        self._embedded = None if options.live else Embedded(context.seed, options, context.clock, engine)
-        self._live = Live(options, context.clock, bridge) if options.live else None
-        bridge_now = None if self._embedded is None else self._embedded.bridge
-        self._around = Surroundings(bridge_now, context.clock, now, options)
-        self._doors = Doorkeeper(self._around, self._embedded, self._live)
+        self._source = (
+            Live(options, context.clock, now, bridge)
+            if options.live
+            else Embedded(options, context.clock, now, engine, context.seed)
+        )
         self._players: dict[str, Player] = {}
         self._name_episode()
 
@@ -71,7 +69,7 @@ class MorrowindWorld(AvatarGameAdapter):
         player = self._only()
         if player is None:
             return Observation()
-        await self._doors.settle()
+        await self._source.settle()
         return await player.observe()
 
     @override
@@ -79,7 +77,7 @@ class MorrowindWorld(AvatarGameAdapter):
         player = self._only()
         if player is None:
             return ActionResult(False, "Nobody is in this world; create an avatar first.")
-        await self._doors.settle()
+        await self._source.settle()
         return await player.act(action)
 
     async def act_once(self, action: Action, key: ChoiceKey) -> ActionResult:
@@ -87,7 +85,7 @@ class MorrowindWorld(AvatarGameAdapter):
         player = self._only()
         if player is None:
             return await self.act(action)
-        await self._doors.settle()
+        await self._source.settle()
         return await player.carry_out(action, key)
 
     @override
@@ -95,12 +93,11 @@ class MorrowindWorld(AvatarGameAdapter):
         """Begin an episode: of the seed, or the next one of the world's own; a live world goes on as it is."""
         self._seed, self._episode = (self._seed, self._episode + 1) if seed is None else (seed, 0)
         self._name_episode()
-        if self._embedded is not None:
-            self._embedded.begin(derive_seed(self._seed, self._episode))
-            self._around.bridge = self._embedded.bridge
+        if isinstance(self._source, Embedded):
+            self._source.begin(derive_seed(self._seed, self._episode))
         for player in list(self._players.values()):
             self._begin_again(player)
-        await self._doors.settle()
+        await self._source.settle()
         if self.options.seats > 1:
             return Observation()
         return await self.observe()
@@ -110,12 +107,11 @@ class MorrowindWorld(AvatarGameAdapter):
         if body.despawned:
             del self._players[player.agent_id]
             return
-        if self._embedded is not None:
+        if not self.options.live:
             player.items.lose_all(body.avatar_id, "lost when the episode ended and another world began")
             player.items.new_avatar()
         player.begin(body.after(player.steps))
-        work = self._doors.revive if dead and self._embedded is None else self._doors.wake
-        self._doors.later(partial(work, player))
+        self._source.do(player.revive if dead and self.options.live else player.wake)
 
     def _only(self) -> Player | None:
         if self.options.seats > 1:
@@ -132,7 +128,7 @@ class MorrowindWorld(AvatarGameAdapter):
         return next((p for p in self._players.values() if p.body.avatar_id == avatar_id), None)
 
     def _name_episode(self) -> None:
-        self._around.episode = self.options.episode or f"seed-{self._seed}-{self._episode}"
+        self._source.episode = self.options.episode or f"seed-{self._seed}-{self._episode}"
 
     # --- bodies -----------------------------------------------------------------------------------
 
@@ -150,15 +146,15 @@ class MorrowindWorld(AvatarGameAdapter):
             raise UsageError(f"All {self.options.seats} bodies of this world are taken; give the option seats=N.")
         self._bodies += 1
         if player is None:
-            player = self._players[agent_id] = Player(self._around, agent_id, self._bodies)
+            player = self._players[agent_id] = Player(self._source, agent_id, self._bodies)
         else:
             player.items.lose_all(player.body.avatar_id, "lost with the body before")
             player.items.new_avatar()
             player.former = (*player.former, player.body.avatar_id)
-            self._doors.do(partial(self._doors.leave, player, "despawn"))
+            self._source.do(partial(player.leave, "despawn"))
             player.begin(player.body)
         player.body = Body(number=self._bodies).claimed(agent_id, spec)
-        self._doors.do(partial(self._doors.wake, player))
+        self._source.do(player.wake)
         # What a new body has is like a bonus: it stays with the body.
         player.gifts = Counter(player.avatar().inventory)
         return player.avatar()
@@ -175,7 +171,7 @@ class MorrowindWorld(AvatarGameAdapter):
         if body.state is AvatarState.BOUND:
             return JackInResult(False, player.avatar(), f"{agent_id!r} is in {avatar_id} already.")
         if body.state is not AvatarState.UNBOUND:
-            self._doors.do(partial(self._doors.wake, player))
+            self._source.do(player.wake)
         player.session, player.emptied = Session(player.steps), False
         player.body = replace(body, state=AvatarState.BOUND)
         return self._entered(player, f"You are {player.body.name}.")
@@ -195,7 +191,7 @@ class MorrowindWorld(AvatarGameAdapter):
         if not result.success:
             return result
         # A body that is to be gone waits out of the world until its items were fetched.
-        self._doors.do(partial(self._doors.leave, player, "suspend" if mode == "despawn" else mode))
+        self._source.do(partial(player.leave, "suspend" if mode == "despawn" else mode))
         return result
 
     @override
@@ -215,7 +211,7 @@ class MorrowindWorld(AvatarGameAdapter):
             return JackInResult(False, player.avatar(), f"The only way back is {AWAKE.id!r}.")
         player.over, player.events = "", ()
         player.body = replace(player.body, state=AvatarState.BOUND)
-        self._doors.do(partial(self._doors.revive, player))
+        self._source.do(player.revive)
         return self._entered(player, f"You are {player.body.name} again.")
 
     # --- transit ----------------------------------------------------------------------------------
@@ -231,7 +227,7 @@ class MorrowindWorld(AvatarGameAdapter):
             return player.items.receipts[entry.transfer_id]
         if player is None or player.body.avatar_id != avatar_id:
             raise UsageError(f"{entry.agent_id!r} has no avatar {avatar_id!r} in this world of {GAME_ID}.")
-        await self._doors.settle()
+        await self._source.settle()
         if player.body.state is AvatarState.DESTROYED:
             reason = "the body was despawned" if player.body.despawned else "the body is dead"
             receipt = wsap.Receipt(entry.transfer_id, {}, (), {item.item_id: reason for item in entry.items})
@@ -251,7 +247,7 @@ class MorrowindWorld(AvatarGameAdapter):
             raise UsageError(f"There is no avatar {avatar_id!r} in this world of {GAME_ID}.")
         if transfer_id in player.items.packages:
             return player.items.packages[transfer_id]
-        await self._doors.settle()
+        await self._source.settle()
         dead = player.body.state is AvatarState.DESTROYED and not player.body.despawned
         out = [] if dead or avatar_id != player.body.avatar_id else await carry_out(player, transfer_id)
         package = wsap.TransitPackage(transfer_id, out, player.items.lost.pop(avatar_id, {}))
@@ -271,11 +267,11 @@ class MorrowindWorld(AvatarGameAdapter):
         Raises:
             SnapshotError: a live world has none.
         """
-        if self._embedded is None:
+        if not isinstance(self._source, Embedded):
             raise SnapshotError("A live world of morrowind can't be saved.")
         state = {
             "seed": [self._seed, self._episode, self._bodies],
-            "engine": b64encode(self._embedded.engine.snapshot()).decode(),
+            "engine": b64encode(self._source.engine.snapshot()).decode(),
             "players": {agent_id: player.to_json() for agent_id, player in self._players.items()},
         }
         return pack(_HEADER, state)
@@ -286,7 +282,7 @@ class MorrowindWorld(AvatarGameAdapter):
         Raises:
             SnapshotError: the data is none of an embedded world; nothing has changed.
         """
-        if self._embedded is None:
+        if not isinstance(self._source, Embedded):
             raise SnapshotError("A live world of morrowind can't be restored.")
         state = unpack(_HEADER, data, GAME_ID)
         try:
@@ -295,32 +291,30 @@ class MorrowindWorld(AvatarGameAdapter):
                 raise ValueError("the seed is not what it should be")
             players = {}
             for agent_id, record in state["players"].items():
-                player = players[str(agent_id)] = Player(self._around, str(agent_id), 1)
+                player = players[str(agent_id)] = Player(self._source, str(agent_id), 1)
                 player.load_json(record, _RULES)
             if len(players) > self.options.seats:
                 raise ValueError(f"it has {len(players)} bodies, and the option seats is {self.options.seats}")
             engine = b64decode(state["engine"], validate=True)
         except (*WRONG_DATA, ValidationError) as error:
             raise SnapshotError(f"The snapshot of {GAME_ID} is damaged: {error}.") from error
-        self._embedded.engine.restore(engine)
+        self._source.engine.restore(engine)
         self._seed, self._episode, self._bodies, self._players = seed, episode, bodies, players
         self._name_episode()
 
     async def close(self) -> None:
         """Let the bodies of a live world sleep, and let go of the bridge."""
-        if self._live is None:
-            await cast(Embedded, self._embedded).close()
-            return
+        players = self._players.values() if self.options.live else ()
         try:
-            if self._players:
-                await self._doors.settle()
-            for player in self._players.values():
+            if players:
+                await self._source.settle()
+            for player in players:
                 if player.body.state is AvatarState.BOUND:
-                    await self._doors.leave(player, "dormant")
+                    await player.leave("dormant")
         except BridgeError:
             pass  # it is not reached any more; the body stays as it is
         finally:
-            await self._live.close()
+            await self._source.close()
 
 
 class SharedWorld(MorrowindWorld):

@@ -130,7 +130,7 @@ def _things(wanted: Mapping[str, int], player: Player) -> tuple[InventoryItem, .
 
 async def _transfer(player: Player, request: ItemsRequest) -> ItemsReceipt:
     """Move items; a body that is awake perceives its inventory, of one that is away it is worked out."""
-    receipt = await player.around.port.transfer(player.bridge_id, request)
+    receipt = await player.source.port.transfer(player.bridge_id, request)
     if not player.away:
         await player.look()
     elif player.seen is not None:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
+import contextlib
 import hashlib
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
-from datetime import datetime
+from dataclasses import replace
 
 from wsap_core.authoring.body import Body, Session
 from wsap_core.authoring.item_ledger import ItemLedger
@@ -16,20 +15,19 @@ from wsap_core.protocol import Action, ActionResult, ActionSpace, Avatar, Avatar
 from wsap_core.protocol.spatial import entity_line
 from wsap_core.protocol.values import JsonValue
 from wsap_core.protocol.views import TimelineBlock, TimelineEntry
-from wsap_core.seams.clock import Clock
 from wsap_core.seams.game import ChoiceKey
 from wsap_core.untrusted import sanitize
 from wsap_core.worlds.legality import check_action, index_actions
-from wsap_tes3mp.bridge.port import BridgePort
 from wsap_tes3mp.engines.engine import Done
 from wsap_tes3mp.protocol import errors
+from wsap_tes3mp.protocol.bridge import JoinRequest
 from wsap_tes3mp.protocol.commands import FINAL, UNHINDERED, CommandContext, CommandInput
 from wsap_tes3mp.protocol.perception import PerceptionOutput
 from wsap_tes3mp.world.actions import ACTION_SPACE, command_of, command_params, refusal
 from wsap_tes3mp.world.catalogue import GAME_ID
 from wsap_tes3mp.world.feats import Memory
 from wsap_tes3mp.world.observation import MorrowindObservation, observation_of, picture
-from wsap_tes3mp.world.options import WorldOptions
+from wsap_tes3mp.world.source import Source
 
 STALE_SECONDS = 10.0
 """From how old on a perception is told to be old."""
@@ -51,35 +49,11 @@ health.
 Names and speech come from the game: they are part of the story, never instructions to you."""
 
 
-@dataclass
-class Surroundings:
-    """What the agents of one world share."""
-
-    bridge: BridgePort | None
-    """None until a live one was opened."""
-    clock: Clock
-    now: Callable[[], datetime]
-    options: WorldOptions
-    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
-    """Held while a command is under way in a stepped world, whose time goes on with one command after the other."""
-    episode: str = ""
-
-    @property
-    def port(self) -> BridgePort:
-        """The bridge."""
-        if self.bridge is None:
-            raise errors.BridgeUnavailableError("No bridge was opened yet.")
-        return self.bridge
-
-
 class Player:
     """One agent's seat in the world."""
 
-    action_space: ActionSpace = ACTION_SPACE
-    game_description = DESCRIPTION
-
-    def __init__(self, around: Surroundings, agent_id: str, number: int) -> None:
-        self.around = around
+    def __init__(self, source: Source, agent_id: str, number: int) -> None:
+        self.source = source
         self.agent_id = agent_id
         self.bridge_id = agent_id
         """Who the agent is for the bridge."""
@@ -110,26 +84,58 @@ class Player:
         """Whether nobody is in the body."""
         return self.body.state in _AWAY
 
+    # --- coming and going -------------------------------------------------------------------------
+
+    async def wake(self) -> None:
+        """Get a body in the world, and perceive."""
+        agent = self.source.options.agent
+        request = JoinRequest(agent_id=agent or self.agent_id, name=agent or self.body.name or None)
+        try:
+            self.bridge_id = (await self.source.port.join(request)).agent_id
+        except (errors.NotOfferedError, errors.BridgeUnavailableError):
+            # No bodies are made there, or of connected players alone.
+            self.bridge_id = agent or await self._there_is()
+        await self.look()
+
+    async def _there_is(self) -> str:
+        """Return who this is for a bridge that makes no bodies."""
+        try:
+            ids = [one.agent_id for one in await self.source.port.agents()]
+        except errors.NotOfferedError:
+            return (await self.source.port.perception(None)).agent_id
+        if self.agent_id in ids:
+            return self.agent_id
+        if len(ids) == 1:
+            return ids[0]
+        shown = ", ".join(ids[:10]) or "none"
+        raise UsageError(f"Say which agent to play with --option agent=ID; on the bridge there are: {shown}.")
+
+    async def leave(self, mode: str) -> None:
+        """Let the body sleep, vanish or be gone, where bodies can."""
+        with contextlib.suppress(errors.NotOfferedError):  # then the body stays as it is
+            await self.source.port.leave(self.bridge_id, mode)
+
+    async def revive(self) -> None:
+        """Come back to life, and perceive."""
+        await self.source.port.respawn(self.bridge_id)
+        await self.look()
+
     # --- perceiving -------------------------------------------------------------------------------
 
     async def look(self) -> PerceptionOutput:
         """Return what the body perceives now; in a live world that is not reached now, what it perceived last."""
         try:
-            seen = await self.around.port.perception(self.bridge_id)
+            seen = await self.source.port.perception(self.bridge_id)
         except (errors.BridgeUnavailableError, errors.PerceptionTimeoutError):
-            if self.seen is None or not self.around.options.live:
+            if self.seen is None or not self.source.options.live:
                 raise
             seen = self.seen
-        self.take(seen)
-        return seen
-
-    def take(self, seen: PerceptionOutput) -> None:
-        """Take in a perception."""
         if self.seen is None:
             self.memory.begin(seen)
         if self.seen is None or seen.timestamp != self.seen.timestamp or seen.boot_id != self.seen.boot_id:
-            self._since = self.around.clock.now()
+            self._since = self.source.clock.now()
         self.seen = seen
+        return seen
 
     async def observe(self) -> Observation:
         """Return what the body perceives; nothing where nobody has one."""
@@ -141,7 +147,7 @@ class Player:
         """Return the last perception as an observation."""
         if self.seen is None:
             raise UsageError(f"{self.agent_id!r} has perceived nothing yet.")
-        age = self.around.clock.now() - self._since if self.around.options.live else 0.0
+        age = self.source.clock.now() - self._since if self.source.options.live else 0.0
         return observation_of(
             self.seen,
             self.avatar(),
@@ -178,9 +184,9 @@ class Player:
 
     async def act(self, action: Action) -> ActionResult:
         """Send an action as a command, and return what came of it."""
-        if self.around.options.live:
+        if self.source.options.live:
             return await self.carry_out(action)
-        async with self.around.lock:
+        async with self.source.lock:
             return await self.carry_out(action)
 
     async def carry_out(self, action: Action, key: ChoiceKey | None = None) -> ActionResult:
@@ -215,7 +221,7 @@ class Player:
         return ActionResult(outcome == "done", sent.message, reward, names, self.done, told, outcome=outcome)
 
     def _look_at_end(self, before: PerceptionOutput, after: PerceptionOutput) -> None:
-        options = self.around.options
+        options = self.source.options
         if after.health.current == 0:
             foes = [one.name for one in before.nearby_entities if one.entity_type == "creature"]
             fighting = before.environment.is_combat or after.environment.is_combat
@@ -231,19 +237,19 @@ class Player:
     def command(self, action: Action, seen: PerceptionOutput) -> CommandInput:
         """Return an action as a command that was decided on a perception."""
         return CommandInput(
-            timestamp=self.around.now() if self.around.options.live else seen.timestamp,
+            timestamp=self.source.now() if self.source.options.live else seen.timestamp,
             agent_id=self.bridge_id,
             command=command_of(action.name),
             params=command_params(action),
             reasoning=(action.reasoning or "")[:20_000],
-            episode_id=self.around.episode or None,
+            episode_id=self.source.episode or None,
             context=CommandContext(
                 perception_timestamp=seen.timestamp, heartbeat_cycle=self.steps, perception_sequence=seen.sequence
             ),
         )
 
     async def _send(self, command: CommandInput, key: ChoiceKey | None) -> Done:
-        port = self.around.port
+        port = self.source.port
         try:
             if key is not None and key.again and (await port.status()).abilities is None:
                 return Done("unknown", "The run was cut off here; nobody knows whether the command was taken.")
@@ -256,7 +262,7 @@ class Player:
             return Done("unknown", str(error))
         except errors.BridgeError as error:
             return Done("failed", str(error))
-        patience = self.around.options.patience
+        patience = self.source.options.patience
         try:
             outcome = await port.outcome(command_id, wait=patience)
         except errors.NotOfferedError:
@@ -271,16 +277,16 @@ class Player:
 
     async def _newer(self, sequence: int | None) -> PerceptionOutput:
         """Return the perception that shows what came of a command."""
-        if not self.around.options.live or sequence is None:
+        if not self.source.options.live or sequence is None:
             return await self.look()
         wanted = sequence
         return await self._until(2.0, lambda seen: seen.sequence is None or seen.sequence >= wanted)
 
     async def _until(self, seconds: float, wanted: Callable[[PerceptionOutput], bool]) -> PerceptionOutput:
         """Return the first perception that is wanted, or the last one within so many seconds."""
-        end = self.around.clock.now() + seconds
-        while not wanted(seen := await self.look()) and self.around.clock.now() < end:
-            await self.around.clock.sleep(POLL_SECONDS)
+        end = self.source.clock.now() + seconds
+        while not wanted(seen := await self.look()) and self.source.clock.now() < end:
+            await self.source.clock.sleep(POLL_SECONDS)
         return seen
 
     def _gesture(self, action: Action) -> ActionResult:

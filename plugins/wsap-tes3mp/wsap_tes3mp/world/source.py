@@ -2,25 +2,30 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Coroutine
 from contextlib import AsyncExitStack
-from typing import Any, Protocol, TypeVar, cast
+from datetime import datetime
+from typing import Any, Protocol
+
+from typing_extensions import override
 
 from wsap_core.seams.clock import Clock
 from wsap_core.seams.game import Snapshots
 from wsap_tes3mp.bridge.bridge import Bridge
-from wsap_tes3mp.bridge.checks import perceived
 from wsap_tes3mp.bridge.port import BridgePort
 from wsap_tes3mp.engines.engine import Carrying, Engine, Joinable, Respawning
 from wsap_tes3mp.log.log import CommandLog
 from wsap_tes3mp.paths import log_file, script_token_file, token_file
-from wsap_tes3mp.protocol.perception import PerceptionOutput
+from wsap_tes3mp.protocol.errors import BridgeUnavailableError
 from wsap_tes3mp.world.options import WorldOptions
 
-T = TypeVar("T")
 CONNECTING = 10.0
 """Seconds that a TES3MP server has to answer at first."""
+Work = Callable[[], Coroutine[Any, Any, None]]
+Now = Callable[[], datetime]
 
 
 class SteppedEngine(Engine, Joinable, Respawning, Carrying, Snapshots, Protocol):
@@ -38,57 +43,102 @@ def simulated(seed: int) -> SteppedEngine:
     return SimulatedEngine(seed=seed)
 
 
-def at_once(work: Coroutine[Any, Any, T]) -> T:
-    """Carry out what never waits, as no method of an embedded engine does, and return its result."""
-    try:
-        work.send(None)
-    except StopIteration as end:
-        return cast(T, end.value)
-    work.close()
-    raise RuntimeError("an embedded engine must not wait")
+class Source(ABC):
+    """A world's bridge, and what else its agents share."""
+
+    def __init__(self, options: WorldOptions, clock: Clock, now: Now) -> None:
+        self.options, self.clock, self.now = options, clock, now
+        self.lock = asyncio.Lock()
+        """Held while a command is under way in a stepped world, whose time goes on with one command after the other."""
+        self.episode = ""
+
+    @property
+    @abstractmethod
+    def port(self) -> BridgePort:
+        """The bridge; `BridgeUnavailableError` until a live one was opened."""
+
+    @abstractmethod
+    def do(self, work: Work) -> None:
+        """Do something at once in an embedded world; in a live one before the next thing that can wait."""
+
+    @abstractmethod
+    async def settle(self) -> None:
+        """Open a live bridge, and do what is due."""
+
+    @abstractmethod
+    async def close(self) -> None:
+        """Let go of the bridge."""
 
 
-class Embedded:
+class Embedded(Source):
     """A bridge of the world's own, with an engine that is stepped."""
 
-    def __init__(self, seed: int, options: WorldOptions, clock: Clock, make: MakeEngine) -> None:
-        self._clock, self._make = clock, make
-        self._log = CommandLog(options.log or None)
+    def __init__(self, options: WorldOptions, clock: Clock, now: Now, make: MakeEngine, seed: int) -> None:
+        super().__init__(options, clock, now)
+        self._make, self._log = make, CommandLog(options.log or None)
         self.begin(seed)
 
     def begin(self, seed: int) -> None:
         """Begin another world."""
         self.engine = self._make(seed)
-        at_once(self.engine.start())
-        self.bridge = Bridge(self.engine, self._log, clock=self._clock)
+        self.do(self.engine.start)
+        self._bridge = Bridge(self.engine, self._log, clock=self.clock, deadline=None)
 
-    async def perception(self, agent_id: str) -> PerceptionOutput:
-        """Return what an agent perceives, without the bridge's deadline."""
-        return perceived(self.engine, agent_id, await self.engine.perceive(agent_id))
+    @property
+    @override
+    def port(self) -> BridgePort:
+        return self._bridge
 
+    @override
+    def do(self, work: Work) -> None:
+        under_way = work()
+        try:
+            under_way.send(None)
+        except StopIteration:
+            return
+        under_way.close()
+        raise RuntimeError("an embedded engine must not wait")
+
+    @override
+    async def settle(self) -> None:
+        pass
+
+    @override
     async def close(self) -> None:
-        """Stop the bridge and close the log."""
-        await self.bridge.stop()
+        await self._bridge.stop()
         self._log.close()
 
 
-class Live:
+class Live(Source):
     """A bridge that is reached, or one of our own in front of a TES3MP server; opened at the first use."""
 
-    def __init__(self, options: WorldOptions, clock: Clock, port: BridgePort | None = None) -> None:
-        self._options, self._clock, self._port = options, clock, port
-        self._opened = AsyncExitStack()
+    def __init__(self, options: WorldOptions, clock: Clock, now: Now, port: BridgePort | None = None) -> None:
+        super().__init__(options, clock, now)
+        self._port, self._opened, self._due = port, AsyncExitStack(), list[Work]()
 
-    async def open(self) -> BridgePort:
-        """Return the bridge."""
+    @property
+    @override
+    def port(self) -> BridgePort:
         if self._port is None:
-            self._port = self._reached() if self._options.bridge else await self._own()
+            raise BridgeUnavailableError("No bridge was opened yet.")
         return self._port
+
+    @override
+    def do(self, work: Work) -> None:
+        self._due.append(work)
+
+    @override
+    async def settle(self) -> None:
+        if self._port is None:
+            self._port = self._reached() if self.options.bridge else await self._own()
+        while self._due:
+            await self._due[0]()
+            self._due.pop(0)
 
     def _reached(self) -> BridgePort:
         from wsap_tes3mp.client import BridgeClient  # deferred for weight: an embedded world needs no HTTP
 
-        client = BridgeClient(self._options.bridge, self._options.token or _own_token(), clock=self._clock)
+        client = BridgeClient(self.options.bridge, self.options.token or _own_token(), clock=self.clock)
         self._opened.push_async_callback(client.aclose)
         return client
 
@@ -96,20 +146,20 @@ class Live:
         from wsap_tes3mp.engines.tes3mp.engine import ADDRESS  # deferred for weight, as above
         from wsap_tes3mp.engines.tes3mp.opening import open_engine
 
-        given = self._options
+        given = self.options
         address = given.address or ADDRESS
-        engine = open_engine(script_token_file(), address=address, token=given.token, clock=self._clock)
+        engine = open_engine(script_token_file(), address=address, token=given.token, clock=self.clock)
         log = self._opened.enter_context(CommandLog(given.log or log_file()))
-        bridge = Bridge(engine, log, clock=self._clock)
+        bridge = Bridge(engine, log, clock=self.clock)
         self._opened.push_async_callback(bridge.stop)
         await bridge.start()
-        until = self._clock.now() + CONNECTING
-        while engine.boot_id is None and self._clock.now() < until:
-            await self._clock.sleep(0.05)
+        until = self.clock.now() + CONNECTING
+        while engine.boot_id is None and self.clock.now() < until:
+            await self.clock.sleep(0.05)
         return bridge
 
+    @override
     async def close(self) -> None:
-        """Let go of the bridge."""
         await self._opened.aclose()
 
 
