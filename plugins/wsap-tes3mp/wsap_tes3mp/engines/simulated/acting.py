@@ -1,10 +1,8 @@
-"""What agents do: each command is begun, takes its time, and is finished."""
+"""What agents do: each command is checked, takes its time, and then has its effect."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
 
 from wsap_tes3mp.engines.engine import Done
 from wsap_tes3mp.engines.simulated import fighting, talking
@@ -12,6 +10,7 @@ from wsap_tes3mp.engines.simulated.definitions import definitions
 from wsap_tes3mp.engines.simulated.state import (
     CAPACITY,
     Body,
+    Plan,
     Refused,
     Thing,
     World,
@@ -39,17 +38,6 @@ _ALIASES = {"loot": "open", "search": "open", "examine": "read", "go": "enter", 
 _WORDS = ("activate", "talk", "take", "open", "read", "enter", "drop")
 
 
-@dataclass(frozen=True)
-class Plan:
-    """A command that has begun."""
-
-    seconds: float
-    finish: Callable[[], Done]
-    """Has the effect and tells it."""
-    rests: bool = False
-    """It heals, and ends early when the body is hurt."""
-
-
 def begin(world: World, body: Body, params: Payload) -> Plan:
     """Begin a command."""
     if body.health <= 0:
@@ -63,12 +51,17 @@ def begin(world: World, body: Body, params: Payload) -> Plan:
         case UseItem():
             return _use(world, body, params)
         case Wait(duration_seconds=seconds):
-            return Plan(seconds, lambda: Done("confirmed", "Time passes."), rests=True)
+            return _wait(seconds)
         case CombatAction():
-            return Plan(*fighting.begin(world, body, params.action_type, params.target_entity_id))
+            return fighting.begin(world, body, params.action_type, params.target_entity_id)
         case Dialogue():
-            return Plan(*talking.begin(world, body, params))
+            return talking.begin(world, body, params)
     raise Refused("UNKNOWN_COMMAND", "This engine does not know that command.")
+
+
+def _wait(seconds: float) -> Plan:
+    yield seconds
+    return Done("confirmed", "Time passes.")
 
 
 def _move(world: World, body: Body, params: MoveTo) -> Plan:
@@ -87,22 +80,19 @@ def _move(world: World, body: Body, params: MoveTo) -> Plan:
             code, advice = ("OTHER_CELL", "go through doors") if known else ("UNKNOWN_CELL", "doors name their cells")
             raise Refused(code, f"You are in {here.name}, and only walk within it; {advice} (interact).")
         if params.target_x is None or params.target_y is None:
-            return Plan(0.0, lambda: Done("confirmed", f"You are in {here.name} already."))
+            yield 0.0
+            return Done("confirmed", f"You are in {here.name} already.")
         x = min(max(params.target_x, 0.0), here.size[0])
         y = min(max(params.target_y, 0.0), here.size[1])
         if (x, y) != (params.target_x, params.target_y):
             there = f"You are at the edge of {here.name}, which goes from 0, 0 to {here.size[0]}, {here.size[1]}."
     body.goal = (round(x, 2), round(y, 2))
     body.be_silent()
-    seconds = math.hypot(x - body.x, y - body.y) / speed(world, body)
-
-    def finish() -> Done:
-        if body.goal is None:
-            raise Refused("STOPPED", "You did not get there.")
-        (body.x, body.y), body.goal = body.goal, None
-        return Done("confirmed", there)
-
-    return Plan(round(seconds, 2), finish)
+    yield round(math.hypot(x - body.x, y - body.y) / speed(world, body), 2)
+    if body.goal is None:
+        raise Refused("STOPPED", "You did not get there.")
+    (body.x, body.y), body.goal = body.goal, None
+    return Done("confirmed", there)
 
 
 def speed(world: World, body: Body) -> float:
@@ -116,7 +106,7 @@ def _interact(world: World, body: Body, params: Interact) -> Plan:
     if word not in _WORDS:
         raise Refused("UNKNOWN_INTERACTION", f"Interactions are {', '.join(_WORDS)}; activate fits everything.")
     if word == "drop":
-        return _drop(world, body, params.entity_id)
+        return (yield from _drop(world, body, params.entity_id))
     target = reached(world, body, params.entity_id)
     if not isinstance(target, Thing):
         raise Refused("NOT_FOR_AGENTS", "Agents are given things (use_item), and hear each other outside this world.")
@@ -127,26 +117,20 @@ def _interact(world: World, body: Body, params: Interact) -> Plan:
     action = {"talk": talking.greet, "take": _take, "open": _open, "read": _open, "enter": _enter}[word]
     if word == "enter":
         _may_enter(world, body, target)
-
-    def finish() -> Done:
-        reached(world, body, target.id)
-        return Done("confirmed", action(world, body, target))
-
-    return Plan(_SECONDS[word], finish)
+    yield _SECONDS[word]
+    reached(world, body, target.id)
+    return Done("confirmed", action(world, body, target))
 
 
 def _drop(world: World, body: Body, item_id: str) -> Plan:
     _carried(body, item_id)
-
-    def finish() -> Done:
-        _carried(body, item_id)
-        pile = world.lay(item_id, 0, (body.cell, body.x, body.y))
-        pile.items = {}
-        move_items(body.items, pile.items, item_id)
-        body.put_away(item_id)
-        return Done("confirmed", f"You drop {pile.name}.")
-
-    return Plan(_SECONDS["drop"], finish)
+    yield _SECONDS["drop"]
+    _carried(body, item_id)
+    pile = world.lay(item_id, 0, (body.cell, body.x, body.y))
+    pile.items = {}
+    move_items(body.items, pile.items, item_id)
+    body.put_away(item_id)
+    return Done("confirmed", f"You drop {pile.name}.")
 
 
 def _take(world: World, body: Body, pile: Thing) -> str:
@@ -196,17 +180,14 @@ def _use(world: World, body: Body, params: UseItem) -> Plan:
     _carried(body, item_id)
     if target_id is not None:
         reached(world, body, target_id)
-
-    def finish() -> Done:
-        _carried(body, item_id)
-        if target_id is None:
-            message = _use_alone(world, body, item_id)
-        else:
-            message = _use_on(world, body, item_id, reached(world, body, target_id))
-        body.put_away(item_id)
-        return Done("confirmed", message)
-
-    return Plan(_SECONDS["use"], finish)
+    yield _SECONDS["use"]
+    _carried(body, item_id)
+    if target_id is None:
+        message = _use_alone(world, body, item_id)
+    else:
+        message = _use_on(world, body, item_id, reached(world, body, target_id))
+    body.put_away(item_id)
+    return Done("confirmed", message)
 
 
 def _use_alone(world: World, body: Body, item_id: str) -> str:

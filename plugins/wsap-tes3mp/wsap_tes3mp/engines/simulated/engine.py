@@ -15,7 +15,7 @@ from wsap_core.errors import SnapshotError
 from wsap_core.seams.clock import Clock, SystemClock
 from wsap_tes3mp.engines.engine import Done, EngineAbility, EngineView
 from wsap_tes3mp.engines.simulated import transfers
-from wsap_tes3mp.engines.simulated.acting import Plan, begin
+from wsap_tes3mp.engines.simulated.acting import begin
 from wsap_tes3mp.engines.simulated.definitions import definitions
 from wsap_tes3mp.engines.simulated.passing import BEAT, advance, rest
 from wsap_tes3mp.engines.simulated.seeding import new_body, new_world
@@ -23,6 +23,7 @@ from wsap_tes3mp.engines.simulated.state import Body, Refused, World
 from wsap_tes3mp.engines.simulated.talking import words
 from wsap_tes3mp.engines.simulated.views import info, view
 from wsap_tes3mp.protocol.bridge import AgentInfo, ItemsReceipt, ItemsRequest, JoinRequest
+from wsap_tes3mp.protocol.commands import Wait
 from wsap_tes3mp.protocol.errors import BridgeUnavailableError
 from wsap_tes3mp.protocol.perception import Payload
 
@@ -121,14 +122,16 @@ class SimulatedEngine:
         self._busy[agent_id] = command_id
         try:
             plan = begin(world, body, params)
-            await self._take_time(body, plan)
+            await self._take_time(body, next(plan), body if isinstance(params, Wait) else None)
             if self._world is not world:
                 return Done("unknown", "The world was restored to another state meanwhile.")
             if body.health <= 0:
                 raise Refused("DEAD", "You have died; ask for a respawn.")
             if body.presence != "awake":
                 raise Refused("AWAY", "Your body has left the world.")
-            done = plan.finish()
+            next(plan)
+        except StopIteration as end:
+            done = end.value
         except Refused as refusal:
             done = Done("failed", str(refusal), refusal.code)
         finally:
@@ -137,12 +140,11 @@ class SimulatedEngine:
             self._world.version += 1
         return Done(done.state, done.message, done.code, self._world.version, done.data)
 
-    async def _take_time(self, body: Body, plan: Plan) -> None:
-        resting = body if plan.rests else None
+    async def _take_time(self, body: Body, seconds: float, resting: Body | None) -> None:
         if not self._realtime:
-            advance(self._world, plan.seconds, resting)
+            advance(self._world, seconds, resting)
             return
-        end = self._clock.now() + plan.seconds
+        end = self._clock.now() + seconds
         while (left := end - self._clock.now()) > 1e-9:
             health, before = body.health, self._clock.now()
             await self._clock.sleep(min(BEAT, left))

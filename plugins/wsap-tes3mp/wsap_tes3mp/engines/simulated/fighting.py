@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 
 from wsap_tes3mp.engines.engine import Done
 from wsap_tes3mp.engines.simulated.definitions import definitions
@@ -11,6 +10,7 @@ from wsap_tes3mp.engines.simulated.state import (
     COMBAT_SECONDS,
     REACH,
     Body,
+    Plan,
     Refused,
     Thing,
     World,
@@ -26,34 +26,36 @@ _NOTICES, _AT_NIGHT = 9.0, 13.5
 ACTIONS = ("attack", "block", "flee")
 
 
-def begin(world: World, body: Body, action: str, target_id: str) -> tuple[float, Callable[[], Done]]:
-    """Begin an action of combat: its seconds, and what finishes it."""
+def begin(world: World, body: Body, action: str, target_id: str) -> Plan:
+    """Carry out an action of combat."""
     if action not in ACTIONS:
         raise Refused("UNKNOWN_ACTION", f"Actions of combat are {', '.join(ACTIONS)}.")
     if action == "flee":
         thing_near(world, body, target_id)
-        return BLOW, lambda: _flee(world, body, target_id)
+        yield BLOW
+        return _flee(world, body, target_id)
+    _foe(world, body, target_id)
+    body.guard = action == "block"
+    yield BLOW
+    if body.guard:
+        return Done("confirmed", "You stood behind your guard.")
+    return _attack(world, body, _foe(world, body, target_id))
+
+
+def _foe(world: World, body: Body, target_id: str) -> Thing:
     target = reached(world, body, target_id)
     if not isinstance(target, Thing) or target.kind not in ("creature", "npc"):
         raise Refused("NO_FOE", f"{target.name} is nothing to fight with.")
-    if target.kind == "creature" and target.health <= 0:
+    if target.health <= 0:
         raise Refused("DEAD_FOE", f"{target.name} is dead.")
-    if action == "block":
-        body.guard = True
-        return BLOW, lambda: Done("confirmed", "You stood behind your guard.")
-    return BLOW, lambda: _attack(world, body, target.id)
+    return target
 
 
-def _attack(world: World, body: Body, target_id: str) -> Done:
-    target = reached(world, body, target_id)
-    if not isinstance(target, Thing):
-        raise Refused("NO_FOE", f"{target.name} is nothing to fight with.")
+def _attack(world: World, body: Body, target: Thing) -> Done:
     if target.kind == "npc":
         body.dispositions[target.id] = max(0, body.dispositions[target.id] - 30)
         body.be_silent()
         raise Refused("NO_FOE", f"{target.name} wards off the blow and will not forget it.")
-    if target.health <= 0:
-        raise Refused("DEAD_FOE", f"{target.name} is dead.")
     body.fought_at = world.time
     chance = world.roll()
     if chance.random() > 0.7 + 0.2 * body.skill:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from dataclasses import dataclass, field
 from typing import Literal
 
+from wsap_tes3mp.engines.engine import Done
 from wsap_tes3mp.engines.simulated.definitions import Item, definitions
 
 CAPACITY = 100.0
@@ -25,6 +26,8 @@ DAY = 86400 / GAME_SECONDS
 Kind = Literal["npc", "creature", "item", "door", "container"]
 Items = dict[str, int]
 """Item id -> how many; never zero."""
+Plan = Generator[float, None, Done]
+"""A command: yields the seconds that it takes, then has its effect and returns it."""
 
 
 @dataclass

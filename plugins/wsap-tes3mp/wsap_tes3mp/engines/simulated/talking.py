@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 
 from wsap_tes3mp.engines.engine import Done
 from wsap_tes3mp.engines.simulated.definitions import Needs, Topic, definitions
-from wsap_tes3mp.engines.simulated.state import Body, Refused, Thing, World, create, move_items, person_at
+from wsap_tes3mp.engines.simulated.state import Body, Plan, Refused, Thing, World, create, move_items, person_at
 from wsap_tes3mp.protocol.commands import Dialogue
 
 _LEAVE = "leave"
@@ -50,16 +50,16 @@ def open_topics(world: World, body: Body, person: Thing) -> list[str]:
     return list(dict.fromkeys(topic.name for topic in _topics(person) if _holds(world, body, topic, person)))
 
 
-def begin(world: World, body: Body, params: Dialogue) -> tuple[float, Callable[[], Done]]:
-    """Begin to say something: its seconds, and what finishes it."""
-    person = person_at(world, body, params.entity_id)
-    if params.topic is not None:
-        name = params.topic
-        _topic(world, body, person, name)
-        return _SECONDS, lambda: _ask(world, body, person_at(world, body, person.id), name)
-    index = params.choice_idx or 0
-    _choice(body, person, index)
-    return _SECONDS, lambda: _choose(world, body, person_at(world, body, person.id), index)
+def begin(world: World, body: Body, params: Dialogue) -> Plan:
+    """Say something."""
+    person, topic, index = person_at(world, body, params.entity_id), params.topic, params.choice_idx or 0
+    if topic is None:
+        _choice(body, person, index)
+    else:
+        _topic(world, body, person, topic)
+    yield _SECONDS
+    person = person_at(world, body, person.id)
+    return _choose(world, body, person, index) if topic is None else _ask(world, body, person, topic)
 
 
 def _topics(person: Thing) -> Iterator[Topic]:
