@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import json
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -57,3 +58,44 @@ STEPS = WholeNumber(1)
 def json_option(command: F) -> F:
     """Add `--json`."""
     return click.option("--json", "as_json", is_flag=True, help="Print JSON and nothing else.")(command)
+
+
+def pairs(option: str, given: Iterable[str], *, example: str = "KEY=VALUE") -> dict[str, str]:
+    """Return what was given as KEY=VALUE, repeatedly.
+
+    Raises:
+        UsageError: one is not of that form, or a key comes twice.
+    """
+    from wsap_core.errors import UsageError  # deferred for weight
+
+    found: dict[str, str] = {}
+    for text in given:
+        key, equals, value = text.partition("=")
+        key = key.strip()
+        if not equals or not key or not value:
+            raise UsageError(f"{option} takes {example}, not {single_line(text)[:60]!r}.")
+        if key in found:
+            raise UsageError(f"{option} names {single_line(key)[:60]!r} twice.")
+        found[key] = value
+    return found
+
+
+def typed_pairs(option: str, given: Iterable[str]) -> dict[str, Any]:
+    """Return KEY=VALUE pairs with values read as JSON where they are JSON, and as text otherwise.
+
+    Raises:
+        UsageError: as for `pairs`.
+    """
+    return {key: _value(text) for key, text in pairs(option, given).items()}
+
+
+def _value(text: str) -> Any:
+    # Any: options have every kind of value.
+    try:
+        return json.loads(text, parse_constant=_refuse)
+    except (ValueError, RecursionError):
+        return text
+
+
+def _refuse(word: str) -> None:
+    raise ValueError(word)

@@ -1,17 +1,15 @@
-"""Shared by commands: options, KEY=VALUE pairs, and questions about the terminal."""
+"""Shared by commands: options, sizes, and questions about the terminal."""
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from wsap_core.errors import UsageError
 from wsap_core.untrusted import single_line
 
 if TYPE_CHECKING:
@@ -26,41 +24,6 @@ def database_option(command: F) -> F:
         "--database", metavar="PATH",
         help="The database: a path or URL. Default: WSAP_DATABASE, else wsap.db in the data folder.",
     )(command)  # fmt: skip
-
-
-def pairs(option: str, given: Iterable[str], *, example: str) -> dict[str, str]:
-    """Return what was given as KEY=VALUE, repeatedly.
-
-    Raises:
-        UsageError: one is not of that form, or a key comes twice.
-    """
-    found: dict[str, str] = {}
-    for text in given:
-        key, equals, value = text.partition("=")
-        key = key.strip()
-        if not equals or not key or not value:
-            raise UsageError(f"{option} takes {example}, not {single_line(text)[:60]!r}.")
-        if key in found:
-            raise UsageError(f"{option} names {single_line(key)[:60]!r} twice.")
-        found[key] = value
-    return found
-
-
-def typed_pairs(option: str, given: Iterable[str]) -> dict[str, Any]:
-    """Return KEY=VALUE pairs with values read as JSON where they are JSON, and as text otherwise."""
-    return {key: _value(text) for key, text in pairs(option, given, example="KEY=VALUE").items()}
-
-
-def _value(text: str) -> Any:
-    # Any: options have every kind of value.
-    try:
-        return json.loads(text, parse_constant=_refuse)
-    except (ValueError, RecursionError):
-        return text
-
-
-def _refuse(word: str) -> None:
-    raise ValueError(word)
 
 
 def size_of_text(context: click.Context, option: click.Parameter, text: str) -> int:

@@ -15,9 +15,9 @@ from typing import Any
 import click
 
 from wsap_core.cli.grouped import GroupedCommand, refuse_given
-from wsap_core.cli.params import json_option
+from wsap_core.cli.params import json_option, typed_pairs
 from wsap_core.untrusted import single_line
-from wsap_nexus.cli.common import database_option, plural, typed_pairs
+from wsap_nexus.cli.common import database_option, plural
 from wsap_nexus.cli.findings import Finding
 
 OLDEST_PYTHON = (3, 11)

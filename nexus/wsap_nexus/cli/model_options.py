@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from wsap_core.cli.params import typed_pairs
 from wsap_core.errors import UsageError
 from wsap_core.loading import MODEL_AGENT
 from wsap_llm.option_table import STYLES
-from wsap_nexus.cli.common import typed_pairs
 
 if TYPE_CHECKING:
     from wsap_core.host import PluginHost

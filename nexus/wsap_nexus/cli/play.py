@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from wsap_core.cli.grouped import GroupedCommand, complete_agents, complete_games
-from wsap_core.cli.params import SEED, STEPS, WholeNumber, json_option
+from wsap_core.cli.params import SEED, STEPS, WholeNumber, json_option, typed_pairs
 from wsap_core.loading import names_model
 from wsap_core.untrusted import strip_control
-from wsap_nexus.cli.common import database_option, output_console, typed_pairs
+from wsap_nexus.cli.common import database_option, output_console
 from wsap_nexus.cli.interruption import Interruption, Tail
 from wsap_nexus.cli.model_options import ModelRequest, model_options, refuse_key
 from wsap_nexus.cli.notices import Notices

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 import click
 
 from wsap_core.cli.grouped import refuse_given
-from wsap_nexus.cli.common import is_dumb, output_console, pairs
+from wsap_core.cli.params import pairs
+from wsap_nexus.cli.common import is_dumb, output_console
 from wsap_nexus.cli.default_model import with_default
 from wsap_nexus.cli.model_options import ModelRequest
 from wsap_nexus.cli.seat_options import Seating
@@ -145,7 +146,7 @@ class Request:
         if self.resume is not None or self.replay is not None:
             return self
         seating = self.seating()
-        named = "model" in pairs("--agent-option", self.agent_options, example="KEY=VALUE")
+        named = "model" in pairs("--agent-option", self.agent_options)
         own = any(name.endswith(".model") for name in seating.options)
         agents = (self.agent, self.fill, *seating.seats.values())
         return replace(self, models=with_default(self.models, agents, named=named or own))

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 import click
 
 from wsap_core.cli.grouped import GroupedCommand, refuse_given
-from wsap_core.cli.params import STEPS, WholeNumber, json_option
+from wsap_core.cli.params import STEPS, WholeNumber, json_option, pairs
 from wsap_core.untrusted import single_line, strip_control
-from wsap_nexus.cli.common import both_terminals, database_option, is_dumb, output_console, pairs, plural
+from wsap_nexus.cli.common import both_terminals, database_option, is_dumb, output_console, plural
 from wsap_nexus.cli.runs import open_for_reading
 
 if TYPE_CHECKING:

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from wsap_core.cli.params import pairs, typed_pairs
 from wsap_core.errors import UsageError
 from wsap_core.loading import names_model
 from wsap_core.untrusted import single_line
-from wsap_nexus.cli.common import pairs, typed_pairs
 from wsap_nexus.cli.model_options import refuse_key
 
 if TYPE_CHECKING:

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import sys
 from collections.abc import Sequence
-from typing import Any
 
 import click
 
 from wsap_core.cli.grouped import GroupedCommand
 from wsap_core.cli.output import print_json
-from wsap_core.cli.params import SEED, STEPS, json_option
-from wsap_core.untrusted import single_line, strip_control
+from wsap_core.cli.params import SEED, STEPS, json_option, typed_pairs
+from wsap_core.untrusted import strip_control
 
 
 @click.command(cls=GroupedCommand, examples=("wsap check ./game.py:Game", "wsap check crafter --steps 50 --json"))
@@ -44,7 +42,7 @@ def check(
 
     # A game that prints would otherwise write into the report.
     with contextlib.redirect_stdout(sys.stderr):
-        spec, config = load_adapter_spec(game), _config(options)
+        spec, config = load_adapter_spec(game), typed_pairs("--option", options)
         report = run_checks(spec, seed=seed, steps=steps, config=config, only=only, progress=tell)
     if as_json:
         print_json(report.to_json())
@@ -52,17 +50,3 @@ def check(
         click.echo(f"\n{strip_control(report.verdict())}")
     if not report.ok:
         click.get_current_context().exit(1)
-
-
-def _config(options: Sequence[str]) -> dict[str, Any]:
-    """Return KEY=VALUE pairs, with values read as JSON where they are JSON (Any: whatever was given)."""
-    config: dict[str, Any] = {}
-    for text in options:
-        key, equals, value = text.partition("=")
-        if not equals or not key.strip():
-            raise click.UsageError(f"--option takes KEY=VALUE, not {single_line(text)[:60]!r}.")
-        try:
-            config[key.strip()] = json.loads(value)
-        except (ValueError, RecursionError):
-            config[key.strip()] = value
-    return config

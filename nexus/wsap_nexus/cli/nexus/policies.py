@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from wsap_core.cli.params import pairs
 from wsap_core.errors import UsageError
-from wsap_nexus.cli.common import pairs
 
 if TYPE_CHECKING:
     from wsap_nexus.store.entities import Policy

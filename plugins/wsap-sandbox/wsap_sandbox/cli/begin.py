@@ -5,15 +5,15 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Mapping
-from contextlib import aclosing, suppress
+from contextlib import aclosing
 from pathlib import Path
 from typing import Any
 
 import click
 
+from wsap_core.cli.params import typed_pairs
 from wsap_core.errors import SnapshotError, UsageError
 from wsap_core.specs import OptionDef
-from wsap_core.untrusted import single_line
 from wsap_sandbox.cli.common import Stories, Told, story_command, wrapped
 from wsap_sandbox.options import STORYTELLER, SandboxOptions, packed_world
 from wsap_sandbox.plugin import OPTIONS
@@ -69,7 +69,7 @@ def new(
     wsap runs, replay and export know it too. The models are part of the story; their keys never are.
     """
     options = {key: value for key, value in given.items() if value not in (None, False)}
-    options |= _pairs(backend_options)
+    options |= {f"model.{key}": value for key, value in typed_pairs("--model-option", backend_options).items()}
     if source is not None:
         if template is not None or "language" in options:
             raise UsageError("--from has a world of its own; leave out --template and --language.")
@@ -136,15 +136,3 @@ def read_world(path: Path) -> dict[str, Any]:
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise UsageError(f"{path} is not a world file; wsap sandbox export --format world writes one.") from error
     return world
-
-
-def _pairs(given: tuple[str, ...]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for text in given:
-        key, _, value = text.partition("=")
-        if not key.strip() or not value:
-            raise UsageError(f"--model-option takes KEY=VALUE, not {single_line(text)[:60]!r}.")
-        found[f"model.{key.strip()}"] = value
-        with suppress(ValueError):
-            found[f"model.{key.strip()}"] = json.loads(value)
-    return found

@@ -5,14 +5,13 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from wsap_core.cli.grouped import GroupedCommand
-from wsap_core.cli.params import SEED, WholeNumber
+from wsap_core.cli.params import SEED, WholeNumber, typed_pairs
 
 if TYPE_CHECKING:
     from wsap_core.seams.agent import Usage
@@ -88,9 +87,9 @@ def tournament(
     from wsap_tossim.tournament.plan import Settings, entrants_of
     from wsap_tossim.tournament.run import run_tournament
 
-    of_models = dict(_pairs("--agent-option", agent_options))
-    of_models |= {f"model.{key}": value for key, value in _pairs("--model-option", model_options).items()}
-    of_game = {"mode": mode, "rules": rules, **_pairs("--option", options)}
+    of_models = dict(typed_pairs("--agent-option", agent_options))
+    of_models |= {f"model.{key}": value for key, value in typed_pairs("--model-option", model_options).items()}
+    of_game = {"mode": mode, "rules": rules, **typed_pairs("--option", options)}
     settings = Settings(entrants_of(entrants), of_game, seed, seating, of_models, beliefs)
     known = prices_of(prices, settings)
     most = limits_of(limits, settings, known)
@@ -119,32 +118,6 @@ def tournament(
     if outcome.stopped:
         click.echo(f"Stopped with {left} games to go; start it again to go on.", err=True)
         raise SystemExit(130)
-
-
-def _pairs(option: str, given: tuple[str, ...]) -> Mapping[str, Any]:
-    """Return KEY=VALUE pairs, values read as JSON where they are JSON, and as text otherwise.
-
-    Raises:
-        UsageError: one is no such pair, or is given twice.
-    """
-    from wsap_core.errors import UsageError
-
-    found: dict[str, Any] = {}
-    for word in given:
-        key, equals, value = word.partition("=")
-        if not equals or not key:
-            raise UsageError(f"{option} takes KEY=VALUE, not {word[:80]!r}.")
-        if key in found:
-            raise UsageError(f"{option} gives {key[:80]!r} twice.")
-        try:
-            found[key] = json.loads(value, parse_constant=_refuse)
-        except (ValueError, RecursionError):
-            found[key] = value
-    return found
-
-
-def _refuse(word: str) -> None:
-    raise ValueError(word)
 
 
 class _Progress:
