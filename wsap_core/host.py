@@ -20,6 +20,7 @@ from wsap_core.errors import DuplicateNameError, PluginError, UnknownNameError
 from wsap_core.factories import load
 from wsap_core.protocol.wire import Codec
 from wsap_core.specs import AdapterSpec, AgentSpec, BackendSpec, CommandSpec, MemorySpec, Spec, ToolSpec
+from wsap_core.untrusted import error_line
 
 S = TypeVar("S")
 
@@ -192,7 +193,7 @@ class PluginHost:
         try:
             module = importlib.import_module(found.module)
         except Exception as error:
-            row.add_problem(f"{found.module} can't be imported: {_short(error)}", broken=True)
+            row.add_problem(f"{found.module} can't be imported: {error_line(error, kind=True)}", broken=True)
             return row
         self._register(module, row)
         return row
@@ -240,7 +241,7 @@ class PluginHost:
         try:
             self._manager.register(plugin, f"{row.name}:{row.distribution}")
         except Exception as error:
-            row.add_problem(f"It can't be registered: {_short(error)}", broken=True)
+            row.add_problem(f"It can't be registered: {error_line(error, kind=True)}", broken=True)
             return
         self._plugins.append((plugin, row))
         for hook in self._registries:
@@ -258,7 +259,7 @@ class PluginHost:
         try:
             specs = list(function() or ())
         except Exception as error:
-            row.add_problem(f"{hook} raised {_short(error)}", broken=True)
+            row.add_problem(f"{hook} raised {error_line(error, kind=True)}", broken=True)
             return
         for spec in specs:
             if not isinstance(spec, registry.holds):
@@ -282,8 +283,3 @@ class PluginHost:
                 row.add_problem(str(guess))
             elif options is None and name in self._registries:
                 row.add_problem(f"{name} is not marked with @hookimpl, so it is not called.")
-
-
-def _short(error: BaseException) -> str:
-    text = " ".join(str(error).split()) or "no message"
-    return f"{type(error).__name__}: {text[:300]}"

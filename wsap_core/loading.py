@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from wsap_core.errors import PluginError, UnknownNameError, UsageError
+from wsap_core.untrusted import error_line
 
 # Any, in this module: a reference may name anything; whoever asked looks at what it got.
 
@@ -146,7 +147,7 @@ def _why(error: Exception, path: Path | None = None) -> str:
         if path is not None and trace.tb_frame.f_code.co_filename == str(path):
             line = f" (line {trace.tb_lineno})"
         trace = trace.tb_next
-    return f"{type(error).__name__}: {' '.join(str(error).split())[:300]}{line}."
+    return f"{error_line(error, kind=True)}{line}."
 
 
 def _public_names(module: types.ModuleType) -> list[str]:

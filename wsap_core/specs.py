@@ -14,7 +14,7 @@ from typing import Any, Literal, cast
 from wsap_core.errors import UnknownNameError, UsageError, WsapError
 from wsap_core.factories import Reference, load
 from wsap_core.protocol import Achievement, Action, TransferRule
-from wsap_core.untrusted import single_line
+from wsap_core.untrusted import error_line, single_line
 from wsap_core.version import PROTOCOL_VERSION
 
 Ability = Literal[
@@ -198,7 +198,7 @@ class AdapterSpec:
         except WsapError as error:
             raise UsageError(str(error)) from error
         except Exception as error:
-            detail = f"{type(error).__name__}: {single_line(error)[:300]}".rstrip(". ")
+            detail = error_line(error, kind=True).rstrip(". ")
             raise UsageError(f"{about}: {detail}. Look at the game's own options, or tell its author.") from error
         least, most = self.seats
         if {type(low), type(high)} != {int} or not least <= low <= high <= most:

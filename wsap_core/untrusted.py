@@ -16,6 +16,12 @@ def single_line(text: object) -> str:
     return _UNSAFE_RUN.sub(" ", str(text)).strip()
 
 
+def error_line(error: BaseException, limit: int = 300, *, kind: bool = False) -> str:
+    """Return what an error says, on one line of at most `limit` characters; with its `kind`, the class before it."""
+    said = " ".join(single_line(error).split())[:limit]
+    return f"{type(error).__name__}: {said or 'no message'}" if kind else said
+
+
 def strip_control(text: str) -> str:
     """Return text of several lines with every control and direction-changing character replaced but newlines."""
     return "\n".join(_UNSAFE_RUN.sub(" ", line) for line in text.split("\n"))

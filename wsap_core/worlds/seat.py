@@ -26,7 +26,7 @@ from wsap_core.protocol import (
 from wsap_core.protocol.words import ENGLISH, words_of
 from wsap_core.seams.game import ChoiceKey, GameAdapter, HasClosingResult, HasDefaultAction, Live, Renders
 from wsap_core.specs import AdapterSpec
-from wsap_core.untrusted import single_line
+from wsap_core.untrusted import error_line, single_line
 from wsap_core.worlds.legality import check_action, index_actions
 from wsap_core.worlds.mailbox import Mailbox, message_of
 
@@ -294,5 +294,4 @@ class Seat:
         except WsapError:
             raise
         except Exception as error:
-            detail = single_line(error)[:300] or "no message"
-            raise WorldError(f"{self._name} raised {type(error).__name__}: {detail}") from error
+            raise WorldError(f"{self._name} raised {error_line(error, kind=True)}") from error

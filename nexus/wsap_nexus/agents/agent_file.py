@@ -17,7 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
 
 from wsap_core.errors import ProtocolVersionError, StorageError, WireError
 from wsap_core.protocol.wire import dumps
-from wsap_core.untrusted import single_line
+from wsap_core.untrusted import error_line, single_line
 from wsap_nexus.store.entities import AGENT_ID
 
 FORMAT = 1
@@ -201,7 +201,7 @@ def _unpacked(path: Path, packed: bytes, size: int) -> bytes:
         with zstandard.ZstdDecompressor(max_window_size=1 << 27).stream_reader(packed) as reader:
             body = reader.read(size + 1)
     except (zstandard.ZstdError, MemoryError) as error:
-        raise WireError(f"The file {path} is damaged ({single_line(error)[:80]}); take another copy.") from None
+        raise WireError(f"The file {path} is damaged ({error_line(error, 80)}); take another copy.") from None
     if len(body) != size:
         raise WireError(f"The file {path} is damaged: it is not as long as it says; take another copy.")
     return body

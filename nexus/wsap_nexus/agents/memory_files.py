@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from wsap_core.errors import StorageError
-from wsap_core.untrusted import single_line
+from wsap_core.untrusted import error_line
 from wsap_nexus.agents.identity import LONGEST, set_persona
 from wsap_nexus.agents.memory import SavedMemories, SavedMemory
 from wsap_nexus.store.nexus_store import NexusStore
@@ -45,7 +45,7 @@ def take_over(folder: Path, name: str, nexus_store: NexusStore) -> list[str]:
         found = _read(file)
     except (OSError, ValueError, KeyError, TypeError, RecursionError, binascii.Error) as error:
         found = None
-        told.append(f"{file} is damaged ({single_line(error)[:200]}), so {name!r} does not remember what is in it.")
+        told.append(f"{file} is damaged ({error_line(error, 200)}), so {name!r} does not remember what is in it.")
     if found is not None:
         kind, memory, lives, steps = found
         if _give(nexus_store, name, kind, memory, lives, steps):
@@ -56,7 +56,7 @@ def take_over(folder: Path, name: str, nexus_store: NexusStore) -> list[str]:
     try:
         text = persona.read_text(encoding="utf-8").strip() if persona.is_file() else None
     except (OSError, UnicodeDecodeError) as error:
-        told.append(f"{persona} can't be read ({single_line(error)[:200]}), so {name!r} is not who it says.")
+        told.append(f"{persona} can't be read ({error_line(error, 200)}), so {name!r} is not who it says.")
         return told
     if text and len(text) > LONGEST:
         told.append(f"{persona} is left as it is: a persona has at most {LONGEST} characters.")

@@ -20,7 +20,7 @@ from pydantic import JsonValue
 from sqlalchemy import Row, insert, select
 
 from wsap_core.errors import UsageError, WireError, WsapError
-from wsap_core.untrusted import single_line
+from wsap_core.untrusted import error_line
 from wsap_nexus.agents.agent_file import (
     Achieved,
     Evidence,
@@ -241,7 +241,7 @@ def _add_goals(tx: Transaction, name: str, package: Package) -> None:
             if pursuit.goal.reward is not None and pursuit.goal != TEMPLATES.get(pursuit.goal.id):
                 raise WireError(f"{pursuit.goal.id!r} promises a reward that only goals of the nexus have.")
     except (KeyError, TypeError, ValueError, AttributeError, WsapError) as error:
-        raise WireError(f"A meta-goal in the file makes no sense: {single_line(error)[:200]}") from None
+        raise WireError(f"A meta-goal in the file makes no sense: {error_line(error, 200)}") from None
 
 
 def _uncounted(row: Row[Any]) -> dict[str, JsonValue]:

@@ -21,7 +21,7 @@ from wsap_core.seams.context import Context, derive_seed
 from wsap_core.seams.memory import OutlivesRuns
 from wsap_core.seams.options import Options
 from wsap_core.seams.services import Services
-from wsap_core.untrusted import single_line
+from wsap_core.untrusted import error_line, single_line
 from wsap_llm.secrets import with_secrets
 from wsap_llm.speech import Speaks
 from wsap_nexus.agents.chronicle import latest, news, session_facts
@@ -306,7 +306,7 @@ class AgentTalk:
             try:
                 words = await self._speak(agent, plan, self._run_for(agent, plan), "talk", facts, text)
             except WsapError as error:
-                hindered = f" (In my own words I can't say it now: {single_line(error)[:200]})"
+                hindered = f" (In my own words I can't say it now: {error_line(error, 200)})"
                 break
             if words:
                 return Answer(words, "words")

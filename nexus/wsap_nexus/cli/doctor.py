@@ -16,7 +16,7 @@ import click
 
 from wsap_core.cli.grouped import GroupedCommand, refuse_given
 from wsap_core.cli.params import json_option, typed_pairs
-from wsap_core.untrusted import single_line
+from wsap_core.untrusted import error_line, single_line
 from wsap_nexus.cli.common import database_option, plural
 from wsap_nexus.cli.findings import Finding
 
@@ -106,7 +106,7 @@ def examine(database: str | None, model: Callable[[], Iterator[Finding]] | None 
         try:
             yield from look()
         except Exception as error:
-            yield Finding(name, "problem", f"{type(error).__name__}: {single_line(error)[:300]}")
+            yield Finding(name, "problem", error_line(error, kind=True))
 
 
 def _python() -> Iterator[Finding]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from wsap_core.protocol.wire import dumps
-from wsap_core.untrusted import single_line
+from wsap_core.untrusted import error_line
 from wsap_nexus.dashboard.serializers import view_json
 from wsap_nexus.hub.nexus import Nexus
 
@@ -67,7 +67,7 @@ class Frames:
         try:
             view = view_json(await face.render())
         except Exception as error:  # the game's own code
-            return Frame(None, "failed", f"The game drew nothing: {single_line(error)[:200]}", now, error=True)
+            return Frame(None, "failed", f"The game drew nothing: {error_line(error, 200)}", now, error=True)
         if view is None:
             return Frame(None, "none", "This game draws no picture of itself.", now)
         return Frame(view, hashlib.sha256(dumps(view).encode()).hexdigest()[:24], "", now)

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from wsap_core.errors import PluginError, WsapError
 from wsap_core.protocol import Action
-from wsap_core.untrusted import single_line
+from wsap_core.untrusted import error_line
 from wsap_nexus.worlds.seats import SeatPort, default_action
 
 T = TypeVar("T")
@@ -28,7 +28,7 @@ async def ask(question: Callable[[], T | Awaitable[T]], who: str) -> T:
     except (WsapError, TimeoutError, asyncio.CancelledError):
         raise
     except Exception as error:
-        raise PluginError(f"{who} raised {type(error).__name__}: {single_line(error)[:300] or 'no message'}") from error
+        raise PluginError(f"{who} raised {error_line(error, kind=True)}") from error
     value: T = answer
     return value
 

@@ -10,7 +10,7 @@ from wsap_core.host import PluginHost
 from wsap_core.protocol import View
 from wsap_core.seams.services import RunReader
 from wsap_core.specs import AdapterSpec
-from wsap_core.untrusted import single_line
+from wsap_core.untrusted import error_line
 from wsap_nexus.runs.plan import game_of
 from wsap_nexus.store.records import RunRecord
 
@@ -39,7 +39,7 @@ def view_of_run(spec: AdapterSpec, runs: RunReader, run: str, selection: Mapping
     except WsapError:
         raise
     except Exception as error:
-        why = f"{type(error).__name__}: {single_line(error)[:200]}".rstrip(". ")
+        why = error_line(error, 200, kind=True).rstrip(". ")
         raise PluginError(f"{spec.name} could not show run {run!r}: {why}. Tell its author.") from error
     if not isinstance(view, View):
         raise PluginError(f"{spec.name} gave a {type(view).__name__} for a view of run {run!r}. Tell its author.")

@@ -21,7 +21,7 @@ from rich.text import Text
 from wsap_core.errors import WsapError
 from wsap_core.protocol import Action, ActionSpace, Observation, View
 from wsap_core.specs import AdapterSpec
-from wsap_core.untrusted import single_line
+from wsap_core.untrusted import error_line, single_line
 from wsap_nexus.runs.controls import Controls
 from wsap_nexus.runs.observers import StepTaken
 from wsap_nexus.runs.run import Run
@@ -267,7 +267,7 @@ class LiveView:
                     picture = self.screen(size.width, size.height)
                     live.update(picture, refresh=True)
                 except Exception as error:  # a world's own drawing may fail; the run must not, nor seem to stand still
-                    said = f"The picture can't be drawn ({type(error).__name__}: {single_line(error)[:300]})."
+                    said = f"The picture can't be drawn ({error_line(error, kind=True)})."
                     live.update(Text(f"{said} The run goes on; q stops it."), refresh=True)
             spent = self._clock() - began
             await asyncio.sleep(max(1 / self._fps - spent, 2 * spent, 0.01))
@@ -378,7 +378,7 @@ class LiveView:
             try:
                 return run.world.render()
             except Exception as error:  # a picture that fails must not end the run
-                self._remark = f"no picture: {single_line(error)[:40]}"
+                self._remark = f"no picture: {error_line(error, 40)}"
         return None
 
     def _state(self) -> str:

@@ -19,7 +19,7 @@ import httpx2
 
 from wsap_core.errors import PluginError, WireError, WorldError, WsapError
 from wsap_core.protocol.wire import dumps
-from wsap_core.untrusted import single_line
+from wsap_core.untrusted import error_line, single_line
 from wsap_nexus.errors import WorldFailedError
 
 # Any, in this module: JSON.
@@ -146,7 +146,7 @@ class GameClient:
                     # connect to came later.
                     at_work = frozenset() if isinstance(error, _NOBODY_THERE) else self.at_work
                 if waited >= self._timeouts.seconds:
-                    detail = single_line(error)[:200] or type(error).__name__
+                    detail = error_line(error, 200) or type(error).__name__
                     gone = GameLostError(f"The game at {self.url} does not answer: {detail}")
                     gone.at_work = at_work
                     raise gone from error

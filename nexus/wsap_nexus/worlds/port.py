@@ -24,7 +24,7 @@ from wsap_core.seams.game import AvatarGameAdapter, Transits
 from wsap_core.seams.options import Options, check_used
 from wsap_core.seams.services import Services
 from wsap_core.specs import AdapterSpec
-from wsap_core.untrusted import single_line
+from wsap_core.untrusted import error_line
 from wsap_core.worlds import World
 from wsap_llm.secrets import with_secrets
 from wsap_nexus.errors import WorldFailedError
@@ -210,8 +210,7 @@ class LocalWorld:
         except WsapError:
             raise
         except Exception as error:
-            detail = single_line(error)[:300] or "no message"
-            raise WorldFailedError(f"The game {self.spec.name!r} raised {type(error).__name__}: {detail}") from error
+            raise WorldFailedError(f"The game {self.spec.name!r} raised {error_line(error, kind=True)}") from error
 
 
 def is_alive(avatar: Avatar) -> bool:

@@ -15,7 +15,7 @@ from types import FrameType
 import wsap_core
 from wsap_core.errors import WsapError
 from wsap_core.protocol import Action
-from wsap_core.untrusted import single_line
+from wsap_core.untrusted import error_line, single_line
 
 _KERNEL = Path(wsap_core.__file__).parent
 _OURS = (Path(__file__).parent, _KERNEL)
@@ -37,6 +37,7 @@ def describe(error: BaseException, call: str = "") -> str:
     """
     cause = error.__cause__ if isinstance(error, WsapError) else None
     root = error if cause is None or isinstance(cause, WsapError) else cause
+    said = error_line(root, kind=True)
     places = list(traceback.walk_tb(root.__traceback__))
     if isinstance(root, NotImplementedError) and places and _file(places[-1]).is_relative_to(_KERNEL):
         return f"{_author(places)} has no {places[-1][0].f_code.co_name}() of its own, and needs one"
@@ -44,21 +45,17 @@ def describe(error: BaseException, call: str = "") -> str:
     if own := [place for place in own if not _file(place).is_relative_to(_KERNEL)] or own:
         frame, line = _innermost(own)
         entry = next(p for p in places if _is_author(_file(p)) or _file(p).is_relative_to(_KERNEL / "authoring"))
-        return f"{call or _call(entry[0])} raised {_said(root)} at {_shown(_file((frame, line)))}:{line}"
+        return f"{call or _call(entry[0])} raised {said} at {_shown(_file((frame, line)))}:{line}"
     if isinstance(root, WsapError) or not places:
-        return single_line(root) if isinstance(root, WsapError) else f"It raised {_said(root)}."
+        return single_line(root) if isinstance(root, WsapError) else f"It raised {said}."
     doing = next(place for place in reversed(places) if any(map(_file(place).is_relative_to, _OURS)))
     source = linecache.getline(str(_file(doing)), doing[1]).strip()
-    return f"{call or 'The check'} can't go on with what {_author(places)} returned: {_said(root)}, in `{source}`"
+    return f"{call or 'The check'} can't go on with what {_author(places)} returned: {said}, in `{source}`"
 
 
 def called(name: str, *arguments: object) -> str:
     """Return a call as its author would write it, shortened: `act(Action('move', {'to': 'north'}))`."""
     return f"{name}({', '.join(map(_argument, arguments))})"
-
-
-def _said(error: BaseException) -> str:
-    return f"{type(error).__name__}: {single_line(error)[:300] or 'no message'}"
 
 
 def _is_author(file: Path) -> bool:

@@ -15,7 +15,7 @@ from wsap_core.loading import names_model
 from wsap_core.seams.model_errors import BudgetReachedError
 from wsap_core.seams.services import Player, RunReader, Services
 from wsap_core.specs import EpisodeSummary
-from wsap_core.untrusted import single_line
+from wsap_core.untrusted import error_line
 from wsap_eval.memories import preparing
 from wsap_eval.plan import Game, Job
 from wsap_eval.records import EpisodeRecord, Outcome, SeatRecord
@@ -44,7 +44,7 @@ async def play_episode(services: Services, game: Game, job: Job) -> EpisodeRecor
     except (BudgetReachedError, UsageError, StorageError):
         raise
     except WsapError as error:
-        return failed(job, single_line(error)[:300], started, time.monotonic() - begun)
+        return failed(job, error_line(error), started, time.monotonic() - begun)
     record = record_of(game, job, summary, started, time.monotonic() - begun)
     runs: RunReader = services.require("runs")
     again = asked_again(runs, job.run) + summary.get("world", {}).get("asked_again", 0)

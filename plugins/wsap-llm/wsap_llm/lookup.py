@@ -18,7 +18,7 @@ from wsap_core.protocol.wire import dumps
 from wsap_core.protocol.words import ENGLISH, Words
 from wsap_core.seams.model import Message, Role
 from wsap_core.seams.tool import AgentTool
-from wsap_core.untrusted import single_line
+from wsap_core.untrusted import error_line
 from wsap_llm.reply import ToolCall
 
 LONGEST_RESULT = 2000
@@ -129,7 +129,7 @@ async def use(tool: AgentTool, parameters: Mapping[str, JsonValue]) -> str:
         result: object = tool.run(parameters)
         return str(await result if inspect.isawaitable(result) else result)
     except Exception as error:
-        return f"The tool failed: {type(error).__name__}: {single_line(error)[:200]}"
+        return f"The tool failed: {error_line(error, 200, kind=True)}"
 
 
 def written(parameters: Mapping[str, JsonValue], words: Words = ENGLISH) -> str:

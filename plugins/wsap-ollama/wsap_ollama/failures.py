@@ -20,7 +20,7 @@ from wsap_core.seams.model_errors import (
     RateLimitError,
     ServerFailedError,
 )
-from wsap_core.untrusted import single_line
+from wsap_core.untrusted import error_line, single_line
 from wsap_llm.kit import refused_picture, retry_after
 from wsap_ollama.transport import TooLongError
 
@@ -64,7 +64,7 @@ def error_of(
     if isinstance(error, ValueError | TypeError | AttributeError | RecursionError):
         # Broken JSON, and JSON that is something else than the client expects.
         return ServerFailedError(f"Ollama at {place} answered for {model} with what can't be read.")
-    return ServerFailedError(f"Ollama at {place} failed: {type(error).__name__}: {single_line(error)[:200]}")
+    return ServerFailedError(f"Ollama at {place} failed: {error_line(error, 200, kind=True)}")
 
 
 def _answered(error: ollama.ResponseError, model: str, place: str, *, constrained: bool) -> BackendError:

@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from wsap_core.seams.model import Abilities, Chunk, Request
 from wsap_core.seams.model_errors import BackendError
+from wsap_core.untrusted import error_line
 from wsap_outlines.cached import Cancelled
 from wsap_outlines.generate import Generator, Work
 from wsap_outlines.llama import by_llama, load_llama
@@ -168,4 +169,4 @@ class OutlinesBackend:
             put(failure)
 
     def _failure(self, error: Exception) -> BackendError:
-        return BackendError(f"{self.model} failed: {type(error).__name__}: {str(error)[:300]}")
+        return BackendError(f"{self.model} failed: {error_line(error, kind=True)}")

@@ -20,6 +20,7 @@ from typing import Any, Protocol
 
 from wsap_core.seams.constraints import JsonConstraint, RegexConstraint, WrittenConstraint
 from wsap_core.seams.model_errors import ConstraintError
+from wsap_core.untrusted import error_line
 from wsap_llm.kit import json_pattern
 from wsap_outlines.closing import Closing, Reserve
 from wsap_outlines.options import EngineName
@@ -233,7 +234,7 @@ class Guides:
             vocabulary = CoreVocabulary(self._vocabulary.ends[0], self._vocabulary.bytes_of())
             index = Index(pattern, vocabulary)
         except Exception as error:  # it raises plain ValueError and, from its core, others
-            raise ConstraintError(f"outlines-core can't constrain a reply this way: {str(error)[:300]}") from error
+            raise ConstraintError(f"outlines-core can't constrain a reply this way: {error_line(error)}") from error
         return lambda: _CoreGuide(index, self._vocabulary)
 
 

@@ -20,6 +20,7 @@ from wsap_core.seams.agent import Usage
 from wsap_core.seams.constraints import WrittenConstraint
 from wsap_core.seams.model import Abilities, Chunk, Constraint, Finish, FinishReason, JsonConstraint, Request
 from wsap_core.seams.model_errors import BackendError, BadRequestError, ConstraintError, ContextTooSmallError
+from wsap_core.untrusted import error_line
 from wsap_llm.kit import ThinkSplitter
 from wsap_outlines.guides import pattern_of
 from wsap_outlines.options import Options, read_context
@@ -87,7 +88,7 @@ class VllmBackend:
         except ValueError as error:
             raise _refusal(request.constraint, error) from error
         except RuntimeError as error:
-            raise BackendError(f"{self.model} failed: {type(error).__name__}: {str(error)[:300]}") from error
+            raise BackendError(f"{self.model} failed: {error_line(error, kind=True)}") from error
         for chunk in splitter.close():
             yield chunk
         yield Finish("stop_sequence" if stop else reason, stop, Usage(1, len(ids), count, 0.0))
@@ -119,7 +120,7 @@ class VllmBackend:
                 found = self._engine.get_tokenizer()
                 self._tokenizer = await found if inspect.isawaitable(found) else found
             except (ValueError, OSError, RuntimeError) as error:
-                raise BackendError(f"{self.model} can't be started: {str(error)[:300]}") from error
+                raise BackendError(f"{self.model} can't be started: {error_line(error)}") from error
             config = getattr(self._engine, "model_config", None)
             self._context = getattr(config, "max_model_len", None) or self._context
 
@@ -167,4 +168,4 @@ def _structured(constraint: Constraint) -> Any:
 
 def _refusal(constraint: Constraint | None, error: ValueError) -> BadRequestError:
     kind = ConstraintError if constraint is not None else BadRequestError
-    return kind(f"vLLM refused the request: {str(error)[:300]}")
+    return kind(f"vLLM refused the request: {error_line(error)}")

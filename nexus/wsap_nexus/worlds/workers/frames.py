@@ -16,7 +16,7 @@ from typing import Any
 from wsap_core import errors as core_errors
 from wsap_core.errors import WireError, WorldError, WsapError
 from wsap_core.protocol.wire import dumps
-from wsap_core.untrusted import single_line
+from wsap_core.untrusted import error_line
 from wsap_nexus import errors as hub_errors
 from wsap_nexus.errors import WorldFailedError
 
@@ -102,8 +102,7 @@ def read_answer(content: bytes) -> tuple[Any, bytes | None]:
 def failure(error: BaseException, game: str) -> bytes:
     """Return the content of a reply with an error."""
     if not isinstance(error, WsapError):
-        detail = single_line(error)[:300] or "no message"
-        error = WorldFailedError(f"The game {game!r} raised {type(error).__name__}: {detail}")
+        error = WorldFailedError(f"The game {game!r} raised {error_line(error, kind=True)}")
     broken = hub_errors.is_failure(error)
     return FAILED + dumps({"type": type(error).__name__, "message": str(error), "broken": broken}).encode()
 

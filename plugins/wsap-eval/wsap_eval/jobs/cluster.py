@@ -18,7 +18,7 @@ from typing import Any
 
 from wsap_core.errors import MissingServiceError, UsageError, WsapError
 from wsap_core.seams.services import Services
-from wsap_core.untrusted import single_line
+from wsap_core.untrusted import error_line, single_line
 from wsap_eval.jobs.frames import Ended, Setup
 from wsap_eval.jobs.together import first_error_ends
 from wsap_eval.jobs.worker import opened, play_patiently
@@ -57,7 +57,7 @@ async def play_on_ray(jobs: Iterator[Job], setup: Setup, keep: Callable[[Episode
         try:
             ray.init(None if where == "ray" else where, log_to_driver=False, configure_logging=False)
         except (ConnectionError, ValueError, RuntimeError) as error:
-            raise UsageError(f"There is no Ray cluster at {where!r}: {str(error)[:200]}") from error
+            raise UsageError(f"There is no Ray cluster at {where!r}: {error_line(error, 200)}") from error
     task = ray.remote(max_retries=TRIES - 1)(_episode)
     given = setup if "://" in setup.database else replace(setup, database="")
 

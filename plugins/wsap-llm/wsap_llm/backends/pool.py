@@ -20,7 +20,7 @@ from wsap_core.seams.model import Backend, Price, SpendingLimit
 from wsap_core.seams.options import Options, check_used, with_prefix
 from wsap_core.seams.services import Services
 from wsap_core.specs import BackendSpec
-from wsap_core.untrusted import single_line
+from wsap_core.untrusted import error_line, single_line
 from wsap_llm.journal import CallJournal
 from wsap_llm.middleware import (
     BudgetLimits,
@@ -294,7 +294,7 @@ async def _listed(spec: BackendSpec, options: Mapping[str, Any], within: float) 
     except WsapError as error:
         return Listing(spec.name, reason=single_line(error))
     except Exception as error:
-        return Listing(spec.name, reason=f"{type(error).__name__}: {single_line(error)[:200]}")
+        return Listing(spec.name, reason=error_line(error, 200, kind=True))
     if not isinstance(found, Listing):
         return Listing(spec.name, reason=f"it gave a {type(found).__name__} where a Listing belongs")
     return found

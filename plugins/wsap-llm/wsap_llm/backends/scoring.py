@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from wsap_core.seams.agent import Usage
 from wsap_core.seams.model import ChooseConstraint, Chunk, Finish, Message, Request, TextChunk
 from wsap_core.seams.model_errors import BackendError, ServerFailedError
+from wsap_core.untrusted import error_line
 
 TEMPLATES = {
     "chatml": "<|im_start|>{role}\n{content}<|im_end|>\n",
@@ -50,7 +51,7 @@ class Scorer:
             wrong = f"the server gives {score:.2f} as the log-probability of a token that it wrote at {said.at[-1]:.2f}"
             return "" if abs(score - said.at[-1]) <= 0.1 else wrong
         except (BackendError, TypeError, ValueError, IndexError) as error:
-            return f"the server gives no log-probabilities of given text ({str(error)[:200].rstrip('.')})"
+            return f"the server gives no log-probabilities of given text ({error_line(error, 200).rstrip('.')})"
 
     async def choose(self, request: Request, constraint: ChooseConstraint) -> list[Chunk]:
         """Return the option that is drawn.

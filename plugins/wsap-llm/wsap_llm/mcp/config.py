@@ -12,6 +12,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from wsap_core.errors import ConfigError
+from wsap_core.untrusted import error_line
 from wsap_llm.secrets import secrets_in, without
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,31}")
@@ -118,7 +119,7 @@ def _parsed(value: Any) -> Any:
     try:
         return json.loads(value)
     except (ValueError, RecursionError) as error:
-        raise ConfigError(f"An option of the tool mcp is not valid JSON: {str(error)[:100]}.") from None
+        raise ConfigError(f"An option of the tool mcp is not valid JSON: {error_line(error, 100)}.") from None
 
 
 def _text(where: str, option: str, value: Any) -> str:

@@ -11,7 +11,7 @@ from wsap_core.protocol import HistoryEntry, Memory, wire
 from wsap_core.protocol.values import JsonValue
 from wsap_core.seams.context import Context
 from wsap_core.seams.memory import Recollection
-from wsap_core.untrusted import single_line
+from wsap_core.untrusted import error_line
 from wsap_llm.memory.cells import FACT, Cell, CellMemory, cell_of, cut, listed, overlap, pack, unpack, within, words
 from wsap_llm.memory.options import read_options
 from wsap_llm.option_table import Range
@@ -113,7 +113,7 @@ class FactsMemory(CellMemory):
             runs = [_text(run) for run in listed(state, "runs")] if "runs" in state else [""] * len(history)
             lived = [cell_of(entry, run) for entry, run in zip(history, runs, strict=True)]
         except (ValueError, OverflowError, WireError) as error:
-            raise SnapshotError(f"The facts memory's snapshot is damaged: {single_line(error)[:200]}") from None
+            raise SnapshotError(f"The facts memory's snapshot is damaged: {error_line(error, 200)}") from None
         self._facts, self._plans, self._history, self._lived = facts, plans, history, lived
         self._trim()
 

@@ -13,7 +13,7 @@ from wsap_core.protocol.values import JsonValue
 from wsap_core.seams.context import Context
 from wsap_core.seams.memory import Recollection
 from wsap_core.seams.model import Backend
-from wsap_core.untrusted import single_line
+from wsap_core.untrusted import error_line
 from wsap_llm.memory.cells import Cell, CellMemory, cell_of, cost, listed, pack, unpack, within
 from wsap_llm.memory.options import read_options
 from wsap_llm.memory.summary import FAILURES, ModelSummary, Summary, fold_plainly
@@ -185,7 +185,7 @@ class FifoMemory(CellMemory):
             summary = await model.fold(self.summary, waiting)
         except FAILURES as error:
             self.failures += 1
-            self.last_failure = single_line(error)[:200]
+            self.last_failure = error_line(error, 200)
         else:
             # Cells are dropped only here, together with the summary that has them; where they were
             # folded otherwise meanwhile, the answer is dropped instead.

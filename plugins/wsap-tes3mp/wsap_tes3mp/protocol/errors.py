@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from pydantic import ValidationError
 
 from wsap_core.errors import WsapError
-from wsap_core.untrusted import single_line
+from wsap_core.untrusted import error_line, single_line
 
 
 class BridgeError(WsapError):
@@ -93,7 +93,7 @@ ADDED_CODES: tuple[type[BridgeError], ...] = (
 def first_problem(error: Exception) -> str:
     """Return in a few words, on one line, where and why something does not fit."""
     if not isinstance(error, ValidationError):
-        return single_line(str(error))[:300].rstrip(".")
+        return error_line(error).rstrip(".")
     first = error.errors(include_url=False, include_input=False)[0]
     where = ".".join(str(part) for part in first["loc"])
     return single_line(f"{where}: {first['msg']}" if where else str(first["msg"]))[:300].rstrip(".")

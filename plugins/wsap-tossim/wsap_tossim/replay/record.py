@@ -18,6 +18,7 @@ from typing import Any
 
 from wsap_core.errors import SnapshotError, UsageError, WireError
 from wsap_core.protocol.values import JsonValue
+from wsap_core.untrusted import error_line
 from wsap_tossim.engine.game import Game
 from wsap_tossim.replay.page import page_of, write_text
 from wsap_tossim.replay.story import Belief, Story, Thought, View
@@ -118,7 +119,7 @@ def parsed(data: bytes, source: str) -> Any:
     try:
         return json.loads(data.decode("utf-8"), parse_constant=_refuse)
     except (ValueError, RecursionError) as error:
-        what = "nested too deeply" if isinstance(error, RecursionError) else str(error)[:120]
+        what = "nested too deeply" if isinstance(error, RecursionError) else error_line(error, 120)
         raise WireError(f"{source!r} is no game's record: it is no JSON ({what}).") from error
 
 

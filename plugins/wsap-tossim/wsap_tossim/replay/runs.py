@@ -15,6 +15,7 @@ from typing import Any
 
 from wsap_core.errors import ConfigError, WireError
 from wsap_core.protocol import Action
+from wsap_core.untrusted import error_line
 from wsap_core.worlds.legality import check_action, index_actions
 from wsap_tossim.engine.model import WAIT, Choice
 from wsap_tossim.engine.roles import ROLES
@@ -145,7 +146,7 @@ def telling_damage(source: str) -> Iterator[None]:
     try:
         yield
     except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
-        raise WireError(f"{source!r} is damaged: {type(error).__name__}: {str(error)[:100]}.") from error
+        raise WireError(f"{source!r} is damaged: {error_line(error, 100, kind=True)}.") from error
     except ConfigError as error:
         raise WireError(f"{source!r} can't be played again: {error}") from error
 

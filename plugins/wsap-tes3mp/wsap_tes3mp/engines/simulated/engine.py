@@ -13,6 +13,7 @@ from pydantic import TypeAdapter, ValidationError
 from wsap_core.authoring.packing import WRONG_DATA, pack, unpack
 from wsap_core.errors import SnapshotError
 from wsap_core.seams.clock import Clock, SystemClock
+from wsap_core.untrusted import error_line
 from wsap_tes3mp.engines.engine import Done, EngineAbility, EngineView
 from wsap_tes3mp.engines.simulated import transfers
 from wsap_tes3mp.engines.simulated.acting import begin
@@ -227,7 +228,7 @@ def _load(data: bytes) -> World:
         world = _adapter().validate_python(state)
         _check(world)
     except (ValidationError, *WRONG_DATA) as error:
-        raise SnapshotError(f"The snapshot of the embedded engine is damaged: {str(error)[:200]}.") from error
+        raise SnapshotError(f"The snapshot of the embedded engine is damaged: {error_line(error, 200)}.") from error
     return world
 
 
