@@ -26,9 +26,9 @@ from wsap_core.protocol import Action
 from wsap_core.specs import AdapterSpec
 from wsap_nexus.runs.trajectory import step_line
 from wsap_nexus.worlds.port import LocalWorld, WorldPort
+from wsap_nexus.worlds.remote_world import RemoteWorld
 from wsap_nexus.worlds.seats import SeatPort
 from wsap_nexus.worlds.workers.pool import WorkerPool, sensible_workers
-from wsap_nexus.worlds.workers.world import WorkerWorld
 
 MOVES = ("move_left", "do", "move_up", "noop", "move_right", "do", "move_down")
 TURN = 10
@@ -72,9 +72,9 @@ async def alone(spec: AdapterSpec, pool: WorkerPool, steps: int, seed: int) -> d
     return times
 
 
-def worker_world(spec: AdapterSpec, pool: WorkerPool, seed: int) -> WorkerWorld:
+def worker_world(spec: AdapterSpec, pool: WorkerPool, seed: int) -> RemoteWorld:
     """Return a world in a worker."""
-    return WorkerWorld(spec, seed, {}, factory=str(portable_reference(spec.factory)), pool=pool)
+    return RemoteWorld(spec, seed, {}, factory=str(portable_reference(spec.factory)), pool=pool)
 
 
 async def together(spec: AdapterSpec, pool: WorkerPool | None, worlds: int, steps: int) -> float:

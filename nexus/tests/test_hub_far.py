@@ -27,8 +27,9 @@ from wsap_nexus.hub.remote_games import read_spec
 from wsap_nexus.store.entities import EntryRequest
 from wsap_nexus.worlds import http_lines
 from wsap_nexus.worlds.game_client import GameClient, GameTimeouts
-from wsap_nexus.worlds.http_world import HttpWorld
+from wsap_nexus.worlds.http_lines import HttpLines
 from wsap_nexus.worlds.port import LocalWorld, WorldPort
+from wsap_nexus.worlds.remote_world import RemoteWorld
 from wsap_nexus.worlds.seats import SeatPort
 
 # Any, in this module: JSON.
@@ -126,10 +127,11 @@ async def undisturbed(deeds: tuple[str, ...]) -> tuple[list[Any], Any]:
 
 async def far_world(
     url: str, number: int = 1, *, failed: Callable[[WorldFailedError], None] | None = None, every: int = 4, **how: Any
-) -> tuple[HttpWorld, GameClient]:
+) -> tuple[RemoteWorld, GameClient]:
     client = GameClient(url, TOKEN, **how)
     spec: AdapterSpec = read_spec(await client.ask("GET", "/"), client)
-    return HttpWorld(spec, f"w-{number}", 5, {}, client, on_failure=failed, snapshot_every=every), client
+    lines = HttpLines(spec, f"w-{number}", client, failed)
+    return RemoteWorld(spec, 5, {}, pool=lines, on_failure=failed, snapshot_every=every), client
 
 
 @pytest.mark.slow
@@ -162,7 +164,8 @@ def test_the_end_of_a_process_counts_once_however_many_worlds_were_in_it(game: P
     async def play() -> None:
         failures: list[WorldFailedError] = []
         first, client = await far_world(game.url, failed=failures.append)
-        second = HttpWorld(first.spec, "w-2", 5, {}, client, on_failure=failures.append)
+        lines = HttpLines(first.spec, "w-2", client, failures.append)
+        second = RemoteWorld(first.spec, 5, {}, pool=lines, on_failure=failures.append)
         seats = [await arrive(first), await arrive(second)]
         await asyncio.to_thread(game.anew)
         wanted, _ = await undisturbed(DEEDS[:3])
@@ -211,7 +214,8 @@ def test_a_game_that_does_not_come_back_is_given_up(game: Process, monkeypatch: 
     async def play() -> None:
         failures: list[WorldFailedError] = []
         world, client = await far_world(game.url, failed=failures.append, timeouts=GameTimeouts(seconds=0.0))
-        other = HttpWorld(world.spec, "w-2", 5, {}, client, on_failure=failures.append)
+        lines = HttpLines(world.spec, "w-2", client, failures.append)
+        other = RemoteWorld(world.spec, 5, {}, pool=lines, on_failure=failures.append)
         seats = [await arrive(world), await arrive(other)]
         await asyncio.to_thread(game.kill)
         counted = []

@@ -18,7 +18,8 @@ from test_hub_far import DEEDS, arrive, do, undisturbed
 from wsap_nexus.errors import WorldFailedError
 from wsap_nexus.hub.remote_games import read_spec
 from wsap_nexus.worlds.game_client import GameClient
-from wsap_nexus.worlds.http_world import HttpWorld
+from wsap_nexus.worlds.http_lines import HttpLines
+from wsap_nexus.worlds.remote_world import RemoteWorld
 from wsap_nexus.worlds.serve_world import world_app
 
 # Any, in this module: JSON.
@@ -94,10 +95,11 @@ class Town(GameClient):
         return answered.status_code, self._read(answered.status_code, answered.content, path)
 
 
-async def worlds(town: Town, number: int, failed: Callable[[WorldFailedError], None]) -> list[HttpWorld]:
+async def worlds(town: Town, number: int, failed: Callable[[WorldFailedError], None]) -> list[RemoteWorld]:
     """Return worlds in it that nothing was asked of yet: `w-1`, `w-2` ..."""
     spec = read_spec(await town.ask("GET", "/"), town)
-    return [HttpWorld(spec, f"w-{n}", 5, {}, town, on_failure=failed) for n in range(1, number + 1)]
+    ways = [HttpLines(spec, f"w-{n}", town, failed) for n in range(1, number + 1)]
+    return [RemoteWorld(spec, 5, {}, pool=lines, on_failure=failed) for lines in ways]
 
 
 def test_of_several_worlds_at_work_when_their_process_ends_nobody_is_to_blame_whoever_hears_of_it_last() -> None:

@@ -29,11 +29,11 @@ from wsap_core.specs import AdapterSpec
 from wsap_nexus.errors import WorldFailedError
 from wsap_nexus.runs.trajectory import step_line
 from wsap_nexus.worlds.port import LocalWorld, WorldPort
+from wsap_nexus.worlds.remote_world import RemoteWorld
 from wsap_nexus.worlds.workers.blame import Blamed, BlameFile
 from wsap_nexus.worlds.workers.frames import FrameReader, frame
 from wsap_nexus.worlds.workers.output import OutputLog
 from wsap_nexus.worlds.workers.pool import WorkerPool, WorkerTimeouts
-from wsap_nexus.worlds.workers.world import WorkerWorld
 
 posix = pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
 HOST = PluginHost.discovered()
@@ -62,8 +62,8 @@ def in_pool(test: Callable[[WorkerPool], Awaitable[None]], size: int = 1, deadli
     asyncio.run(run())
 
 
-def world_in(pool: WorkerPool, spec: AdapterSpec, seed: int = 5, **more: Any) -> WorkerWorld:
-    return WorkerWorld(spec, seed, {}, factory=str(portable_reference(spec.factory)), pool=pool, **more)
+def world_in(pool: WorkerPool, spec: AdapterSpec, seed: int = 5, **more: Any) -> RemoteWorld:
+    return RemoteWorld(spec, seed, {}, factory=str(portable_reference(spec.factory)), pool=pool, **more)
 
 
 async def sat_down(face: WorldPort, seat: str = "ada") -> Any:
@@ -459,12 +459,12 @@ from wsap_core.protocol import Action
 from wsap_core.references import load_adapter_spec
 from wsap_core.loading import portable_reference
 from wsap_nexus.worlds.workers.pool import WorkerPool
-from wsap_nexus.worlds.workers.world import WorkerWorld
+from wsap_nexus.worlds.remote_world import RemoteWorld
 
 async def main():
     spec = load_adapter_spec({str(tmp_path / "unruly.py")!r} + ":Unruly")
     pool = WorkerPool(1)
-    world = WorkerWorld(spec, 1, {{}}, factory=portable_reference(spec.factory), pool=pool)
+    world = RemoteWorld(spec, 1, {{}}, factory=portable_reference(spec.factory), pool=pool)
     await world.begin(1)
     seat = await world.open_seat("ada")
     acting = asyncio.create_task(seat.step(Action({deed!r})))

@@ -17,11 +17,11 @@ from wsap_core.references import load_adapter_spec
 from wsap_core.worlds import GAME_OVER
 from wsap_nexus.hub.remote_games import read_spec
 from wsap_nexus.runs.plan import RunPlan, SeatPlan
-from wsap_nexus.worlds.http_world import HttpWorld
+from wsap_nexus.worlds.http_lines import HttpLines
 from wsap_nexus.worlds.port import LocalWorld, WorldPort
+from wsap_nexus.worlds.remote_world import RemoteWorld
 from wsap_nexus.worlds.serve_world import world_app
 from wsap_nexus.worlds.workers.pool import WorkerPool
-from wsap_nexus.worlds.workers.world import WorkerWorld
 
 KIT = Path(__file__).parents[2] / "tests/kit/rounds_kit.py"
 SPEC = load_adapter_spec(Standoff)
@@ -80,13 +80,13 @@ def test_a_world_in_this_process_and_one_over_http_pay_them() -> None:
         town = Town()
         town.app = world_app(SPEC)
         spec = read_spec(await town.ask("GET", "/"), town)
-        assert await take_at_once(HttpWorld(spec, "w-1", 1, {}, town)) == PAID
+        assert await take_at_once(RemoteWorld(spec, 1, {}, pool=HttpLines(spec, "w-1", town, None))) == PAID
 
     asyncio.run(test())
 
 
 def test_a_world_in_a_worker_pays_them() -> None:
     async def test(pool: WorkerPool) -> None:
-        assert await take_at_once(WorkerWorld(SPEC, 1, {}, factory=f"{KIT}:Standoff", pool=pool)) == PAID
+        assert await take_at_once(RemoteWorld(SPEC, 1, {}, factory=f"{KIT}:Standoff", pool=pool)) == PAID
 
     in_pool(test)

@@ -32,8 +32,9 @@ from wsap_nexus.store.events import GameJoined, TransferCancelled, TransferUnres
 from wsap_nexus.store.nexus_store import NexusStore, Transaction
 from wsap_nexus.store.tables import METADATA
 from wsap_nexus.worlds.game_client import GameClient
-from wsap_nexus.worlds.http_world import HttpWorld
+from wsap_nexus.worlds.http_lines import HttpLines
 from wsap_nexus.worlds.placement import FailureListener
+from wsap_nexus.worlds.remote_world import RemoteWorld
 
 # Any, in this module: JSON.
 
@@ -111,11 +112,12 @@ class RemoteGames:
             self._specs = dict(_kept_specs(rows))
         return self._specs
 
-    def world(self, spec: AdapterSpec, record: WorldRecord) -> HttpWorld:
+    def world(self, spec: AdapterSpec, record: WorldRecord) -> RemoteWorld:
         """Return the face of a world that nothing was asked of yet."""
         assert isinstance(spec.factory, GameClient)  # `specs` makes no others
         told = None if self._on_failure is None else partial(self._on_failure, spec.name, record.id)
-        return HttpWorld(spec, record.id, record.seed, record.options, spec.factory, on_failure=told)
+        lines = HttpLines(spec, record.id, spec.factory, told)
+        return RemoteWorld(spec, record.seed, record.options, pool=lines, on_failure=told)
 
     async def join(self, url: str, token: str | None, taken: frozenset[str]) -> AdapterSpec:
         """Take a game in: look at what it says of itself, keep how it is reached, and return its description.

@@ -13,8 +13,8 @@ from wsap_core.specs import AdapterSpec
 from wsap_nexus.errors import WorldFailedError
 from wsap_nexus.store.entities import WorldRecord
 from wsap_nexus.worlds.port import LocalWorld, WorldPort
+from wsap_nexus.worlds.remote_world import RemoteWorld
 from wsap_nexus.worlds.workers.pool import WorkerPool, WorkerTimeouts
-from wsap_nexus.worlds.workers.world import WorkerWorld
 
 FailureListener = Callable[[str, str, WorldFailedError], object]
 """Called with the game, the world and the error, each time a world crashed its worker."""
@@ -73,7 +73,7 @@ class Placement:
         def failed(error: WorldFailedError) -> None:
             self._on_failure(spec.name, record.id, error)
 
-        return WorkerWorld(spec, record.seed, record.options, factory=factory, pool=self.pool, on_failure=failed)
+        return RemoteWorld(spec, record.seed, record.options, factory=factory, pool=self.pool, on_failure=failed)
 
     def must_stay_home(self, game: str, error: BaseException) -> bool:
         """Return whether a game failed for lack of a service of this process; later worlds of it are made here."""

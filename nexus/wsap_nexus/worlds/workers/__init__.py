@@ -9,5 +9,4 @@ pipe.py              one worker, seen from the nexus
 pool.py              all workers: placement, deadlines, blame
 rebuild_journal.py   the calls of a world since its last saved state
 rebuild.py           the line to a world, which rebuilds it
-world.py             a world in a worker, and its seats
 """

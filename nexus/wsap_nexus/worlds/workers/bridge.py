@@ -1,4 +1,4 @@
-"""A world behind the protocol: one request in, one reply out, over any transport."""
+"""A world behind the protocol: one request in, one reply out, in the words of a game's bridge over HTTP."""
 
 from __future__ import annotations
 
@@ -70,14 +70,14 @@ class Bridge:
 
     async def _open_seat(self, asked: Mapping[str, Any]) -> bytes:
         seat = self._seats[asked["seat"]] = await self.face.open_seat(asked["seat"])
-        return answer({"actions": seat.action_space, **self._state(seat)})
+        return answer({"action_space": seat.action_space, **self._state(seat)})
 
     async def _avatars(self, asked: Mapping[str, Any]) -> bytes:
-        return answer(list(await self.face.avatars(asked["agent"])))
+        return answer({"avatars": list(await self.face.avatars(asked["agent"]))})
 
     async def _create_avatar(self, asked: Mapping[str, Any]) -> bytes:
         wanted = self._codec.decode(AvatarSpec, asked["wanted"], where="wanted avatar")
-        return answer(await self.face.create_avatar(asked["agent"], wanted))
+        return answer({"avatar": await self.face.create_avatar(asked["agent"], wanted)})
 
     async def _admit(self, asked: Mapping[str, Any]) -> bytes:
         entry = self._codec.decode(Entry, asked["entry"], where="entry")
@@ -85,10 +85,10 @@ class Bridge:
         return answer({"receipt": receipt, "seats": self._states()})
 
     async def _release(self, asked: Mapping[str, Any]) -> bytes:
-        return answer(await self.face.release(asked["avatar"], asked["transfer"]))
+        return answer({"package": await self.face.release(asked["avatar"], asked["transfer"])})
 
     async def _death(self, asked: Mapping[str, Any]) -> bytes:
-        return answer(await self.face.death(asked["avatar"]))
+        return answer({"death": await self.face.death(asked["avatar"])})
 
     async def _respawn(self, asked: Mapping[str, Any]) -> bytes:
         message = await self.face.respawn(asked["agent"], asked["avatar"], asked["option"])
@@ -102,14 +102,14 @@ class Bridge:
         return answer({"seats": self._states()})
 
     async def _render(self, asked: Mapping[str, Any]) -> bytes:
-        return answer(await self.face.render())
+        return answer({"view": await self.face.render()})
 
     # --- seats ------------------------------------------------------------------------------------
 
     async def _observe(self, asked: Mapping[str, Any]) -> bytes:
         seat = self._seat(asked)
         observation = dumps(await seat.observe())
-        return answer({"ended": True} if seat.ended else None, observation)
+        return answer({"ended": seat.ended}, observation)
 
     async def _resolve(self, asked: Mapping[str, Any]) -> bytes:
         seat = self._seat(asked)
@@ -127,13 +127,13 @@ class Bridge:
         return answer(head, dumps(outcome.result.observation))
 
     async def _look(self, asked: Mapping[str, Any]) -> bytes:
-        return answer(await self._seat(asked).look())
+        return answer({"view": await self._seat(asked).look()})
 
     async def _leave(self, asked: Mapping[str, Any]) -> bytes:
-        return answer(await leave(self._seat(asked), asked["mode"]))
+        return answer({"jack_out": await leave(self._seat(asked), asked["mode"])})
 
     async def _default_action(self, asked: Mapping[str, Any]) -> bytes:
-        return answer(await default_action(self._seat(asked)))
+        return answer({"default_action": await default_action(self._seat(asked))})
 
     def _seat(self, asked: Mapping[str, Any]) -> SeatPort:
         seat = self._seats.get(asked["seat"])

@@ -1,0 +1,309 @@
+"""A world in another process, in a worker or in a game's own process over HTTP, with the interface of any other.
+
+It survives the process: its state is saved from time to time, and the calls since are kept, so that it is rebuilt in
+another worker, or when the game runs again.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
+from typing import Any
+
+from wsap_core.errors import WireError, WsapError
+from wsap_core.factories import load
+from wsap_core.protocol import (
+    Action,
+    ActionResult,
+    ActionSpace,
+    Avatar,
+    AvatarSpec,
+    DeathEvent,
+    Entry,
+    JackOutResult,
+    Observation,
+    Receipt,
+    TransitPackage,
+    View,
+)
+from wsap_core.protocol.wire import Codec, keep_text
+from wsap_core.seams.game import ChoiceKey
+from wsap_core.specs import AdapterSpec
+from wsap_core.worlds import Outcome
+from wsap_nexus.errors import WorldFailedError
+from wsap_nexus.worlds.workers.rebuild import SNAPSHOT_EVERY, Lines, OnFailure, RebuildingLine
+
+# Any, in this module: JSON.
+
+
+class RemoteWorld:
+    """A world in another process.
+
+    Args:
+        spec: the game.
+        seed: of the world.
+        options: the game's own.
+        pool: the workers, or the lines to a game's process.
+        factory: what names the game in any process; empty for a game in a process of its own.
+        on_failure: called each time the world, or its game, brought the process down; None for no call.
+        snapshot_every: steps between two saved states.
+    """
+
+    def __init__(
+        self,
+        spec: AdapterSpec,
+        seed: int,
+        options: Mapping[str, Any],
+        *,
+        pool: Lines,
+        factory: str = "",
+        on_failure: OnFailure | None = None,
+        snapshot_every: int = SNAPSHOT_EVERY,
+    ) -> None:
+        self._spec = spec
+        self._line = RebuildingLine(
+            spec, seed, options, factory=factory, pool=pool, on_failure=on_failure, snapshot_every=snapshot_every
+        )
+        self._can_snapshot = "snapshot" in spec.abilities
+        self._seats: dict[str, RemoteSeat] = {}
+
+    @property
+    def spec(self) -> AdapterSpec:
+        """The game."""
+        return self._spec
+
+    @property
+    def can_snapshot(self) -> bool:
+        """Whether its state can be taken and given back."""
+        return self._can_snapshot
+
+    @property
+    def last_state(self) -> bytes | None:
+        """The newest saved state."""
+        return self._line.last_state
+
+    @property
+    def failures(self) -> int:
+        """How often it brought its process down."""
+        return self._line.failures
+
+    @property
+    def rebuilt(self) -> int:
+        """How often it was rebuilt after the end of its process."""
+        return self._line.rebuilt
+
+    async def begin(self, seed: int) -> None:
+        """Begin the first episode; where that makes the world anew, its seats are closed."""
+        told = await self.ask("begin", seed=seed)
+        self._can_snapshot = bool(told.get("can_snapshot", self._can_snapshot))
+        if "seats" in told:
+            self._take(told)
+        else:
+            self._seats.clear()
+
+    async def open_seat(self, agent_id: str) -> RemoteSeat:
+        """Bind an agent to the avatar it has, or a new one, and return its seat: an own one each time."""
+        told = await self.ask("open_seat", seat=agent_id)
+        seat = self._seats[agent_id] = RemoteSeat(self, agent_id, told)
+        return seat
+
+    async def avatars(self, agent_id: str) -> Sequence[Avatar]:
+        """Return the avatars of an agent."""
+        told = await self.ask("avatars", changes=False, agent=agent_id)
+        found = told.get("avatars")
+        if not isinstance(found, list):
+            raise WorldFailedError(f"The game {self._spec.name!r} gave no list of avatars.")
+        return [self.read(Avatar, {"avatar": body}, "avatar") for body in found]
+
+    async def create_avatar(self, agent_id: str, wanted: AvatarSpec) -> Avatar | None:
+        """Create an avatar for an agent; None where opening a seat creates it."""
+        avatar: Avatar | None = self.maybe(
+            Avatar, await self.ask("create_avatar", agent=agent_id, wanted=wanted), "avatar"
+        )
+        return avatar
+
+    async def admit(self, avatar_id: str, entry: Entry) -> Receipt:
+        """Import skills and items; a game without transit refuses all items."""
+        if "transit" not in self._spec.abilities:
+            reason = f"{self._spec.display_title} lets nothing in."
+            return Receipt(entry.transfer_id, refused={item.item_id: reason for item in entry.items})
+        told = await self.ask("admit", avatar=avatar_id, entry=entry)
+        self._take(told)
+        receipt: Receipt = self.read(Receipt, told, "receipt")
+        return receipt
+
+    async def release(self, avatar_id: str, transfer_id: str) -> TransitPackage:
+        """Export the portable items; none from a game without transit."""
+        if "transit" not in self._spec.abilities:
+            return TransitPackage(transfer_id)
+        told = await self.ask("release", avatar=avatar_id, transfer=transfer_id)
+        package: TransitPackage = self.read(TransitPackage, told, "package")
+        return package
+
+    async def death(self, avatar_id: str) -> DeathEvent | None:
+        """Return the death of a destroyed avatar; None where the game reports no deaths."""
+        death: DeathEvent | None = self.maybe(DeathEvent, await self.ask("death", avatar=avatar_id), "death")
+        return death
+
+    async def respawn(self, agent_id: str, avatar_id: str, option: str) -> str:
+        """Respawn a destroyed avatar and return the game's message."""
+        told = await self.ask("respawn", agent=agent_id, avatar=avatar_id, option=option)
+        self._take(told)
+        return str(told.get("message", ""))
+
+    async def snapshot(self) -> bytes:
+        """Return the world's whole state."""
+        return await self._line.save()
+
+    async def restore(self, data: bytes) -> None:
+        """Restore a snapshot; the same seats must be open."""
+        self._take(await self.ask("restore", state=base64.b64encode(data).decode("ascii")))
+
+    async def render(self) -> View | None:
+        """Return the view for spectators; None if the game has none."""
+        return await self.view("render")
+
+    async def close(self) -> None:
+        """Close the world in its process, if that can be reached; a worker stays for others."""
+        await self._line.close()
+        self._seats.clear()  # each has this world: together they would stay in memory
+
+    # --- for its seats ----------------------------------------------------------------------------------
+
+    async def ask(self, op: str, *, changes: bool = True, **values: Any) -> Mapping[str, Any]:
+        """Send a request and return the answer; see `RebuildingLine.ask`."""
+        told: Mapping[str, Any] = await self._line.ask(op, changes=changes, **values)
+        return told
+
+    async def ask_turn(self, op: str, **values: Any) -> tuple[Mapping[str, Any], bytes | None]:
+        """Send a request that may wait for other seats; return the answer, and an observation's text beside it."""
+        return await self._line.ask_seat(op, waits=True, **values)
+
+    async def view(self, op: str, **values: Any) -> View | None:
+        """Return what is drawn; None where the game draws nothing."""
+        if "render" not in self._spec.abilities:
+            return None
+        view: View | None = self.maybe(View, await self.ask(op, changes=False, **values), "view")
+        return view
+
+    def read(self, kind: type[Any], told: Mapping[str, Any], name: str) -> Any:
+        """Return a protocol value of an answer.
+
+        Raises:
+            WorldFailedError: it is invalid.
+        """
+        try:
+            value = self._codec.decode(kind, told.get(name), where=f"{name} of {self._spec.name!r}")
+            # The game may have another name here than in its own process.
+            return replace(value, game_id=self._spec.name) if isinstance(value, Avatar) else value
+        except WireError as error:
+            raise WorldFailedError(f"The game {self._spec.name!r} answered what it may not: {error}") from error
+
+    def maybe(self, kind: type[Any], told: Mapping[str, Any], name: str) -> Any:
+        """Return a protocol value of an answer as `read` does; None where there is none."""
+        return None if told.get(name) is None else self.read(kind, told, name)
+
+    @cached_property
+    def _codec(self) -> Codec:
+        """What reads the game's messages; types that can't be loaded here are read as what they extend."""
+        known = []
+        for reference in self._spec.wire_types:
+            try:
+                known.append(load(reference))
+            except WsapError:
+                continue
+        return Codec(known)
+
+    def _take(self, told: Mapping[str, Any]) -> None:
+        states = told.get("seats")
+        for name, state in (states if isinstance(states, dict) else {}).items():
+            if name in self._seats:
+                self._seats[name].take(state)
+
+
+class RemoteSeat:
+    """A seat in a world in another process. Made by `RemoteWorld.open_seat`.
+
+    Args:
+        world: the world.
+        agent_id: who sits there.
+        told: the answer to the opening of the seat.
+    """
+
+    def __init__(self, world: RemoteWorld, agent_id: str, told: Mapping[str, Any]) -> None:
+        self.world = world
+        """The world."""
+        self.agent_id = agent_id
+        """Who sits there."""
+        self.done = False
+        """Whether the episode of this seat is over."""
+        self.ended = False
+        """Whether the game ended without an action of this seat."""
+        self.left: JackOutResult | None = None
+        """Set when the agent has left the world."""
+        self.action_space: ActionSpace = world.read(ActionSpace, told, "action_space")
+        """All actions."""
+        self.game_description = ""
+        """The game, its goals and mechanics."""
+        self._opened = told
+        self._text: bytes | None = None
+        self._seen = Observation()
+        self.take(told)
+
+    def take(self, told: Mapping[str, Any]) -> None:
+        """Update the state of the seat."""
+        self.done, self.ended = bool(told.get("done")), False
+        self.left = self.world.maybe(JackOutResult, told, "left")
+        self.game_description = str(told.get("description", self.game_description))
+
+    async def default_action(self) -> Action | None:
+        """Return the action for a missed deadline; None if the game declares none."""
+        told = self._opened
+        if "default_action" not in told:  # it may be another at each decision
+            told = await self.world.ask("default_action", changes=False, seat=self.agent_id)
+        action: Action | None = self.world.maybe(Action, told, "default_action")
+        return action
+
+    async def observe(self) -> Observation:
+        """Return this seat's state at its next decision point."""
+        told, text = await self.world.ask_turn("observe", seat=self.agent_id)
+        seen: Observation = self.world.read(Observation, told, "observation") if text is None else self._read(text)
+        self.ended = told.get("ended") is True
+        return seen
+
+    async def look(self) -> View | None:
+        """Return this seat's view; None where the game has none."""
+        return await self.world.view("look", seat=self.agent_id)
+
+    async def step(self, action: Action, key: ChoiceKey | None = None) -> Outcome:
+        """Carry out an action and return what came of it, and how."""
+        world = self.world
+        told, text = await world.ask_turn("resolve", seat=self.agent_id, action=action)
+        result: ActionResult = world.read(ActionResult, told, "result")
+        outcome = Outcome(
+            world.read(Action, told, "action"),
+            result if text is None else replace(result, observation=self._read(text)),
+            bool(told.get("stepped")),
+            world.maybe(JackOutResult, told, "out"),
+            world.maybe(DeathEvent, told, "death"),
+        )
+        self.take(told)
+        return outcome
+
+    async def leave(self, mode: str = "dormant") -> JackOutResult:
+        """Remove the agent from the world by force."""
+        told = await self.world.ask("leave", seat=self.agent_id, mode=mode)
+        left: JackOutResult = self.world.read(JackOutResult, told, "jack_out")
+        self.left = left
+        return left
+
+    def _read(self, text: bytes) -> Observation:
+        """Return the observation of a text beside an answer; what comes again as it was is not read again."""
+        if text != self._text:
+            seen = self.world.read(Observation, {"observation": json.loads(text)}, "observation")
+            # It is the canonical text, which every record of the observation is made of.
+            self._seen, self._text = keep_text(seen, text.decode("ascii")), text
+        return self._seen
