@@ -26,14 +26,18 @@ class Message(BaseModel, frozen=True):
     content: str
 
 
-class ChatLine(BaseModel, frozen=True):
-    """One command as a conversation: what can be done, what was perceived, what was commanded."""
-
-    format: Literal["wsap-tes3mp-chat"] = "wsap-tes3mp-chat"
+class _Line(BaseModel, frozen=True):
+    format: str
     version: Literal[1] = 1
     agent: str
     episode: str | None
     command_id: str
+
+
+class ChatLine(_Line, frozen=True):
+    """One command as a conversation: what can be done, what was perceived, what was commanded."""
+
+    format: Literal["wsap-tes3mp-chat"] = "wsap-tes3mp-chat"
     state: CommandState
     messages: tuple[Message, ...]
 
@@ -58,14 +62,10 @@ class OutcomeCell(BaseModel, frozen=True):
     latency_seconds: float | None
 
 
-class StepLine(BaseModel, frozen=True):
+class StepLine(_Line, frozen=True):
     """One command as a row of state, action and outcome."""
 
     format: Literal["wsap-tes3mp-step"] = "wsap-tes3mp-step"
-    version: Literal[1] = 1
-    agent: str
-    episode: str | None
-    command_id: str
     engine: str
     time: float
     """When the bridge received the command, seconds since 1970."""

@@ -54,6 +54,10 @@ class BridgeInternalError(BridgeError, code="INTERNAL_ERROR", http_status=500, r
     """Something unexpected; nothing was dispatched."""
 
 
+SEED_CODES = tuple(BridgeError.__subclasses__())
+"""The seed's table, in its order: the errors above."""
+
+
 class NotOfferedError(BridgeError, code="NOT_OFFERED", http_status=501):
     """1.1.0: this bridge or its engine does not have that."""
 
@@ -70,23 +74,7 @@ class UnknownOutcomeError(BridgeError, code="OUTCOME_UNKNOWN", http_status=502):
     """1.1.0: nobody knows whether a command was taken; it is not sent again."""
 
 
-SEED_CODES: tuple[type[BridgeError], ...] = (
-    BridgeUnavailableError,
-    PerceptionTimeoutError,
-    SchemaMismatchError,
-    InvalidCommandError,
-    PayloadError,
-    CommandConflictError,
-    BridgeInternalError,
-)
-"""The seed's table, in its order."""
-
-ADDED_CODES: tuple[type[BridgeError], ...] = (
-    NotOfferedError,
-    KeyReusedError,
-    StalePerceptionError,
-    UnknownOutcomeError,
-)
+ADDED_CODES = tuple(BridgeError.__subclasses__())[len(SEED_CODES) :]
 """What 1.1.0 adds; `OUTCOME_UNKNOWN` is a client's own word."""
 
 

@@ -4,22 +4,22 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping
-from dataclasses import field
 from functools import cache
 from importlib import resources
 from typing import Annotated
 
-from pydantic import ConfigDict, Field, TypeAdapter
-from pydantic.dataclasses import dataclass
+from pydantic import BaseModel, ConfigDict, Field
 
-_CONFIG = ConfigDict(extra="forbid")
 _VERBS = "stage|disposition|disposition_of|give|take|gold|health|time|close"
 Effect = Annotated[str, Field(pattern=rf"^({_VERBS})( \S+)*$")]
 """A verb with what it needs: a name, an amount, or both."""
 
 
-@dataclass(frozen=True, config=_CONFIG)
-class Cell:
+class _Part(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Cell(_Part):
     """A place, joined to others by doors."""
 
     name: str
@@ -31,8 +31,7 @@ class Cell:
     """Hours between which its door lets people in."""
 
 
-@dataclass(frozen=True, config=_CONFIG)
-class Door:
+class Door(_Part):
     """A way between two cells."""
 
     between: tuple[str, str]
@@ -42,8 +41,7 @@ class Door:
     note: str = ""
 
 
-@dataclass(frozen=True, config=_CONFIG)
-class Item:
+class Item(_Part):
     """A kind of item."""
 
     name: str
@@ -54,8 +52,7 @@ class Item:
     """Damage of a weapon, protection of armour, health that food or a potion gives."""
 
 
-@dataclass(frozen=True, config=_CONFIG)
-class Creature:
+class Creature(_Part):
     """A kind of creature; all are hostile."""
 
     name: str
@@ -68,8 +65,7 @@ class Creature:
     drop: Mapping[str, int]
 
 
-@dataclass(frozen=True, config=_CONFIG)
-class Container:
+class Container(_Part):
     """Something that holds items, or that items are used on."""
 
     id: str
@@ -79,16 +75,14 @@ class Container:
     """Nothing can be put into it."""
 
 
-@dataclass(frozen=True, config=_CONFIG)
-class Person:
+class Person(_Part):
     """Somebody with a part in the story; the seed gives the name."""
 
     cell: str
     title: str
 
 
-@dataclass(frozen=True, config=_CONFIG)
-class Quest:
+class Quest(_Part):
     """A quest: its stages, each with what the journal says to do next; the last one ends it."""
 
     title: str
@@ -101,8 +95,7 @@ class Quest:
         return max(self.stages)
 
 
-@dataclass(frozen=True, kw_only=True, config=_CONFIG)
-class Needs:
+class Needs(_Part):
     """What must hold for a topic to open, or for a use to have its effect."""
 
     quest: str = ""
@@ -118,8 +111,7 @@ class Needs:
     hours: tuple[int, int] = (0, 24)
 
 
-@dataclass(frozen=True, config=_CONFIG)
-class Choice:
+class Choice(_Part):
     """An answer that an agent can choose."""
 
     text: str
@@ -127,7 +119,6 @@ class Choice:
     effects: tuple[Effect, ...] = ()
 
 
-@dataclass(frozen=True, kw_only=True, config=_CONFIG)
 class Topic(Needs):
     """Something that people talk about."""
 
@@ -139,7 +130,6 @@ class Topic(Needs):
     trade: bool = False
 
 
-@dataclass(frozen=True, kw_only=True, config=_CONFIG)
 class Use(Needs):
     """What an item (or, without one, a hand) does to a person or a thing."""
 
@@ -149,8 +139,7 @@ class Use(Needs):
     effects: tuple[Effect, ...]
 
 
-@dataclass(frozen=True, config=_CONFIG)
-class Definitions:
+class Definitions(_Part):
     """All of the world but what the seed decides and what happens."""
 
     names: tuple[str, ...]
@@ -163,7 +152,7 @@ class Definitions:
     chosen: Mapping[str, tuple[str, ...]]
     quests: Mapping[str, Quest]
     topics: tuple[Topic, ...]
-    uses: tuple[Use, ...] = field(default=())
+    uses: tuple[Use, ...] = ()
 
     def of_kind(self, kind: str) -> list[str]:
         """Return the ids of the items of a kind, sorted."""
@@ -174,4 +163,4 @@ class Definitions:
 def definitions() -> Definitions:
     """Return the world's definitions, read once."""
     text = resources.files(__package__).joinpath("world.toml").read_text("utf-8")
-    return TypeAdapter(Definitions).validate_python(tomllib.loads(text))
+    return Definitions.model_validate(tomllib.loads(text))

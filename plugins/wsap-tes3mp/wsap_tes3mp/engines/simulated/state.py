@@ -168,7 +168,7 @@ class World:
         """Return the definition of an item; one from elsewhere is like something of its kind."""
         if item_id in self.foreign:
             name, kind = self.foreign[item_id]
-            return Item(name, kind, weight=2.0, value=10, power=_FOREIGN_POWER.get(kind, 0))
+            return Item(name=name, kind=kind, weight=2.0, value=10, power=_FOREIGN_POWER.get(kind, 0))
         return definitions().items[item_id]
 
     def equip(self, body: Body, item_id: str) -> None:
