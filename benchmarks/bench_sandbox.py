@@ -31,9 +31,9 @@ from typing import Any
 
 from wsap_core.seams.model import Reply, Request
 from wsap_sandbox.model import Character, Place, World, WorldObject, dump
-from wsap_sandbox.tick.engine import Engine, Settings
+from wsap_sandbox.tick import Settings
+from wsap_sandbox.tick.engine import Engine
 from wsap_sandbox.tick.facts import Facts, IntentFacts, MemoryFacts, SceneFacts, StoryFacts
-from wsap_sandbox.tick.prompts import language
 
 LATENCY = 0.2
 SIZES = ((4, 3, False, 0.7), (4, 3, True, 0.5), (50, 20, False, 1.0), (50, 20, True, 1.0))
@@ -132,7 +132,7 @@ async def ticks(
     world: World, ask: Callable[..., Awaitable[Reply]], settings: Settings, most: int
 ) -> tuple[list[float], list[float]]:
     """Return how many seconds each of so many ticks took, after as many as fill the memories; and of the processor."""
-    engine = Engine(ask, language("en"), lambda _story: None, settings)
+    engine = Engine(ask, lambda _story: None, settings)
     for _ in range(world.cells):
         world, _ = await engine.advance(world)
     took, worked = [], []
@@ -193,7 +193,7 @@ def long(most: int) -> tuple[dict[str, Any], bool]:
 
 async def _long(most: int) -> tuple[dict[str, Any], bool]:
     world = village(8, 6)
-    engine = Engine(Lot(), language("en"), lambda _story: None, Settings(concurrency=1000))
+    engine = Engine(Lot(), lambda _story: None, Settings(concurrency=1000))
     tenths = []
     for tenth in range(10):
         began = time.process_time()

@@ -23,13 +23,13 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 from wsap_core.seams.model import Reply, Request, collect
+from wsap_sandbox.model import LANGUAGES
 from wsap_sandbox.storyteller.backend import Storyteller
 from wsap_sandbox.storyteller.deeds import deed_of
 from wsap_sandbox.storyteller.lore import Data, Lore, lore_of
-from wsap_sandbox.templates.loader import LANGUAGES, read_template, template_names, world_of
+from wsap_sandbox.templates.loader import read_template, template_names, world_of
 from wsap_sandbox.tick.engine import Engine, Story
 from wsap_sandbox.tick.facts import Facts, MemoryFacts, SceneFacts, facts_data
-from wsap_sandbox.tick.prompts import language
 
 LIMIT = 0.05
 SENTENCE = re.compile(r"(?<=[.!?…])\s+")
@@ -78,7 +78,7 @@ def starts(lore: Lore, rule: str) -> list[str]:
 async def tell(name: str, code: str, ticks: int, seed: int) -> Told:
     """Tell a world."""
     told, world = Told(), world_of(read_template(name, code), seed)
-    engine = Engine(told.ask, language(code), told.stories.append)
+    engine = Engine(told.ask, told.stories.append)
     stakes = {stake.object for stake in read_template(name, code).stakes}
     for _ in range(ticks):
         conditions = {one.id: one.condition for one in world.objects}

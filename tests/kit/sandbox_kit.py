@@ -11,9 +11,9 @@ from typing import Any, TypeVar
 
 from wsap_core.seams.model import Reply, Request
 from wsap_sandbox.model import Character, Place, TickRecord, World, WorldObject
-from wsap_sandbox.tick.engine import Engine, Settings, Story
+from wsap_sandbox.tick import Settings
+from wsap_sandbox.tick.engine import Engine, Story
 from wsap_sandbox.tick.facts import Facts, IntentFacts, MemoryFacts, SceneFacts, StoryFacts
-from wsap_sandbox.tick.prompts import language
 
 T = TypeVar("T")
 Data = dict[str, Any]
@@ -168,7 +168,7 @@ async def advanced(
 ) -> Played:
     """Carry out ticks with a model; `seats` gives intentions for each of them."""
     stories: list[Story] = []
-    engine = Engine(model, language(world.language), stories.append, settings)
+    engine = Engine(model, stories.append, settings)
     records = []
 
     async def said(text: str) -> str:

@@ -10,17 +10,17 @@ import pytest
 from sandbox_kit import mill, played
 
 from wsap_core.errors import SnapshotError, UsageError
+from wsap_sandbox.languages import words_of
 from wsap_sandbox.model import Cell, Character, LedgerEvent, Memory, Place, World, WorldObject, dump, faults, load
 from wsap_sandbox.tick.distortion import distortion, drift
 from wsap_sandbox.tick.facts import SceneFacts
 from wsap_sandbox.tick.influence import influenced, with_character
-from wsap_sandbox.tick.prompts import language
 
-EN = language("en")
+EN = words_of("en")
 
 
 def under(world: World, **body: Any) -> World:
-    return influenced(world, body, EN)[0]
+    return influenced(world, body)[0]
 
 
 def test_a_whisper_is_heard_by_one_alone_and_remembered() -> None:
@@ -119,15 +119,15 @@ def test_who_is_taken_over_does_what_somebody_outside_wants_and_is_not_asked() -
 )
 def test_an_influence_that_cannot_be_says_why_and_changes_nothing(body: dict[str, Any], told: str) -> None:
     with pytest.raises(UsageError, match=told):
-        influenced(mill(), body, EN)
+        influenced(mill(), body)
 
 
 def test_a_newcomer_is_noticed() -> None:
     new = Character("dora", "Dora", "A pedlar.", "Kind.", "mill")
-    world = with_character(mill(), new, EN)
+    world = with_character(mill(), new)
     assert "Dora" in played(world).records[0].events[0].text
     with pytest.raises(UsageError, match="'anna'"):
-        with_character(mill(), replace(new, id="anna"), EN)
+        with_character(mill(), replace(new, id="anna"))
     assert list(faults(world)) == []
 
 
@@ -152,10 +152,11 @@ def test_data_of_another_version_or_damaged_is_refused() -> None:
     [
         ({"places": (Place("mill", "m", "d", exits=("moon",)),), "characters": ()}, "an exit of mill leads to 'moon'"),
         ({"characters": (Character("x", "X", "a", "d", "moon"),)}, "x is in 'moon'"),
-        ({"objects": (WorldObject("stay", "s"),)}, "'stay' can't be an id"),
+        ({"objects": (WorldObject("stay", "s"),)}, "the id 'stay' has a meaning in replies"),
         ({"objects": (WorldObject("anna", "s"),)}, "'anna' is the id of two"),
-        ({"cells": 0}, "0 cells"),
-        ({"cells": 11}, "11 cells"),
+        ({"cells": 0}, "cells = 0 is not possible"),
+        ({"cells": 11}, "cells = 11 is not possible"),
+        ({"language": "fr"}, "the language 'fr' is not known; choose en or ru"),
     ],
 )
 def test_each_reason_why_a_world_cannot_be_is_given(broken: dict[str, Any], told: str) -> None:

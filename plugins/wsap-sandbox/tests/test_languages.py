@@ -8,13 +8,14 @@ from dataclasses import replace
 import pytest
 from sandbox_kit import mill
 
-from wsap_core.errors import ConfigError
+from wsap_core.errors import ConfigError, SnapshotError
 from wsap_core.seams.memory import estimate_tokens
 from wsap_sandbox.languages import words_of
-from wsap_sandbox.model import DEGRADATIONS, Cell, Memory, World
+from wsap_sandbox.model import DEGRADATIONS, Cell, Memory, World, dump, load
 from wsap_sandbox.templates.loader import read_template, world_of
+from wsap_sandbox.tick import Settings
 from wsap_sandbox.tick.facts import Facts, intent_facts, memory_facts, scene_facts
-from wsap_sandbox.tick.prompts import language
+from wsap_sandbox.tick.prompts import prompt_of, request_for
 
 CELL = Cell(
     1,
@@ -48,31 +49,29 @@ def all_facts(world: World) -> list[Facts]:
 
 @pytest.mark.parametrize("name", ["village", "lighthouse"])
 def test_compact_prompts_fit_into_nine_hundred_tokens(name: str) -> None:
-    words = language("en", compact=True)
     for facts in all_facts(remembering(world_of(read_template(name, "en")))):
-        prompt = words.prompt(facts)
+        prompt = prompt_of(facts, compact=True)
         assert estimate_tokens(prompt.system) + estimate_tokens(prompt.user) <= 900, type(facts)
 
 
 @pytest.mark.parametrize("code", ["en", "ru"])
 @pytest.mark.parametrize("compact", [False, True])
 def test_a_prompt_has_no_placeholder_and_no_none_in_it(code: str, *, compact: bool) -> None:
-    words = language(code, compact=compact)
     for facts in all_facts(world_of(read_template("village", code))):
-        prompt = words.prompt(facts)
+        prompt = prompt_of(facts, compact=compact)
         assert "None" not in prompt.system + prompt.user
         assert not re.search(r"\{[a-z_]+\}", prompt.system + prompt.user)
 
 
 def test_the_system_message_stays_the_same_from_tick_to_tick() -> None:
-    world, words = world_of(read_template("village", "en")), language("en")
+    world = world_of(read_template("village", "en"))
     later = replace(remembering(world), tick=40)
     for now, then in zip(all_facts(world), all_facts(later), strict=True):
-        assert words.prompt(now).system == words.prompt(then).system
+        assert prompt_of(now).system == prompt_of(then).system
 
 
 def test_the_game_master_is_told_no_secret_and_a_character_its_own_alone() -> None:
-    intent, scene, memory = (language("en").prompt(facts).user for facts in all_facts(mill()))
+    intent, scene, memory = (prompt_of(facts).user for facts in all_facts(mill()))
     secrets = [one.secret for one in mill().characters if one.secret]
     assert secrets[0] in intent
     assert secrets[1] not in intent
@@ -94,10 +93,16 @@ def test_both_languages_say_the_same_things() -> None:
 
 
 def test_a_model_is_told_why_its_reply_could_not_be_used() -> None:
-    assert "No exit leads there." in language("en").again("impossible_place")
-    assert "Туда нет выхода." in language("ru").again("impossible_place")
+    for code, said in (("en", "No exit leads there."), ("ru", "Туда нет выхода.")):
+        world = replace(mill(), language=code)
+        facts = scene_facts(world, world.places[1], {})
+        again = request_for(world, facts, "yard", Settings(), attempt=1, problem="impossible_place")
+        assert said in again.messages[1].text()
+        assert said not in request_for(world, facts, "yard", Settings()).messages[1].text()
 
 
 def test_a_language_that_does_not_exist_is_told() -> None:
     with pytest.raises(ConfigError, match="choose en or ru"):
-        language("fr")
+        read_template("village", "fr")
+    with pytest.raises(SnapshotError, match="choose en or ru"):
+        load(dump(replace(mill(), language="fr")), World)

@@ -9,9 +9,9 @@ from sandbox_kit import Model, advanced, mill, on_virtual_clock, ring
 
 from wsap_core.seams.model import Reply, Request
 from wsap_sandbox.model import dump
-from wsap_sandbox.tick.engine import Engine, Settings, Story
+from wsap_sandbox.tick import Settings
+from wsap_sandbox.tick.engine import Engine, Story
 from wsap_sandbox.tick.facts import Facts
-from wsap_sandbox.tick.prompts import language
 
 WIDE = Settings(concurrency=1000)
 OVERLAPPED = Settings(concurrency=1000, overlap=True)
@@ -72,7 +72,7 @@ def test_a_tick_that_is_stopped_takes_nothing_with_it_and_leaves_nothing(overlap
     async def stopped() -> None:
         model = Model(latency=lambda key: 7.0 if "/story/" in key else 1.0)
         told: list[Story] = []
-        engine = Engine(model, language("en"), told.append, Settings(overlap=overlap))
+        engine = Engine(model, told.append, Settings(overlap=overlap))
         first, _ = await engine.advance(ring(2, 1))
         second = asyncio.create_task(engine.advance(first))
         await asyncio.sleep(4)
@@ -90,11 +90,11 @@ def test_a_tick_that_is_stopped_takes_nothing_with_it_and_leaves_nothing(overlap
 def test_stories_that_were_cut_off_are_told_again_with_the_same_calls() -> None:
     async def cut_off() -> None:
         model, again, told = Model(latency=lambda _key: 1.0), Model(), list[Story]()
-        engine = Engine(model, language("en"), told.append, OVERLAPPED)
+        engine = Engine(model, told.append, OVERLAPPED)
         world, record = await engine.advance(mill())
         await engine.cancel()
         assert told == []
-        await Engine(again, language("en"), told.append, OVERLAPPED).retell(world, record)
+        await Engine(again, told.append, OVERLAPPED).retell(world, record)
         assert [story.place for story in told] == ["mill", "yard", "road"]
         asked = {key: request for key, request in model.requests.items() if "/story/" in key}
         assert again.requests == asked
@@ -168,7 +168,7 @@ def test_a_call_that_fails_ends_the_tick_at_once_though_nobody_else_answers(phas
                 await late.wait()
             return await model(key, facts, request)
 
-        engine = Engine(ask, language("en"), lambda story: None, Settings(overlap=overlap))
+        engine = Engine(ask, lambda story: None, Settings(overlap=overlap))
         world = ring(4, 2, cells=1)
 
         async def go_on() -> None:

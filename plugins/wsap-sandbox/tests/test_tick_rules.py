@@ -12,13 +12,13 @@ import pytest
 from sandbox_kit import Data, Played, doing, mill, plain, played, scene
 
 from wsap_core.untrusted import sanitize
+from wsap_sandbox.languages import words_of
 from wsap_sandbox.model import World
-from wsap_sandbox.tick.engine import Settings
+from wsap_sandbox.tick import Settings
 from wsap_sandbox.tick.facts import Facts, IntentFacts, SceneFacts, StoryFacts
-from wsap_sandbox.tick.prompts import language
 from wsap_sandbox.tick.replies import alarming, unusable
 
-EN = language("en")
+EN = words_of("en")
 
 
 def at_the_mill(change: Callable[[SceneFacts], object], world: World | None = None) -> Played:
@@ -68,7 +68,7 @@ def test_nobody_goes_anywhere_else(to: object) -> None:
 def test_who_was_refused_remembers_it_in_the_worlds_language() -> None:
     world = replace(mill(), language="ru")
     done = at_the_mill(lambda facts: scene(facts, anna={"to": "moon"}), world)
-    assert done.world.character("anna").memory.cells[0].came_of_it == language("ru").say("could_not_leave")
+    assert done.world.character("anna").memory.cells[0].came_of_it == words_of("ru").say("could_not_leave")
 
 
 # --- objects -------------------------------------------------------------------------------------
@@ -150,7 +150,7 @@ def test_the_second_reply_counts_if_it_is_better_and_says_what_was_wrong() -> No
 
     done = played(mill(), answer)
     assert degraded(done) == []
-    assert EN.again("missing") in str(done.model.requests["1/scene/mill/1"].messages[1].content)
+    assert EN.again.format(why=EN.problems["missing"]) in str(done.model.requests["1/scene/mill/1"].messages[1].content)
 
 
 def test_a_character_given_twice_is_as_good_as_left_out() -> None:

@@ -11,11 +11,10 @@ import pytest
 from sandbox_kit import Data, Model, advanced, doing, mill, on_virtual_clock, plain, played, scene
 
 from wsap_sandbox.model import Cell, Character, Memory, World, dump
-from wsap_sandbox.tick.engine import Settings
+from wsap_sandbox.tick import Settings
 from wsap_sandbox.tick.facts import Facts, IntentFacts, MemoryFacts, SceneFacts, StoryFacts, facts_data, intent_facts
 from wsap_sandbox.tick.influence import influenced
 from wsap_sandbox.tick.privacy import withhold
-from wsap_sandbox.tick.prompts import language
 
 LONG = Settings(text=2500)
 
@@ -42,7 +41,7 @@ def crowd() -> World:
     world = mill()
     people = tuple(replace(marked(one), place="mill") for one in world.characters)
     world = replace(world, characters=people)
-    return influenced(world, {"kind": "whisper", "character": "anna", "text": "annazqwhisper"}, language("en"))[0]
+    return influenced(world, {"kind": "whisper", "character": "anna", "text": "annazqwhisper"})[0]
 
 
 def everything(key: str, facts: Facts, model: Model) -> str:

@@ -16,6 +16,9 @@ from wsap_core.protocol.values import JsonValue
 VERSION = 1
 """The version of the JSON form."""
 
+LANGUAGES = ("en", "ru")
+"""The languages that worlds can be written in."""
+
 RESERVED = frozenset({"", "stay", "here", "none", "happening"})
 """What can't be an id, because it says something else where ids are listed."""
 
@@ -346,7 +349,7 @@ def faults(world: World) -> Iterator[str]:
     """Give each reason why a world can't be, as a sentence; none for a sound one."""
     used = [part.id for part in world.parts]
     yield from (f"{one!r} is the id of two." for one in _doubled(used))
-    yield from (f"{one!r} can't be an id, since it has a meaning of its own." for one in used if one in RESERVED)
+    yield from (f"the id {one!r} has a meaning in replies; choose another." for one in used if one in RESERVED)
     places = {place.id for place in world.places}
     for place in world.places:
         yield from (
@@ -362,7 +365,9 @@ def faults(world: World) -> Iterator[str]:
     yield from (f"the object {thing!r} is nowhere." for thing in sorted(known - set(held)))
     yield from (f"there is no object {thing!r}." for thing in sorted(set(held) - known))
     if not 1 <= world.cells <= 10:
-        yield f"a memory of {world.cells} cells is not possible; 1 to 10 are."
+        yield f"cells = {world.cells} is not possible; a memory has 1 to 10 cells."
+    if world.language not in LANGUAGES:
+        yield f"the language {world.language!r} is not known; choose {' or '.join(LANGUAGES)}."
 
 
 def adapter_of(kind: type) -> Any:  # a TypeAdapter of whichever class

@@ -15,6 +15,7 @@ from wsap_core.seams.options import with_prefix
 from wsap_core.specs import AdapterSpec, OptionDef
 from wsap_core.untrusted import single_line
 from wsap_sandbox.plugin import OPTIONS
+from wsap_sandbox.tick import Settings
 
 if TYPE_CHECKING:
     from wsap_sandbox.model import World
@@ -29,7 +30,7 @@ _YES = {True: True, "yes": True, "true": True, False: False, "no": False, "false
 
 
 @dataclass(frozen=True)
-class SandboxOptions:
+class SandboxOptions(Settings):
     """The options of a sandbox, checked."""
 
     template: str = "village"
@@ -43,10 +44,6 @@ class SandboxOptions:
     """Phase -> the model's address."""
     own: Mapping[str, Any] = field(default_factory=dict)
     """The options that begin with `model.`, for the backends."""
-    overlap: bool = False
-    compact: bool = False
-    concurrency: int = 16
-    text: int = 300
 
     @classmethod
     def read(cls, given: Mapping[str, Any]) -> SandboxOptions:

@@ -17,16 +17,15 @@ from wsap_core.seams.context import Context
 from wsap_core.seams.model import Backend, JsonConstraint, Reply, Request, collect
 from wsap_core.seams.services import WorldModels
 from wsap_core.untrusted import sanitize
-from wsap_sandbox.languages import words_of
+from wsap_sandbox.languages import Words, words_of
 from wsap_sandbox.model import Character, TickRecord, World, dump, load
 from wsap_sandbox.options import STORYTELLER, SandboxOptions
 from wsap_sandbox.seat import CharacterSeat, achieved, space_of
 from wsap_sandbox.story.chapters import tick_body
 from wsap_sandbox.story.views import world_view
-from wsap_sandbox.tick.engine import Engine, Settings, Story
+from wsap_sandbox.tick.engine import Engine, Story
 from wsap_sandbox.tick.facts import Facts
 from wsap_sandbox.tick.influence import influenced, with_character
-from wsap_sandbox.tick.prompts import Language, language
 from wsap_sandbox.tick.replies import alarming, unusable
 
 STORY = "story"
@@ -56,7 +55,6 @@ class Sandbox:
         self._earned: dict[str, list[str]]
         self._untold: TickRecord | None
         self._engine: Engine
-        self._language: Language
         self._begin(options.begin(self._seed))
 
     # --- the game --------------------------------------------------------------------------------
@@ -123,7 +121,7 @@ class Sandbox:
             new = achieved(before, record, change.id, earned)
             earned += new
             seat.settle(not failed, change.cell.came_of_it, [name for name in new if name[0] != "_"])
-        return Tick(record.tick, tick_body(world, record), _summary(record, self._language))
+        return Tick(record.tick, tick_body(world, record), _summary(record, words_of(world.language)))
 
     async def settle(self) -> None:
         """Wait until the story of the last tick is told."""
@@ -135,7 +133,7 @@ class Sandbox:
 
         Raises UsageError if it can't be.
         """
-        self.state, said = influenced(self.state, body, self._language)
+        self.state, said = influenced(self.state, body)
         return said
 
     # --- seats -----------------------------------------------------------------------------------
@@ -166,7 +164,7 @@ class Sandbox:
         character_id = self.state.free_id(f"newcomer {name}" if digit else name, "newcomer")
         appearance = words_of(self.state.language).seat["newcomer"]
         newcomer = Character(character_id, name or character_id, appearance, "", self.state.places[0].id)
-        self.state = with_character(self.state, newcomer, self._language)
+        self.state = with_character(self.state, newcomer)
         return character_id
 
     def _several(self, what: str) -> UsageError:
@@ -212,12 +210,9 @@ class Sandbox:
     ) -> None:
         self.state, self.record = world, record
         self._earned = earned or {}
-        self._language = language(world.language, compact=self._options.compact)
-        options = self._options
-        settings = Settings(options.concurrency, options.overlap, options.text)
-        self._engine = Engine(self._ask, self._language, self._tell, settings)
+        self._engine = Engine(self._ask, self._tell, self._options)
         # A story that was still being told when the state was saved is told again; notes are recorded once.
-        self._untold = record if options.overlap and not told else None
+        self._untold = record if self._options.overlap and not told else None
         self._restart()
         for seat in self._seats.values():
             seat.give_up()
@@ -246,10 +241,10 @@ class Sandbox:
             self._services.log.note(STORY, body)
 
 
-def _summary(record: TickRecord, language: Language) -> str:
+def _summary(record: TickRecord, words: Words) -> str:
     acts = [event for event in record.events if event.kind in ("act", "move")]
     texts = [event.text for event in acts or record.events]
-    alarm = [language.say("alarm", unusable=unusable(record), calls=record.calls)] if alarming(record) else []
+    alarm = [words.say("alarm", unusable=unusable(record), calls=record.calls)] if alarming(record) else []
     text = " ".join((*alarm, *texts))
     return text if len(text) <= _SUMMARY else text[: _SUMMARY - 3].rstrip() + "..."
 

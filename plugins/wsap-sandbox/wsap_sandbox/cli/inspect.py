@@ -98,7 +98,7 @@ def _drift(one: Any, ledger: Any) -> dict[str, float]:
 def _call(stories: Stories, name: str, key: re.Match[str]) -> Told:
     """Return the prompt of a call, rebuilt from the state before its tick, and the recorded reply."""
     from wsap_sandbox.options import SandboxOptions
-    from wsap_sandbox.tick.prompts import call_key, language, request_for
+    from wsap_sandbox.tick.prompts import request_for
 
     number, phase, subject, attempt = int(key[2]), key[3], key[4], int(key[5] or 0)
     stories.check_tick(name, number)
@@ -112,18 +112,16 @@ def _call(stories: Stories, name: str, key: re.Match[str]) -> Told:
     record = next(iter(stories.chapters(name, number, number))).record
     options = SandboxOptions.read(stories.runs.about(name)["config"]["options"])
     facts = _facts(world.state, record, phase, subject)
-    spoken = language(world.state.language, compact=options.compact)
-    asked = call_key(world.state, facts, subject, attempt)
-    request = request_for(asked, facts, spoken, seed=world.state.seed, text=options.text)
+    request = request_for(world.state, facts, subject, options, attempt=attempt)
     calls = [event["body"] for event in stories.runs.events(name, "call")
-             if event["seat"] is None and event["body"].get("key") == asked]  # fmt: skip
+             if event["seat"] is None and event["body"].get("key") == request.key]  # fmt: skip
     reply = calls[-1]["reply"] if calls else None
     model = calls[-1]["model"] if calls else options.models[phase]
     text = str(reply.get("text", "") if isinstance(reply, dict) else reply or "") or "No reply to it is recorded."
     messages = [{"role": message.role, "content": message.text()} for message in request.messages]
     parts = [*(tuple(message.values()) for message in messages), ("reply", text)]
     lines = [f"{headline(title)}\n{wrapped(content)}" for title, content in parts]
-    return {"key": asked, "model": model, "messages": messages, "reply": reply}, "\n".join(lines)
+    return {"key": request.key, "model": model, "messages": messages, "reply": reply}, "\n".join(lines)
 
 
 def _facts(world: World, record: TickRecord, phase: str, subject: str) -> Facts:

@@ -268,9 +268,8 @@ def next_requests(world: World, options: SandboxOptions) -> dict[str, list[Reque
     """Return the requests of the next tick by phase; where they depend on replies, with what is known before."""
     from wsap_sandbox.model import falling
     from wsap_sandbox.tick.facts import Facts, intent_facts, memory_facts, scene_facts
-    from wsap_sandbox.tick.prompts import language, request_for
+    from wsap_sandbox.tick.prompts import request_for
 
-    spoken = language(world.language, compact=options.compact)
     intentions = {one.id: one.external_intent or one.name for one in world.characters}
     # A full memory, as it is after some ticks.
     remembering = [(one, falling(world.cells, one) or one.memory.cells[:1]) for one in world.characters]
@@ -280,7 +279,7 @@ def next_requests(world: World, options: SandboxOptions) -> dict[str, list[Reque
     facts += [memory_facts(world, one, cells) for one, cells in remembering]
     found: dict[str, list[Request]] = {phase: [] for phase in PHASES}
     for known in facts:
-        request = request_for("", known, spoken, seed=world.seed, text=options.text)
+        request = request_for(world, known, "", options)
         found[request.purpose].append(request)
     found["story"] = found["scene"]  # about as long: the same place and people, and what came of it
     return found

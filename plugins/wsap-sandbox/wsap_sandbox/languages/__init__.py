@@ -7,10 +7,7 @@ from functools import cache
 from importlib import resources
 from tomllib import loads
 
-from wsap_sandbox.model import InfluenceKind
-
-LANGUAGES = ("en", "ru")
-"""The languages that worlds can be written in."""
+from wsap_sandbox.model import LANGUAGES, InfluenceKind
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +41,15 @@ class Words:
     """What pages and logs of stories say around the story."""
     objective: str = ""
     """The objective of whoever sits in a character, where it is not the plugin's own."""
+
+    def say(self, saying: str, **names: object) -> str:
+        """Return what stands where a model's text could not be used, with the names in it."""
+        return self.fallbacks[saying].format(**names)
+
+    def influenced(self, kind: InfluenceKind, *, who: str = "", what: str = "") -> str:
+        """Say what somebody outside did, for the ledger; a name that does not apply is empty."""
+        about_character, about_place = self.influences[kind]
+        return (about_character if who else about_place).format(who=who, what=what.rstrip("."))
 
 
 @cache

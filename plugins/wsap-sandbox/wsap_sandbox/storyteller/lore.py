@@ -10,7 +10,7 @@ from importlib import resources
 from tomllib import loads
 
 from wsap_core.protocol.values import JsonValue
-from wsap_sandbox.languages import LANGUAGES
+from wsap_sandbox.model import LANGUAGES
 from wsap_sandbox.storyteller.grammar import Form, Grammar, Lists
 from wsap_sandbox.templates import shape as shapes
 from wsap_sandbox.templates.loader import bundled_templates, exits_of

@@ -7,7 +7,6 @@ import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import combinations
 
-from wsap_sandbox.model import RESERVED
 from wsap_sandbox.templates.shape import CharacterShape, ObjectShape, PlaceShape, TemplateShape
 
 _ID = re.compile(r"[a-z][a-z0-9_-]{0,39}")
@@ -17,24 +16,8 @@ _ALIKE = str.maketrans("аԁеһіїјкӏмноорсѕтухгαεικνορτ
 _DISTINCT = "choose one that is easily told apart."
 
 
-def first_fault(shape: TemplateShape, languages: Sequence[str]) -> str | None:
-    """Return the first thing that is wrong with a template, as a sentence, or None."""
-    return next(_faults(shape, languages), None)
-
-
-def skeleton(text: str) -> str:
-    """Return what a name looks like: two names that a reader can't tell apart have the same skeleton."""
-    text = unicodedata.normalize("NFKD", unicodedata.normalize("NFKC", text).casefold())
-    text = "".join(c for c in text if not unicodedata.combining(c) and unicodedata.category(c) not in ("Cf", "Zs"))
-    return text.translate(_ALIKE).replace("rn", "m").replace("vv", "w").replace("-", "").replace("_", "")
-
-
-def _faults(shape: TemplateShape, languages: Sequence[str]) -> Iterator[str]:
-    world = shape.world
-    if world.language not in languages:
-        yield f"world: the language {world.language!r} is not known; choose {' or '.join(languages)}."
-    if not 1 <= world.cells <= 10:
-        yield f"world: cells = {world.cells} is not possible; a memory has 1 to 10 cells."
+def template_faults(shape: TemplateShape) -> Iterator[str]:
+    """Give each thing that is wrong with a template, as a sentence, but for what `faults` finds in its world."""
     if not shape.places:
         yield "there is no place; add one under [[places]]."
     yield from _ids(shape)
@@ -42,6 +25,13 @@ def _faults(shape: TemplateShape, languages: Sequence[str]) -> Iterator[str]:
     yield from _ways(shape)
     yield from _whereabouts(shape)
     yield from _for_the_storyteller(shape)
+
+
+def skeleton(text: str) -> str:
+    """Return what a name looks like: two names that a reader can't tell apart have the same skeleton."""
+    text = unicodedata.normalize("NFKD", unicodedata.normalize("NFKC", text).casefold())
+    text = "".join(c for c in text if not unicodedata.combining(c) and unicodedata.category(c) not in ("Cf", "Zs"))
+    return text.translate(_ALIKE).replace("rn", "m").replace("vv", "w").replace("-", "").replace("_", "")
 
 
 def _parts(shape: TemplateShape) -> dict[str, Sequence[PlaceShape | CharacterShape | ObjectShape]]:
@@ -54,8 +44,6 @@ def _ids(shape: TemplateShape) -> Iterator[str]:
         if not _ID.fullmatch(one):
             rule = "take small Latin letters, digits, - and _, at most 40, beginning with a letter."
             yield f"{what}: the id {one!r} can't be used; {rule}"
-        if one in RESERVED:
-            yield f"{what}: the id {one!r} has a meaning in replies; choose another."
     for (what, one), (other_what, other) in combinations(kinds, 2):
         if one == other:
             yield f"{other_what}: the id {other!r} is already used in {what}; give each its own."

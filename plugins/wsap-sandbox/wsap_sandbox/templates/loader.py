@@ -12,10 +12,9 @@ from typing import Any
 
 from wsap_core.errors import ConfigError, UnknownNameError
 from wsap_core.textfile import read_text
-from wsap_sandbox.languages import LANGUAGES
-from wsap_sandbox.model import Character, Place, World, WorldObject, adapter_of
+from wsap_sandbox.model import LANGUAGES, Character, Place, World, WorldObject, adapter_of, faults
 from wsap_sandbox.templates import shape as shapes
-from wsap_sandbox.templates.checks import first_fault
+from wsap_sandbox.templates.checks import template_faults
 from wsap_sandbox.templates.shape import TemplateShape
 
 _UNKNOWN = ("extra_forbidden", "unexpected_keyword_argument")
@@ -69,7 +68,7 @@ def parse_template(text: str, file: str) -> TemplateShape:
         # A misspelt key is one that is missing, too.
         first = min(error.errors(include_url=False), key=lambda one: one["type"] not in _UNKNOWN)
         raise ConfigError(_told(first, text, file)) from error
-    if (fault := first_fault(shape, LANGUAGES)) is not None:
+    if fault := next(template_faults(shape), None) or next(faults(world_of(shape)), None):
         raise ConfigError(f"{file}: {fault}")
     return shape
 

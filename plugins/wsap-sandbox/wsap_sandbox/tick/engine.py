@@ -15,10 +15,12 @@ from typing import Any, TypeVar
 
 from wsap_core.seams.model import Reply, Request
 from wsap_core.untrusted import sanitize
+from wsap_sandbox.languages import words_of
 from wsap_sandbox.model import Cell, Character, Degraded, Place, TickRecord, World, after, falling
+from wsap_sandbox.tick import Settings
 from wsap_sandbox.tick import facts as known
 from wsap_sandbox.tick.facts import PHASES, Facts, StoryFacts
-from wsap_sandbox.tick.prompts import Language, call_key, request_for
+from wsap_sandbox.tick.prompts import request_for
 from wsap_sandbox.tick.replies import REASKED, Reading, read
 from wsap_sandbox.tick.scene import Decision, Resolution, Scene
 
@@ -29,18 +31,6 @@ Ask = Callable[[str, Facts, Request], Awaitable[Reply]]
 
 MOST_SUMMED_UP = 3
 """Most cells that one summary takes up; more wait for the next."""
-
-
-@dataclass(frozen=True)
-class Settings:
-    """How ticks are carried out."""
-
-    concurrency: int = 16
-    """Most calls to models at one time."""
-    overlap: bool = False
-    """Whether a tick ends before its story is told, so that the next one can begin."""
-    text: int = 300
-    """Most characters of one text that a model gives; stories and summaries may have three times as many."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,16 +48,13 @@ class Story:
 class Engine:
     """Carries out the ticks of a world, one after another."""
 
-    def __init__(
-        self, ask: Ask, language: Language, tell: Callable[[Story], None], settings: Settings | None = None
-    ) -> None:
+    def __init__(self, ask: Ask, tell: Callable[[Story], None], settings: Settings | None = None) -> None:
         """Take what ticks need.
 
         What `ask` raises stops the tick, which then has not happened. `tell` takes each story; those of one tick in the
         order of places, none before its tick is complete.
         """
         self._ask = ask
-        self._language = language
         self._tell = tell
         self._settings = settings or Settings()
         self._gate = asyncio.Semaphore(self._settings.concurrency)
@@ -122,7 +109,7 @@ class Engine:
         )
 
     def _caller(self, world: World) -> _Caller:
-        return _Caller(self._ask, self._gate, self._language, world, self._settings.text)
+        return _Caller(self._ask, self._gate, world, self._settings)
 
     async def _tell_all(self, stories: list[asyncio.Task[Story]]) -> None:
         try:
@@ -139,9 +126,8 @@ class _Caller:
 
     ask: Ask
     gate: asyncio.Semaphore
-    language: Language
     world: World
-    limit: int
+    settings: Settings
 
     async def reading(self, facts: Facts, subject: str) -> tuple[Reading, int]:
         """Return what the model's reply says, and how often it was asked again."""
@@ -155,15 +141,14 @@ class _Caller:
     async def story(self, facts: StoryFacts) -> Story:
         """Return the story of a scene."""
         reading, reasked = await self.reading(facts, facts.place.id)
-        text = reading.text or self.language.say("quiet", place=facts.place.name)
+        text = reading.text or words_of(facts.language).say("quiet", place=facts.place.name)
         return Story(facts.tick, facts.place.id, text, reading.degraded, reasked)
 
     async def _asked(self, facts: Facts, subject: str, attempt: int, problem: str) -> Reading:
-        key = call_key(self.world, facts, subject, attempt)
-        request = request_for(key, facts, self.language, seed=self.world.seed, text=self.limit, problem=problem)
+        request = request_for(self.world, facts, subject, self.settings, attempt=attempt, problem=problem)
         async with self.gate:
-            reply = await self.ask(key, facts, request)
-        return read(reply.text, facts, subject, letters=self.language.letters, text=self.limit)
+            reply = await self.ask(request.key, facts, request)
+        return read(reply.text, facts, subject, text=self.settings.text)
 
 
 @dataclass
@@ -218,9 +203,9 @@ class _Tick:
         return reading[0]
 
     async def _intent(self, one: Character) -> Decision:
-        world, hesitates = self.caller.world, self.caller.language.say("hesitates")
+        world, hesitates = self.caller.world, words_of(self.caller.world.language).say("hesitates")
         if one.id in self.seats:
-            return Decision(sanitize(await self.seats[one.id], self.caller.limit) or hesitates, "seat")
+            return Decision(sanitize(await self.seats[one.id], self.caller.settings.text) or hesitates, "seat")
         for influence in reversed(world.influences):
             if influence.kind == "take_over" and influence.character == one.id:
                 return Decision(influence.text, "outside")
@@ -237,7 +222,7 @@ class _Tick:
         decisions = {one.id: await intents[one.id] for one in world.present(place.id)}
         facts = known.scene_facts(world, place, {one: decision.intention for one, decision in decisions.items()})
         reading = await self._reading(facts, place.id)
-        return Resolution(world, facts, decisions, reading.scene, self.caller.language, self.caller.limit).scene()
+        return Resolution(world, facts, decisions, reading.scene, self.caller.settings.text).scene()
 
     async def _story(self, scene: asyncio.Task[Scene]) -> Story:
         return await self.caller.story((await scene).story)

@@ -10,8 +10,8 @@ from typing import Any
 from wsap_core.errors import UsageError
 from wsap_core.protocol.values import JsonValue
 from wsap_core.untrusted import sanitize
-from wsap_sandbox.model import Character, Influence, Place, World, WorldObject, faults
-from wsap_sandbox.tick.prompts import Language
+from wsap_sandbox.languages import words_of
+from wsap_sandbox.model import Character, Influence, InfluenceKind, Place, World, WorldObject, faults
 
 FIELDS: Mapping[str, tuple[str, ...]] = {
     "place": ("name", "description", "moment"),
@@ -32,6 +32,7 @@ MOST_WAITING = 50
 """Most influences that one tick takes up."""
 
 Holder = Place | Character
+Part = Holder | WorldObject
 
 _PUBLIC = frozenset({"name", "appearance", "condition", "moment"})
 _LONGEST = 1000
@@ -39,7 +40,7 @@ _THINGS = {"place": "objects", "character": "inventory"}
 """Where it is written what something has."""
 
 
-def influenced(world: World, body: Mapping[str, JsonValue], language: Language) -> tuple[World, str]:
+def influenced(world: World, body: Mapping[str, JsonValue]) -> tuple[World, str]:
     """Return the world under an influence, and a sentence in its language that says what was done.
 
     `body` has `kind` and the keys that `KINDS` names for it. Raises UsageError if there is no such kind, place,
@@ -56,63 +57,68 @@ def influenced(world: World, body: Mapping[str, JsonValue], language: Language) 
         case "whisper" | "take_over":
             one, text = _named(world, body, "character", "character"), _text(body, "text")
             changed, _ = _under(world, Influence(kind, text, character=one.id))
-            return changed, language.influenced(kind, who=one.name, what=text)
+            return changed, words_of(world.language).influenced(kind, who=one.name, what=text)
         case "event":
             text = _text(body, "text")
             return _under(world, Influence("event", text, _named(world, body, "place", "place").id))
         case "object":
-            return _object_put(world, body, language)
+            return _object_put(world, body)
         case "edit":
-            return _edited(world, body, language)
+            return _edited(world, body)
         case _:
-            return _moved(world, body, language)
+            return _moved(world, body)
 
 
-def with_character(world: World, one: Character, language: Language) -> World:
+def with_character(world: World, one: Character) -> World:
     """Return the world with somebody new in it. Raises UsageError if somebody has the id, or there is no such place."""
     grown = replace(world, characters=(*world.characters, one))
     if wrong := next(faults(grown), None):
         raise UsageError(f"{one.name} can't come: {wrong}")
-    return _under(grown, Influence("move", language.influenced("move", who=one.name), one.place))[0]
+    return _noticed(grown, "move", one, one)[0]
 
 
-def _object_put(world: World, body: Mapping[str, JsonValue], language: Language) -> tuple[World, str]:
+def _object_put(world: World, body: Mapping[str, JsonValue]) -> tuple[World, str]:
     name = _text(body, "name")
     description = _text(body, "description") if "description" in body else ""
     where = "character" if "character" in body else "place"
     holder = _named(world, body, where, where)
     thing = WorldObject(world.free_id(name, "object"), name, description)
     grown = _holding(replace(world, objects=(*world.objects, thing)), holder, (*_things(holder), thing.id))
-    who = holder.name if isinstance(holder, Character) else ""
-    return _under(grown, Influence("object", language.influenced("object", who=who, what=name), _at(holder)))
+    return _noticed(grown, "object", holder, thing, holder)
 
 
-def _edited(world: World, body: Mapping[str, JsonValue], language: Language) -> tuple[World, str]:
+def _edited(world: World, body: Mapping[str, JsonValue]) -> tuple[World, str]:
     part, field, text = _named(world, body, "id"), _text(body, "field"), _text(body, "text")
     if field not in (known := FIELDS[part.kind]):
         raise UsageError(f"The {field!r} of a {part.kind} can't be edited; choose one of {', '.join(known)}.")
     changed = _with(world, replace(part, **{field: text}))
-    who, name = (part.name, "") if isinstance(part, Character) else ("", part.name)
-    said = language.influenced("edit", who=who, what=name)
     if isinstance(part, Character) and field not in _PUBLIC:
+        said = words_of(world.language).influenced("edit", who=part.name)
         return _under(changed, Influence("edit", said, character=part.id))
-    where = _holder(world, part) if isinstance(part, WorldObject) else part
-    return _under(changed, Influence("edit", said, _at(where)))
+    return _noticed(changed, "edit", _holder(world, part) if isinstance(part, WorldObject) else part, part)
 
 
-def _moved(world: World, body: Mapping[str, JsonValue], language: Language) -> tuple[World, str]:
+def _moved(world: World, body: Mapping[str, JsonValue]) -> tuple[World, str]:
     part = _named(world, body, "id")
     if isinstance(part, Place):
         raise UsageError(f"{part.id} is a place, and can't be moved.")
     if isinstance(part, Character):
-        at = _named(world, body, "to", "place").id
-        changed = _with(world, replace(part, place=at, came_from=""))
-        return _under(changed, Influence("move", language.influenced("move", who=part.name), at))
+        at = _named(world, body, "to", "place")
+        return _noticed(_with(world, replace(part, place=at.id, came_from="")), "move", at, part)
     holder = _holder(world, part)
     left = _holding(world, holder, tuple(one for one in _things(holder) if one != part.id))
     receiver = _named(left, body, "to", "place", "character")
-    changed = _holding(left, receiver, (*_things(receiver), part.id))
-    return _under(changed, Influence("move", language.influenced("move", what=part.name), _at(receiver)))
+    return _noticed(_holding(left, receiver, (*_things(receiver), part.id)), "move", receiver, part)
+
+
+def _noticed(
+    world: World, kind: InfluenceKind, where: Holder, part: Part, receiver: Part | None = None
+) -> tuple[World, str]:
+    """The world under an influence on a part of it, which can be noticed in a place, or where somebody is."""
+    who = next((one.name for one in (part, receiver) if isinstance(one, Character)), "")
+    what = "" if isinstance(part, Character) else part.name
+    said = words_of(world.language).influenced(kind, who=who, what=what)
+    return _under(world, Influence(kind, said, where.id if isinstance(where, Place) else where.place))
 
 
 def _under(world: World, influence: Influence) -> tuple[World, str]:
@@ -137,7 +143,7 @@ def _named(world: World, body: Mapping[str, JsonValue], key: str, *kinds: str) -
     return known[wanted]
 
 
-def _with(world: World, part: Place | Character | WorldObject) -> World:
+def _with(world: World, part: Part) -> World:
     """The world with a part in the place of the one of its kind and id."""
     group = f"{part.kind}s"
     parts: dict[str, Any] = {group: tuple(part if one.id == part.id else one for one in getattr(world, group))}
@@ -147,11 +153,6 @@ def _with(world: World, part: Place | Character | WorldObject) -> World:
 def _holder(world: World, thing: WorldObject) -> Holder:
     holders: tuple[Holder, ...] = (*world.places, *world.characters)
     return next(one for one in holders if thing.id in _things(one))
-
-
-def _at(holder: Holder) -> str:
-    """The id of the place where a change of something can be noticed."""
-    return holder.id if isinstance(holder, Place) else holder.place
 
 
 def _things(holder: Holder) -> tuple[str, ...]:

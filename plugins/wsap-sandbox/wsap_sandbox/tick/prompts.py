@@ -4,18 +4,18 @@ words."""
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
-from wsap_core.errors import ConfigError
 from wsap_core.protocol.values import JsonValue
 from wsap_core.seams.model import JsonConstraint, Message, Request, Sampling
 from wsap_llm.kit import Quoter
-from wsap_sandbox.languages import LANGUAGES, Words, words_of
-from wsap_sandbox.model import InfluenceKind, World, WorldObject
+from wsap_sandbox.languages import words_of
+from wsap_sandbox.model import World, WorldObject
+from wsap_sandbox.tick import Settings
 from wsap_sandbox.tick import facts as known
-from wsap_sandbox.tick.facts import Actor, Facts, IntentFacts, MemoryFacts, SceneFacts, StoryFacts
+from wsap_sandbox.tick.facts import PHASES, Actor, Facts, IntentFacts, MemoryFacts, SceneFacts, StoryFacts
 from wsap_sandbox.tick.replies import INNER, schema_of
 
 _FULL = {"long": 1200, "text": 400, "memory": 400, "cells": 10, "triggers": 9}
@@ -33,174 +33,135 @@ class Prompt(NamedTuple):
     """The facts."""
 
 
-def language(code: str, *, compact: bool = False) -> Language:
-    """Return a language by its code, with short prompts if it is to be compact.
+def prompt_of(facts: Facts, *, compact: bool = False) -> Prompt:
+    """Return what a model is told to get what facts are given for, in their language; `compact` is for small models.
 
-    Raises ConfigError if there is none of that code.
+    Texts in facts are already harmless: one line each, without control characters and tags.
     """
-    if code not in LANGUAGES:
-        raise ConfigError(f"There is no language {code!r}; choose {' or '.join(LANGUAGES)}.")
-    return Language(words_of(code), compact)
-
-
-@dataclass(frozen=True, slots=True)
-class Language:
-    """A language of worlds. Texts in facts are already harmless: one line each, without control characters and tags."""
-
-    words: Words
-    compact: bool = False
-    """Short prompts, for models with small contexts."""
-
-    @property
-    def letters(self) -> str:
-        """The range of its letters."""
-        return self.words.letters
-
-    def prompt(self, facts: Facts) -> Prompt:
-        """Ask for what facts are given for."""
-        match facts:
-            case IntentFacts():
-                return self._intent(facts)
-            case SceneFacts():
-                return self._scene(facts)
-            case StoryFacts():
-                return self._story(facts)
-            case MemoryFacts():
-                return self._memory(facts)
-
-    def _intent(self, facts: IntentFacts) -> Prompt:
-        say = _Lines(self, facts)
-        say.line("world", facts.premise, "long")
-        say.line("me", f"{facts.me.name}. {facts.me.appearance} {facts.description}", "long")
-        say.line("secret", facts.secret)
-        say.many("triggers", facts.triggers)
-        say.line("state", facts.internal_state)
-        say.line("goal", facts.external_intent)
-        say.things("have", facts.inventory)
-        say.place(facts.place)
-        say.many("present", [say.person(one.name, one.came_from, one.appearance) for one in facts.present])
-        say.line("summary", facts.summary, "long")
-        say.many("memory", [cell.text for cell in facts.cells[: say.limits["cells"]]], "memory")
-        say.many("whispers", facts.whispers)
-        return say.prompt("intent", facts.me.name, {"intention": "..."})
-
-    def _scene(self, facts: SceneFacts) -> Prompt:
-        say = _Lines(self, facts)
-        say.line("world", facts.premise, "long")
-        say.place(facts.place, ids=True)
-        say.many("past", facts.past)
-        say.many("influences", facts.influences)
-        for actor in facts.actors:
-            self._actor(say, actor)
-        if not facts.actors:
-            say.line("empty", self.words.labels["nobody"])
-        shape: dict[str, JsonValue] = {
-            "order": 1,
-            "event": "...",
-            "outcome": "success|partial|failure",
-            "triggers": [1] if not self.compact else [],
-            "unnoticed_by": [],
-            "to": "stay",
-            **dict.fromkeys(INNER, "..."),
-        }
-        whole: dict[str, JsonValue] = {
-            "characters": {actor.person.id: shape if at == 0 else "..." for at, actor in enumerate(facts.actors)},
-            "objects": [{"id": "...", "holder": "here", "condition": "..."}],
-            "happenings": ["..."],
-            "place": {"moment": "...", "description": "", "cause": "none"},
-        }
-        return say.prompt("scene", "", whole)
-
-    def _actor(self, say: _Lines, actor: Actor) -> None:
-        one = actor.person
-        appearance = "" if self.compact else one.appearance
-        say.line("character", f"{one.id} = {say.person(one.name, one.came_from, appearance)}")
-        say.line("nature", actor.description)
-        triggers = actor.triggers[: say.limits["triggers"]]
-        say.many("triggers", [f"{number}. {text}" for number, text in enumerate(triggers, 1)])
-        say.line("state", actor.internal_state)
-        say.line("goal", actor.external_intent)
-        say.things("has", actor.inventory, ids=True)
-        say.line("intention", actor.intention)
-
-    def _story(self, facts: StoryFacts) -> Prompt:
-        say = _Lines(self, facts)
-        say.line("world", facts.premise, "long")
-        say.place(facts.place)
-        say.many("present", [say.person(one.name, one.came_from, one.appearance) for one in facts.people])
-        outcomes = self.words.labels
-        say.many("events", [f"{event.text} ({outcomes[event.outcome]})" for event in facts.events])
-        return say.prompt("story", "", {"story": "..."})
-
-    def _memory(self, facts: MemoryFacts) -> Prompt:
-        say = _Lines(self, facts)
-        say.line("me", f"{facts.me.name}. {facts.description}")
-        say.line("summary", facts.summary, "long")
-        say.many("memory", [cell.text for cell in facts.cells], "memory")
-        return say.prompt("memory", facts.me.name, {"summary": "..."})
-
-    def again(self, problem: str) -> str:
-        """Say that the last reply could not be used, and why: one of `DEGRADATIONS`."""
-        return self.words.again.format(why=self.words.problems[problem])
-
-    def say(self, saying: str, **names: object) -> str:
-        """Return what stands where a model's text could not be used, with the names in it."""
-        return self.words.fallbacks[saying].format(**names)
-
-    def influenced(self, kind: InfluenceKind, *, who: str = "", what: str = "") -> str:
-        """Say what somebody outside did, for the ledger; a name that does not apply is empty."""
-        about_character, about_place = self.words.influences[kind]
-        return (about_character if who else about_place).format(who=who, what=what.rstrip("."))
+    return _Lines(facts, compact).prompt()
 
 
 class _Lines:
     """The facts of one prompt, line by line."""
 
-    def __init__(self, language: Language, facts: Facts) -> None:
-        self._language = language
-        self._facts = facts
-        self.limits = _COMPACT if language.compact else _FULL
+    def __init__(self, facts: Facts, compact: bool) -> None:
+        self._facts, self._compact = facts, compact
+        self._words = words_of(facts.language)
+        self._limits = _COMPACT if compact else _FULL
         self._lines: list[str] = []
 
-    def line(self, label: str, text: str, limit: str = "text") -> None:
-        if text.strip():
-            self._lines.append(f"{self._language.words.labels[label]}: {_cut(text.strip(), self.limits[limit])}")
-
-    def many(self, label: str, texts: Sequence[str], limit: str = "text") -> None:
-        if texts:
-            self._lines.append(f"{self._language.words.labels[label]}:")
-            self._lines.extend(f"- {_cut(text, self.limits[limit])}" for text in texts)
-
-    def things(self, label: str, things: Iterable[WorldObject], *, ids: bool = False) -> None:
-        self.many(label, [self._thing(thing, ids) for thing in things])
-
-    def place(self, place: known.PlaceFacts, *, ids: bool = False) -> None:
-        self.line("place", f"{place.name}. {place.description}", "long")
-        self.line("moment", place.moment)
-        exits = [f"{way.id} = {way.name}" if ids else way.name for way in place.exits]
-        self.line("exits", ", ".join(exits), "long")
-        self.things("objects", place.objects, ids=ids)
-
-    def person(self, name: str, came_from: str, appearance: str) -> str:
-        came = f" ({self._language.words.labels['came'].format(place=came_from)})" if came_from else ""
-        return f"{name}{came}: {appearance}" if appearance else f"{name}{came}"
-
-    def prompt(self, phase: str, name: str, shape: dict[str, JsonValue]) -> Prompt:
-        import json  # deferred for weight
-
-        words = self._language.words
+    def prompt(self) -> Prompt:
+        match self._facts:
+            case IntentFacts() as facts:
+                name, shape = facts.me.name, self._intent(facts)
+            case SceneFacts() as facts:
+                name, shape = "", self._scene(facts)
+            case StoryFacts() as facts:
+                name, shape = "", self._story(facts)
+            case MemoryFacts() as facts:
+                name, shape = facts.me.name, self._memory(facts)
+        words, phase = self._words, PHASES[type(self._facts)]
         # Nobody can know the delimiters while they write: they depend on all that is between them.
         digest = hashlib.sha256(repr((self._facts, self._lines)).encode("utf-8", "replace")).hexdigest()
         quoter = Quoter(digest[:10])
         data = quoter.quote("\n".join(self._lines), lines=True, limit=60_000)
         told = words.data.format(open=f"<data-{quoter.nonce}>", close=quoter.closing)
         reply = words.reply.format(shape=json.dumps(shape, ensure_ascii=False))
-        system = words.brief[phase] if self._language.compact else words.full[phase]
+        system = words.brief[phase] if self._compact else words.full[phase]
         return Prompt(system.format(name=name), f"{told}\n{data}\n{reply}")
+
+    # --- what each phase is told, and the shape of its reply -------------------------------------
+
+    def _intent(self, facts: IntentFacts) -> dict[str, JsonValue]:
+        self._line("world", facts.premise, "long")
+        self._line("me", f"{facts.me.name}. {facts.me.appearance} {facts.description}", "long")
+        self._line("secret", facts.secret)
+        self._many("triggers", facts.triggers)
+        self._line("state", facts.internal_state)
+        self._line("goal", facts.external_intent)
+        self._things("have", facts.inventory)
+        self._place(facts.place)
+        self._many("present", map(self._person, facts.present))
+        self._line("summary", facts.summary, "long")
+        self._many("memory", [cell.text for cell in facts.cells[: self._limits["cells"]]], "memory")
+        self._many("whispers", facts.whispers)
+        return {"intention": "..."}
+
+    def _scene(self, facts: SceneFacts) -> dict[str, JsonValue]:
+        self._line("world", facts.premise, "long")
+        self._place(facts.place, ids=True)
+        self._many("past", facts.past)
+        self._many("influences", facts.influences)
+        for actor in facts.actors:
+            self._actor(actor)
+        if not facts.actors:
+            self._line("empty", self._words.labels["nobody"])
+        shape: dict[str, JsonValue] = {
+            "order": 1,
+            "event": "...",
+            "outcome": "success|partial|failure",
+            "triggers": [1] if not self._compact else [],
+            "unnoticed_by": [],
+            "to": "stay",
+            **dict.fromkeys(INNER, "..."),
+        }
+        return {
+            "characters": {actor.person.id: shape if at == 0 else "..." for at, actor in enumerate(facts.actors)},
+            "objects": [{"id": "...", "holder": "here", "condition": "..."}],
+            "happenings": ["..."],
+            "place": {"moment": "...", "description": "", "cause": "none"},
+        }
+
+    def _actor(self, actor: Actor) -> None:
+        self._line("character", f"{actor.person.id} = {self._person(actor.person, seen=not self._compact)}")
+        self._line("nature", actor.description)
+        triggers = actor.triggers[: self._limits["triggers"]]
+        self._many("triggers", [f"{number}. {text}" for number, text in enumerate(triggers, 1)])
+        self._line("state", actor.internal_state)
+        self._line("goal", actor.external_intent)
+        self._things("has", actor.inventory, ids=True)
+        self._line("intention", actor.intention)
+
+    def _story(self, facts: StoryFacts) -> dict[str, JsonValue]:
+        self._line("world", facts.premise, "long")
+        self._place(facts.place)
+        self._many("present", map(self._person, facts.people))
+        self._many("events", [f"{event.text} ({self._words.labels[event.outcome]})" for event in facts.events])
+        return {"story": "..."}
+
+    def _memory(self, facts: MemoryFacts) -> dict[str, JsonValue]:
+        self._line("me", f"{facts.me.name}. {facts.description}")
+        self._line("summary", facts.summary, "long")
+        self._many("memory", [cell.text for cell in facts.cells], "memory")
+        return {"summary": "..."}
+
+    # --- lines -----------------------------------------------------------------------------------
+
+    def _line(self, label: str, text: str, limit: str = "text") -> None:
+        if text.strip():
+            self._lines.append(f"{self._words.labels[label]}: {_cut(text.strip(), self._limits[limit])}")
+
+    def _many(self, label: str, texts: Iterable[str], limit: str = "text") -> None:
+        if lines := [f"- {_cut(text, self._limits[limit])}" for text in texts]:
+            self._lines += [f"{self._words.labels[label]}:", *lines]
+
+    def _things(self, label: str, things: Sequence[WorldObject], *, ids: bool = False) -> None:
+        self._many(label, [self._thing(thing, ids) for thing in things])
+
+    def _place(self, place: known.PlaceFacts, *, ids: bool = False) -> None:
+        self._line("place", f"{place.name}. {place.description}", "long")
+        self._line("moment", place.moment)
+        exits = [f"{way.id} = {way.name}" if ids else way.name for way in place.exits]
+        self._line("exits", ", ".join(exits), "long")
+        self._things("objects", place.objects, ids=ids)
+
+    def _person(self, one: known.Person, *, seen: bool = True) -> str:
+        came = f" ({self._words.labels['came'].format(place=one.came_from)})" if one.came_from else ""
+        return f"{one.name}{came}: {one.appearance}" if seen and one.appearance else f"{one.name}{came}"
 
     def _thing(self, thing: WorldObject, ids: bool) -> str:
         head = f"{thing.id} = {thing.name}" if ids else thing.name
-        description = "" if self._language.compact else thing.description.rstrip(".")
+        description = "" if self._compact else thing.description.rstrip(".")
         tail = "; ".join(part for part in (description, thing.condition) if part)
         return f"{head}: {tail}" if tail else head
 
@@ -209,21 +170,22 @@ def _cut(text: str, limit: int) -> str:
     return text if len(text) <= limit else f"{text[: limit - 3].rsplit(' ', 1)[0]}..."
 
 
-def call_key(world: World, facts: Facts, subject: str, attempt: int) -> str:
-    """Return where in the life of a world a call stands: `TICK/PHASE/SUBJECT/ATTEMPT`, in later eras after `ERA:`."""
-    era = f"{world.era}:" if world.era else ""
-    return f"{era}{facts.tick}/{known.PHASES[type(facts)]}/{subject}/{attempt}"
+def request_for(
+    world: World, facts: Facts, subject: str, settings: Settings, *, attempt: int = 0, problem: str = ""
+) -> Request:
+    """Return the request of one call, whose key says where in the life of the world it stands.
 
-
-def request_for(key: str, facts: Facts, language: Language, *, seed: int, text: int, problem: str = "") -> Request:
-    """Return the request of one call, whose reply has texts of at most `text` characters.
-
-    `problem` is why the last reply could not be used, one of `DEGRADATIONS`; empty the first time.
+    The key is `TICK/PHASE/SUBJECT/ATTEMPT`, in later eras after `ERA:`. `problem` is why the last reply could not be
+    used, one of `DEGRADATIONS`; empty the first time.
     """
-    system, user = language.prompt(facts)
-    user = f"{user}\n\n{language.again(problem)}" if problem else user
+    phase, text = PHASES[type(facts)], settings.text
+    key = f"{f'{world.era}:' if world.era else ''}{facts.tick}/{phase}/{subject}/{attempt}"
+    system, user = prompt_of(facts, compact=settings.compact)
+    if problem:
+        words = words_of(facts.language)
+        user = f"{user}\n\n{words.again.format(why=words.problems[problem])}"
     texts = 4 + 7 * len(facts.actors) + len(facts.place.objects) if isinstance(facts, SceneFacts) else 3
-    phase, digest = known.PHASES[type(facts)], hashlib.blake2b(f"{seed}/{key}".encode(), digest_size=4).digest()
+    digest = hashlib.blake2b(f"{world.seed}/{key}".encode(), digest_size=4).digest()
     return Request(
         messages=(Message("system", system), Message("user", user)),
         constraint=JsonConstraint(schema_of(facts, text), phase),

@@ -28,6 +28,7 @@ from functools import cache
 from wsap_core.protocol.values import JsonValue
 from wsap_core.untrusted import sanitize, single_line
 from wsap_llm.kit import find_values
+from wsap_sandbox.languages import words_of
 from wsap_sandbox.model import Degraded, Outcome, Phase, TickRecord
 from wsap_sandbox.tick.facts import PHASES, Actor, Facts, SceneFacts
 
@@ -171,12 +172,12 @@ class Reading:
         return sum(one.kind in REASKED for one in self.degraded)
 
 
-def read(reply: str, facts: Facts, subject: str, *, letters: str, text: int) -> Reading:
+def read(reply: str, facts: Facts, subject: str, *, text: int) -> Reading:
     """Return what a reply to facts about a subject says; never raises, whatever the reply is.
 
     `text` is the most characters of a text; of a scene's texts more are kept, to be cut once they are filtered.
     """
-    reader = _Reader(PHASES[type(facts)], subject, letters)
+    reader = _Reader(PHASES[type(facts)], subject, words_of(facts.language).letters)
     found = next((one.value for one in find_values(reply) if isinstance(one.value, dict)), None)
     if found is None:
         reader.note("unreadable")

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from wsap_sandbox.languages import words_of
 from wsap_sandbox.model import (
     Cell,
     Character,
@@ -25,7 +26,6 @@ from wsap_sandbox.model import (
 from wsap_sandbox.tick import privacy
 from wsap_sandbox.tick.facts import SceneFacts, StoryFacts, story_facts
 from wsap_sandbox.tick.privacy import Runs
-from wsap_sandbox.tick.prompts import Language
 from wsap_sandbox.tick.replies import HAPPENING, HERE, INNER, Doing, SceneReply
 
 
@@ -59,11 +59,11 @@ class Resolution:
     decisions: Mapping[str, Decision]
     """What those present meant to do, by their ids."""
     reply: SceneReply
-    language: Language
     limit: int
     """Most characters of a text."""
 
     def __post_init__(self) -> None:
+        self._words = words_of(self.world.language)
         self._place = self.world.place(self.facts.place.id)
         self._present = self.world.present(self._place.id)
         self._ids = tuple(one.id for one in self._present)
@@ -102,7 +102,7 @@ class Resolution:
                 self._event("influence", one.text)
             elif one.character in self._ids and not one.place:
                 name = self.world.character(one.character).name
-                text = self.language.influenced(one.kind, who=name, what=one.text)
+                text = self._words.influenced(one.kind, who=name, what=one.text)
                 hears = (one.character,) if one.kind == "whisper" else ()
                 self._event("influence", text, one.character, witnesses=hears)
 
@@ -116,15 +116,15 @@ class Resolution:
     def _act(self, one: str, doing: Doing | None) -> LedgerEvent:
         name = self.world.character(one).name
         if doing is None:
-            return self._event("act", self.language.say("does_nothing", who=name), one, "failure")
+            return self._event("act", self._words.say("does_nothing", who=name), one, "failure")
         # A deed may show what somebody is after. A text longer than was asked for is more than a deed.
         shown = privacy.deed_runs(self.world.character(one)) if len(doing.event) <= self.limit else frozenset()
-        text = self._cut(doing.event, self._all_private - shown, one) or self.language.say("does_nothing", who=name)
+        text = self._cut(doing.event, self._all_private - shown, one) or self._words.say("does_nothing", who=name)
         outcome = doing.outcome
         if doing.refused:
-            text, outcome = self.language.say("cannot_leave", who=name), "failure"
+            text, outcome = self._words.say("cannot_leave", who=name), "failure"
         if one in self.reply.missed:
-            text += " " + self.language.say("cannot_take", who=name)
+            text += " " + self._words.say("cannot_take", who=name)
             outcome = "failure" if outcome == "failure" else "partial"
         witnesses = tuple(other for other in self._ids if other not in doing.unnoticed_by)
         return self._event("move" if doing.to else "act", text, one, outcome, doing.triggers, witnesses)
@@ -174,17 +174,17 @@ class Resolution:
         if doing is not None:
             forbidden = self._unknown_to(one.id)
             own = {name: self._cut(text, forbidden, one.id) for name, text in doing.inner.items()}
-        came = own["came_of_it"] or self.language.say("nothing_came")
+        came = own["came_of_it"] or self._words.say("nothing_came")
         if doing is not None and doing.refused:
-            came = self.language.say("could_not_leave")
+            came = self._words.say("could_not_leave")
         if one.id in self.reply.missed:
-            came += " " + self.language.say("could_not_take")
-        heard = [self.language.say("heard", what=text) for text in _whispers(self.world, one.id)]
+            came += " " + self._words.say("could_not_take")
+        heard = [self._words.say("heard", what=text) for text in _whispers(self.world, one.id)]
         cell = Cell(
             act.tick,
-            own["tried"] or self.language.say("tried", what=decision.intention),
+            own["tried"] or self._words.say("tried", what=decision.intention),
             " ".join((*heard, came)),
-            own["interpretation"] or self.language.say("puzzled"),
+            own["interpretation"] or self._words.say("puzzled"),
             tuple(event.id for event in self._events if one.id in event.witnesses),
         )
         to = doing.to if doing is not None else ""
