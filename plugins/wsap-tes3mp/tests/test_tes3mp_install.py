@@ -12,7 +12,7 @@ from lua_server import LuaServer
 
 from wsap_core.errors import ConfigError
 from wsap_tes3mp.cli.install import install
-from wsap_tes3mp.engines.tes3mp.opening import open_engine
+from wsap_tes3mp.engines.tes3mp.engine import open_engine
 
 LINE = 'require("custom.wsap.main")'
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
 
 from pydantic import ValidationError
@@ -174,9 +174,7 @@ class Wayfarer(Walker):
             if topic in talk.topics:
                 return self._say(talk, f"{who} knows about {topic}.", topic=topic)
             return self._befriend(who)
-        return self._at(
-            who, where, lambda one: self._act("interact", "", entity_id=one.entity_id, interaction_type="talk")
-        )
+        return self._at(who, where, self._interact("talk"))
 
     def _befriend(self, who: str) -> Action | None:
         gift, liking = self.notes.likes.get(who), self._liking(who)
@@ -234,9 +232,7 @@ class Wayfarer(Walker):
         return self._talk(who, where, topic)
 
     def _handle(self, name: str, where: str, how: str) -> Action | None:
-        return self._at(
-            name, place_of(where), lambda one: self._act("interact", "", entity_id=one.entity_id, interaction_type=how)
-        )
+        return self._at(name, place_of(where), self._interact(how))
 
     def _get(self, name: str) -> Action | None:
         """Return the next step to a thing: one that lies about, one that a creature has, or one that is sold."""
@@ -293,6 +289,9 @@ class Wayfarer(Walker):
         if self._seen.environment.time_of_day == "night" and known[0] != place_of(self._seen.location.cell):
             return self._act("wait", "The shop opens in the morning.", duration_seconds=200)
         return self._talk(self.notes.trader, str(known[0]), TRADE)
+
+    def _interact(self, how: str) -> Callable[[NearbyEntity], Action]:
+        return lambda one: self._act("interact", "", entity_id=one.entity_id, interaction_type=how)
 
     def _loot(self, one: NearbyEntity) -> Action:
         self.notes.shut[one.entity_id] = self.notes.shut.get(one.entity_id, 0) + 1

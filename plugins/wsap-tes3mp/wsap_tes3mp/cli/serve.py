@@ -85,7 +85,7 @@ def serve(
         made = SimulatedEngine(seed=seed, realtime=not stepped, agents=agents or ("agent",))
     else:
         refuse_given("with --engine tes3mp", "agents", "seed", "stepped")
-        from wsap_tes3mp.engines.tes3mp.opening import open_engine
+        from wsap_tes3mp.engines.tes3mp.engine import open_engine
 
         script_token = script_token or paths.script_token_file()
         made = open_engine(script_token, address=script, data=data, encoding=encoding)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from wsap_core.protocol import Achievement, Bonus, TransferRule
 from wsap_core.specs import EpisodeSummary, OptionDef
@@ -56,21 +56,6 @@ def quests_completed(episodes: Sequence[EpisodeSummary]) -> float:
     return sum(name in e.achievements for e in episodes for name in names) / len(episodes) if episodes else 0.0
 
 
-PORTABLE: Mapping[str, tuple[str, str, int]] = {
-    "club": ("Driftwood Club", "weapon", 1),
-    "gaff": ("Boat Gaff", "weapon", 3),
-    "cutlass": ("Old Cutlass", "weapon", 5),
-    "oilskin": ("Oilskin Coat", "armor", 2),
-    "scale_vest": ("Scale Vest", "armor", 4),
-    "bread": ("Rye Bread", "consumable", 1),
-    "smoked_eel": ("Smoked Eel", "consumable", 2),
-    "salve": ("Green Salve", "consumable", 4),
-    "rope": ("Coil of Rope", "tool", 1),
-    "hide": ("Marsh Hide", "material", 2),
-    "moonmoss": ("Moonmoss", "material", 1),
-}
-"""Thing of the simulated engine -> its name, and the category and tier that it has elsewhere; gold, gifts and what
-quests need stay here."""
 TRANSFER_RULES = (
     TransferRule("fighter", "combat", 0.3, Bonus("item", "gaff", 1), "a boat gaff: a better weapon to begin with"),
     TransferRule("survivor", "survival", 0.3, Bonus("item", "salve", 2), "two green salves more"),

@@ -10,10 +10,11 @@ from wsap_core.authoring.item_ledger import Refused
 from wsap_core.protocol import Bonus, Entry, PortableItem, Receipt
 from wsap_core.protocol.values import JsonValue
 from wsap_core.untrusted import sanitize
+from wsap_tes3mp.engines.simulated.definitions import Item, definitions
 from wsap_tes3mp.protocol.bridge import ItemsReceipt, ItemsRequest
 from wsap_tes3mp.protocol.errors import BridgeError, NotOfferedError
 from wsap_tes3mp.protocol.perception import InventoryItem, PerceptionOutput
-from wsap_tes3mp.world.catalogue import GAME_ID, PORTABLE, TRANSFER_RULES
+from wsap_tes3mp.world.catalogue import GAME_ID, TRANSFER_RULES
 from wsap_tes3mp.world.player import Player
 
 MOST = 10
@@ -25,7 +26,8 @@ _WORDS = {"weapon": "weapon", "armor": "armor", "consumable": "food"}
 def thing_of(item: PortableItem) -> str:
     """Return the id of the thing that an item becomes: what once left this world as itself, all else by its name."""
     hint = item.hints.get(GAME_ID, "")
-    if hint in PORTABLE and PORTABLE[hint][1] == item.category and PORTABLE[hint][2] <= item.tier:
+    here = _portable().get(hint)
+    if here is not None and here.category == item.category and here.tier <= item.tier:
         return hint
     words = re.sub(r"[^a-z0-9]+", "_", sanitize(item.name, 60).lower()).strip("_") or "thing"
     return f"brought_{_WORDS.get(item.category, item.category)}_{words}"
@@ -105,24 +107,30 @@ def own_things(there: Mapping[str, int], kept: Mapping[str, int], gifts: Mapping
 
     What was brought along and is as good goes before. What a new body has and bonuses stay: they would multiply.
     """
-    best = {category: thing for thing, (_, category, _) in PORTABLE.items() if kept.get(thing, 0)}
+    portable = _portable()
+    best = {item.category: thing for thing, item in portable.items() if kept.get(thing, 0)}
     brought = set(best.values())
-    for thing, (_, category, tier) in PORTABLE.items():
+    for thing, item in portable.items():
         own = there.get(thing, 0) - kept.get(thing, 0) - gifts.get(thing, 0)
-        if own > 0 and (category not in best or tier > PORTABLE[best[category]][2]):
-            best[category] = thing
+        if own > 0 and (item.category not in best or item.tier > portable[best[item.category]].tier):
+            best[item.category] = thing
     return [thing for thing in best.values() if thing not in brought]
 
 
 def item_of(thing: str) -> PortableItem:
     """Return a thing of this world as a new portable item, which has no id yet."""
-    name, category, tier = PORTABLE[thing]
-    return PortableItem("", name, category, tier, {}, GAME_ID, {GAME_ID: thing})
+    item = _portable()[thing]
+    return PortableItem("", item.name, item.category, item.tier, {}, GAME_ID, {GAME_ID: thing})
+
+
+def _portable() -> dict[str, Item]:
+    """Return what of the embedded world can leave it, by id."""
+    return {thing: item for thing, item in definitions().items.items() if item.category}
 
 
 def _things(wanted: Mapping[str, int], player: Player) -> tuple[InventoryItem, ...]:
     names = {thing: sanitize(item.name, 60) for thing, item in player.items.kept.values()}
-    names |= {thing: name for thing, (name, _, _) in PORTABLE.items()}
+    names |= {thing: item.name for thing, item in _portable().items()}
     return tuple(
         InventoryItem(item_id=thing, name=names[thing] or thing, count=count) for thing, count in sorted(wanted.items())
     )

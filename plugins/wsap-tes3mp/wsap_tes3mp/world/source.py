@@ -143,8 +143,7 @@ class Live(Source):
         return client
 
     async def _own(self) -> BridgePort:
-        from wsap_tes3mp.engines.tes3mp.engine import ADDRESS  # deferred for weight, as above
-        from wsap_tes3mp.engines.tes3mp.opening import open_engine
+        from wsap_tes3mp.engines.tes3mp.engine import ADDRESS, open_engine  # deferred for weight, as above
 
         given = self.options
         address = given.address or ADDRESS

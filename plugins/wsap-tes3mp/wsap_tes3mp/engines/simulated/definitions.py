@@ -50,6 +50,10 @@ class Item(_Part):
     value: int
     power: int = 0
     """Damage of a weapon, protection of armour, health that food or a potion gives."""
+    category: str = ""
+    """What it is in other worlds; empty for what stays here: gold, gifts and what quests need."""
+    tier: int = 0
+    """How good it is there."""
 
 
 class Creature(_Part):

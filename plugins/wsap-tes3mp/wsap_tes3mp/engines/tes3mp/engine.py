@@ -8,18 +8,22 @@ import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Literal, cast
 
 from pydantic import JsonValue
 from typing_extensions import override
 
+from wsap_core.errors import ConfigError
 from wsap_core.seams.clock import Clock, SystemClock
+from wsap_core.textfile import read_text
 from wsap_tes3mp.deadline import within
 from wsap_tes3mp.engines.engine import Done, Engine, EngineAbility, EngineView, Joinable, Respawning
 from wsap_tes3mp.engines.tes3mp.connection import Connection, Facts, RefusedError, ScriptError
-from wsap_tes3mp.engines.tes3mp.esm import GameData
+from wsap_tes3mp.engines.tes3mp.esm import Encoding, GameData, read_data
 from wsap_tes3mp.engines.tes3mp.facts import body_of, number, text, whole
 from wsap_tes3mp.engines.tes3mp.link import open_link
+from wsap_tes3mp.paths import script_token_file
 from wsap_tes3mp.protocol import errors
 from wsap_tes3mp.protocol.bridge import AgentInfo, JoinRequest
 from wsap_tes3mp.protocol.perception import Payload
@@ -335,3 +339,37 @@ def _agent_of(row: object) -> AgentInfo | None:
         dead=row.get("dead") is True,
         embodiment=text(row.get("embodiment"), 40) or "avatar",
     )
+
+
+def open_engine(
+    token_file: Path,
+    *,
+    address: str = ADDRESS,
+    token: str = "",
+    data: Sequence[Path] = (),
+    encoding: Encoding = "cp1252",
+    clock: Clock | None = None,
+) -> Tes3mpEngine:
+    """Return an engine that is not started yet; its `names` are of the game's data files, or folders of them.
+
+    Raises:
+        ConfigError: there is no token, the address is none, or a data file can't be read.
+    """
+    host, _, port = address.rpartition(":")
+    if "/" in address or "\\" in address:
+        if not Path(address).is_dir():
+            raise ConfigError(f"The mailbox {address} is no folder; make it, and name it in the script's settings.lua.")
+    elif not host or not port.isdecimal() or not 0 < int(port) < 65536:
+        raise ConfigError(f"{address!r} is no address of the script; name HOST:PORT, such as {ADDRESS}, or a folder.")
+    return Tes3mpEngine(
+        token or _token(token_file), address, names=read_data(data, encoding=encoding) if data else None, clock=clock
+    )
+
+
+def _token(path: Path) -> str:
+    if path.name == script_token_file().name and not path.exists():
+        raise ConfigError(f"There is no token of the script in {path}; run: wsap tes3mp install SERVER_FOLDER")
+    token = read_text(path, "The token of the script").strip()
+    if not 8 <= len(token) <= 200 or not token.isprintable():
+        raise ConfigError(f"{path} holds no token of 8 to 200 characters.")
+    return token

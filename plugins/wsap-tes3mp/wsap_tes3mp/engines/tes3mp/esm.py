@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import re
 import struct
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO, Literal
@@ -123,16 +123,18 @@ def _in_folder(folder: Path) -> list[Path]:
     return sorted(files, key=lambda path: (path.suffix.lower() == ".esp", path.stat().st_mtime, path.name.lower()))
 
 
-def _parts(record: bytes) -> Iterator[tuple[bytes, bytes]]:
-    """Yield the subrecords, up to the first that goes beyond what there is."""
+def _parts(record: bytes, until: bytes | None = None) -> dict[bytes, bytes]:
+    """Return the first subrecord of each type, up to the first that is `until` or goes beyond what there is."""
+    found: dict[bytes, bytes] = {}
     at = 0
     while at + _PART.size <= len(record):
         kind, size = _PART.unpack_from(record, at)
         at += _PART.size
-        if size > len(record) - at:
-            return
-        yield kind, record[at : at + size]
+        if kind == until or size > len(record) - at:
+            break
+        found.setdefault(kind, record[at : at + size])
         at += size
+    return found
 
 
 class _Reader:
@@ -172,7 +174,7 @@ class _Reader:
         return "".join(c if c.isprintable() else " " for c in text).strip()
 
     def _object(self, kind: bytes, record: bytes) -> None:
-        parts = _first(_parts(record))
+        parts = _parts(record)
         ref_id = self._text(parts.get(b"NAME", b"")).lower()
         if not ref_id:
             return
@@ -193,7 +195,7 @@ class _Reader:
         self._data.objects[ref_id] = GameObject(name, "item", weight)
 
     def _cell(self, record: bytes) -> None:
-        parts = _first(_parts(record), until=b"FRMR")  # what follows are the things in the cell
+        parts = _parts(record, until=b"FRMR")  # what follows are the things in the cell
         flags, east, north = (_number(parts.get(b"DATA", b""), at, "<i") for at in (0, 4, 8))
         name = self._text(parts.get(b"NAME", b""))
         if flags is None or east is None or north is None or not name:
@@ -204,30 +206,20 @@ class _Reader:
             self._data.exteriors[int(east), int(north)] = name
 
     def _dialogue(self, record: bytes) -> None:
-        parts = _first(_parts(record))
+        parts = _parts(record)
         quest = self._text(parts.get(b"NAME", b"")).lower()
         self._journal = quest if quest and parts.get(b"DATA", b"")[:1] == bytes([_JOURNAL]) else None
         if self._journal is not None:
             self._data.quests.setdefault(self._journal, Quest())
 
     def _info(self, journal: str, record: bytes) -> None:
-        parts = _first(_parts(record))
+        parts = _parts(record)
         quest = self._data.quests[journal]
         if b"QSTN" in parts:
             quest.name = self._text(parts.get(b"NAME", b"")) or None
         index = _number(parts.get(b"DATA", b""), 4, "<i")
         if b"QSTF" in parts and index is not None:
             quest.finished.add(int(index))
-
-
-def _first(parts: Iterable[tuple[bytes, bytes]], until: bytes | None = None) -> dict[bytes, bytes]:
-    """Return the first subrecord of each type."""
-    found: dict[bytes, bytes] = {}
-    for kind, value in parts:
-        if kind == until:
-            break
-        found.setdefault(kind, value)
-    return found
 
 
 def _number(raw: bytes, at: int, form: str) -> float | None:

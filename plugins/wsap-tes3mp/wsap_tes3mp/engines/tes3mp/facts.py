@@ -23,7 +23,8 @@ _HOURS = ((5, "night"), (8, "dawn"), (12, "morning"), (17, "afternoon"), (20, "e
 _OBJECT_KINDS = (("door", "door"), ("chest", "container"), ("barrel", "container"), ("crate", "container"),
                  ("sack", "container"), ("urn", "container"))  # fmt: skip
 _UNAVAILABLE = ("nearby_entities.disposition", "dialogue.text", "dialogue.topics")
-_DERIVED = ("environment.is_combat", "environment.is_dialogue")
+_LOAD = "inventory_summary.encumbrance_pct"
+_DERIVED = ("environment.is_combat", "environment.is_dialogue", _LOAD)
 _AVATAR = dict.fromkeys(("interact", "use_item", "combat_action", "dialogue"), "derived")
 """Command -> how its effect is known; what is not listed is observed."""
 _COMPANION = {**_AVATAR, "move_to": "derived", "dialogue": "unavailable"}
@@ -61,7 +62,6 @@ def _rows(value: JsonValue, most: int = 2000) -> Iterable[Facts]:
 
 def body_of(facts: Facts, *, names: GameData | None = None) -> Row:
     """Return the body of a perception; `SchemaMismatchError` if cell, position or health are missing or no numbers."""
-    unavailable, derived = set(_UNAVAILABLE), set(_DERIVED)
     cell = text(facts.get("cell"))
     place = _place(facts)
     if cell is None or place is None:
@@ -71,17 +71,16 @@ def body_of(facts: Facts, *, names: GameData | None = None) -> Row:
         interior = GRID.fullmatch(cell) is None
     inventory = _inventory(facts, names)
     load = _load(facts, inventory, names)
-    (derived if load is not None else unavailable).add("inventory_summary.encumbrance_pct")
     hour, weather = number(facts.get("hour")), _weather(facts.get("weather"))
-    if hour is None:
-        unavailable.add("environment.time_of_day")
-    if weather is None:
-        unavailable.add("environment.weather")
     active, completed = _quests(facts, names)
-    if completed is None:
-        unavailable.add("completed_quests")
-    if names is None:
-        derived.add("nearby_entities.entity_type")
+    known = {
+        _LOAD: load,
+        "environment.time_of_day": hour,
+        "environment.weather": weather,
+        "completed_quests": completed,
+    }
+    unavailable = {*_UNAVAILABLE, *(field for field, value in known.items() if value is None)}
+    derived = {*_DERIVED, *(["nearby_entities.entity_type"] if names is None else [])} - unavailable
     commands = _COMPANION if facts.get("embodiment") == "companion" else _AVATAR
     return {
         "location": {
