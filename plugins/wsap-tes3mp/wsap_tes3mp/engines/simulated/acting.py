@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Mapping
 
 from wsap_tes3mp.engines.engine import Done
 from wsap_tes3mp.engines.simulated import fighting, talking
@@ -10,6 +11,7 @@ from wsap_tes3mp.engines.simulated.definitions import definitions
 from wsap_tes3mp.engines.simulated.state import (
     CAPACITY,
     Body,
+    Kind,
     Plan,
     Refused,
     Thing,
@@ -25,17 +27,9 @@ from wsap_tes3mp.protocol.perception import Payload
 
 SPEED = 4.0
 """Metres that a body walks in a second; two thirds of it in rain and thunder."""
-_SECONDS = {"talk": 2.0, "take": 1.0, "open": 2.0, "read": 4.0, "enter": 2.0, "use": 2.0, "drop": 1.0}
-_DEFAULT = {"npc": "talk", "item": "take", "container": "open", "door": "enter", "creature": "loot"}
-_KINDS = {
-    "talk": ("npc",),
-    "take": ("item",),
-    "open": ("container", "creature"),
-    "enter": ("door",),
-    "read": ("container",),
-}
+_USING, _DROPPING = 2.0, 1.0
+"""Seconds."""
 _ALIASES = {"loot": "open", "search": "open", "examine": "read", "go": "enter", "pick_up": "take"}
-_WORDS = ("activate", "talk", "take", "open", "read", "enter", "drop")
 
 
 def begin(world: World, body: Body, params: Payload) -> Plan:
@@ -103,28 +97,28 @@ def speed(world: World, body: Body) -> float:
 
 def _interact(world: World, body: Body, params: Interact) -> Plan:
     word = _ALIASES.get(params.interaction_type, params.interaction_type)
-    if word not in _WORDS:
-        raise Refused("UNKNOWN_INTERACTION", f"Interactions are {', '.join(_WORDS)}; activate fits everything.")
+    if word not in (words := ("activate", *_DEEDS, "drop")):
+        raise Refused("UNKNOWN_INTERACTION", f"Interactions are {', '.join(words)}; activate fits everything.")
     if word == "drop":
         return (yield from _drop(world, body, params.entity_id))
     target = reached(world, body, params.entity_id)
     if not isinstance(target, Thing):
         raise Refused("NOT_FOR_AGENTS", "Agents are given things (use_item), and hear each other outside this world.")
     if word == "activate":
-        word = _ALIASES.get(_DEFAULT[target.kind], _DEFAULT[target.kind])
-    if target.kind not in _KINDS[word]:
+        word = next(fitting for fitting, (_, kinds, _) in _DEEDS.items() if target.kind in kinds)
+    seconds, kinds, deed = _DEEDS[word]
+    if target.kind not in kinds:
         raise Refused("DOES_NOT_FIT", f"You can't {word} that; activate does what fits.")
-    action = {"talk": talking.greet, "take": _take, "open": _open, "read": _open, "enter": _enter}[word]
     if word == "enter":
         _may_enter(world, body, target)
-    yield _SECONDS[word]
+    yield seconds
     reached(world, body, target.id)
-    return Done("confirmed", action(world, body, target))
+    return Done("confirmed", deed(world, body, target))
 
 
 def _drop(world: World, body: Body, item_id: str) -> Plan:
     _carried(body, item_id)
-    yield _SECONDS["drop"]
+    yield _DROPPING
     _carried(body, item_id)
     pile = world.lay(item_id, 0, (body.cell, body.x, body.y))
     pile.items = {}
@@ -170,6 +164,16 @@ def _enter(world: World, body: Body, door: Thing) -> str:
     return f"You are in {definitions().cells[body.cell].name}."
 
 
+_DEEDS: Mapping[str, tuple[float, tuple[Kind, ...], Callable[[World, Body, Thing], str]]] = {
+    "talk": (2.0, ("npc",), talking.greet),
+    "take": (1.0, ("item",), _take),
+    "open": (2.0, ("container", "creature"), _open),
+    "read": (4.0, ("container",), _open),
+    "enter": (2.0, ("door",), _enter),
+}
+"""Interaction -> its seconds, what it fits, and its effect; the first that fits a thing is the usual one."""
+
+
 def _carried(body: Body, item_id: str) -> None:
     if item_id not in body.items:
         raise Refused("NOT_CARRIED", "You carry nothing with that id; ids are in the inventory.")
@@ -180,7 +184,7 @@ def _use(world: World, body: Body, params: UseItem) -> Plan:
     _carried(body, item_id)
     if target_id is not None:
         reached(world, body, target_id)
-    yield _SECONDS["use"]
+    yield _USING
     _carried(body, item_id)
     if target_id is None:
         message = _use_alone(world, body, item_id)

@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
-from functools import cache
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -34,6 +33,7 @@ _LONGEST_GAP = 60.0
 """Seconds of real time that are made up for at most."""
 _HEADER = b"wsap-tes3mp simulated 1\n"
 _LARGEST = 64_000_000
+_WORLD = TypeAdapter(World)
 
 
 class SimulatedEngine:
@@ -195,11 +195,17 @@ class SimulatedEngine:
 
     def snapshot(self) -> bytes:
         """Return all state of the world; a command that is running is not part of it."""
-        return pack(_HEADER, _adapter().dump_python(self._world, mode="json"))
+        return pack(_HEADER, _WORLD.dump_python(self._world, mode="json"))
 
     def restore(self, data: bytes) -> None:
         """Become what the snapshot was taken of, its seed included; `SnapshotError` if that can't be."""
-        self._world = _load(data)
+        state = unpack(_HEADER, data, "the embedded engine", _LARGEST)
+        try:
+            world = _WORLD.validate_python(state)
+            _check(world)
+        except (ValidationError, *WRONG_DATA) as error:
+            raise SnapshotError(f"The snapshot of the embedded engine is damaged: {error_line(error, 200)}.") from error
+        self._world = world
 
     def _body(self, agent_id: str, *, asleep: bool = False) -> Body:
         if not self._running:
@@ -215,21 +221,6 @@ class SimulatedEngine:
             await self._clock.sleep(BEAT)
             passed, last = self._clock.now() - last, self._clock.now()
             advance(self._world, min(passed, _LONGEST_GAP))
-
-
-@cache
-def _adapter() -> TypeAdapter[World]:
-    return TypeAdapter(World)
-
-
-def _load(data: bytes) -> World:
-    state = unpack(_HEADER, data, "the embedded engine", _LARGEST)
-    try:
-        world = _adapter().validate_python(state)
-        _check(world)
-    except (ValidationError, *WRONG_DATA) as error:
-        raise SnapshotError(f"The snapshot of the embedded engine is damaged: {error_line(error, 200)}.") from error
-    return world
 
 
 def _check(world: World) -> None:
