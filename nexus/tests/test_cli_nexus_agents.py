@@ -438,6 +438,7 @@ def test_a_newer_file_names_what_to_do(package: Package, tmp_path: Path) -> None
         read_package(tmp_path / "f")
 
 
+@pytest.mark.slow
 def test_a_small_file_that_unpacks_to_much_fills_no_memory(tmp_path: Path) -> None:
     import resource
 

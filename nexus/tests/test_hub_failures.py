@@ -235,6 +235,7 @@ def test_failures_longer_ago_than_the_window_do_not_count(tmp_path: Path) -> Non
     live(tmp_path, test)
 
 
+@pytest.mark.slow
 def test_a_game_that_crashes_its_worker_is_counted_and_everybody_else_plays_on(tmp_path: Path) -> None:
     async def test(field: Field) -> None:
         other = await field.enter("bob", "crafter", EntryRequest(steps=60))

@@ -321,6 +321,7 @@ asyncio.run(main())
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
 def test_a_kill_between_commit_and_delivery_loses_nothing(tmp_path: Path) -> None:
     out = tmp_path / "numbers"

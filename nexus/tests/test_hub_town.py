@@ -14,6 +14,7 @@ from wsap_nexus.store import Repository
 pytest.importorskip("wsap_tossim")
 
 
+@pytest.mark.slow
 def test_two_agents_play_a_game_of_fifteen_and_come_home_with_skills(tmp_path: Path) -> None:
     async def test() -> None:
         agents = {"ada": {}, "bob": {}}

@@ -395,6 +395,7 @@ def test_a_worker_that_is_silent_is_ended_even_when_nobody_asks_it_anything(unru
     in_pool(test)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="the system does not say how much memory is in use")
 def test_a_game_that_holds_too_much_memory_is_ended_and_brought_back_smaller(unruly: AdapterSpec) -> None:
     async def test(pool: WorkerPool) -> None:

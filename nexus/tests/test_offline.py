@@ -210,6 +210,7 @@ def test_a_run_that_is_gone_on_with_calls_no_tool_twice(
     assert taken(resumed) == taken(whole)
 
 
+@pytest.mark.slow
 def test_a_run_that_was_gone_on_with_replays_too(tmp_path: Path) -> None:
     player = Player("json", tmp_path / "notebook")
     database, host = str(tmp_path / "runs.db"), host_with(player)

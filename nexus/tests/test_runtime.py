@@ -171,6 +171,7 @@ def test_without_a_step_limit_one_episode_is_played_and_with_one_it_goes_on(host
     assert len({e.seed for e in episodes}) == 3
 
 
+@pytest.mark.slow
 @settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     # Where seats do not wait for each other, less is promised: see the test after this one.
@@ -204,6 +205,7 @@ def test_a_run_stopped_anywhere_ends_like_one_that_never_stopped(
     }
 
 
+@pytest.mark.slow
 @settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     agent=st.sampled_from(["random", "random-legal"]),

@@ -273,6 +273,7 @@ print(", ".join(answers))
     assert (done.stdout.strip(), done.stderr) == (expected, "")
 
 
+@pytest.mark.slow
 def test_processes_that_make_one_database_at_the_same_moment_agree(tmp_path: Path) -> None:
     path = tmp_path / "wsap.db"
     script = f"""

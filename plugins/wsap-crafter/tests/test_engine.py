@@ -190,6 +190,7 @@ print(digest.hexdigest())
 """
 
 
+@pytest.mark.slow
 def test_the_same_seed_and_actions_give_the_same_trajectory_in_another_process():
     hashes = set()
     for hash_seed in ("0", "1", "31337"):

@@ -49,6 +49,7 @@ def scores(records: tuple[EpisodeRecord, ...]) -> list[list[object]]:
     return [[getattr(record, column) for column in SCORE_COLUMNS] for record in records]
 
 
+@pytest.mark.slow
 def test_workers_give_the_scores_of_one_process_though_one_dies(hazard: str, tmp_path: Path) -> None:
     apart = play(hazard, tmp_path / "apart", seeds=4, jobs=2, once="1", raises="2")
     group = int((tmp_path / "died-of-1").read_text())

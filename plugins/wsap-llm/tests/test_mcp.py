@@ -117,6 +117,7 @@ def test_a_server_gets_its_own_variables_and_none_of_ours(monkeypatch: pytest.Mo
     use(stdio(env={"LAKE": "deep"}), scene)
 
 
+@pytest.mark.slow
 def test_a_server_that_dies_in_mid_call_is_told_in_a_line_and_started_again() -> None:
     async def scene(call: Callable[..., Awaitable[str]], tools: list[AgentTool]) -> None:
         for _ in range(2):

@@ -89,6 +89,7 @@ def test_a_scripted_town_does_better_than_one_by_lot_against_the_same_mafia(ends
     assert at_least_better(scripted, by_lot, GAMES) > 0.3
 
 
+@pytest.mark.slow
 def test_a_scripted_mafia_does_better_than_one_by_lot_against_the_same_town(ends: Any) -> None:
     scripted, by_lot = ends("scripted", "scripted").count("Mafia"), ends("scripted", "by lot").count("Mafia")
     assert at_least_better(scripted, by_lot, GAMES) > 0.0

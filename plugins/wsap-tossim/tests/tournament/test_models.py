@@ -56,6 +56,7 @@ run.run_tournament(folder, Settings(entrants, options, 2, model_options={"model.
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs SIGKILL")
 def test_models_sit_beside_scripted_players_and_a_kill_changes_nothing(tmp_path: Path) -> None:
     outcome = run_tournament(tmp_path / "whole", cup(), 2, jobs=2, resamples=2)
