@@ -12,7 +12,7 @@ from life_kit import Place, host_with, nexus_at
 from wsap_core.errors import UnknownNameError, UsageError
 from wsap_core.protocol import Bonus, TransferRule
 from wsap_core.specs import AdapterSpec
-from wsap_nexus.agents.identity import LONGEST, seat_plan, set_model, set_persona, set_policy
+from wsap_nexus.agents.identity import LONGEST, seat_plan, set_persona, set_policy
 from wsap_nexus.agents.metagoals import TEMPLATES, advance, own_goal, pursuits, set_goal
 from wsap_nexus.agents.suggest import GameEntry, suggestions
 from wsap_nexus.hub.nexus import Nexus, Settings
@@ -74,16 +74,6 @@ def test_a_game_or_a_decider_that_there_is_not_is_refused(
 ) -> None:
     with nexus_store.change() as tx, pytest.raises(UnknownNameError, match=what):
         set_policy(tx, "ida", game, policy, HOST)
-
-
-def test_a_model_is_set_for_a_game_and_the_other_options_stay(nexus_store: NexusStore) -> None:
-    with nexus_store.change() as tx:
-        set_policy(tx, "ida", "*", Policy("llm", {"model": "scripted/a", "memory": "fulltext"}), HOST)
-        agent = set_model(tx, "ida", "crafter", "scripted/b", HOST)
-        assert agent.policy("crafter") == Policy("llm", {"model": "scripted/b", "memory": "fulltext"})
-        assert agent.policy("echo") == Policy("llm", {"model": "scripted/a", "memory": "fulltext"})
-        with pytest.raises(UnknownNameError):
-            set_model(tx, "ida", "crafter", "nowhere/x", HOST)
 
 
 def test_keys_are_not_kept_in_a_policy(nexus_store: NexusStore) -> None:

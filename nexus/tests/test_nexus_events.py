@@ -8,10 +8,10 @@ import io
 import json
 import re
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import pytest
-from pydantic import TypeAdapter
+from pydantic import Field, TypeAdapter
 from rich.console import Console
 
 from wsap_core.protocol import DeathEvent, RespawnOption
@@ -24,7 +24,6 @@ from wsap_nexus.store.events import (
     KINDS,
     AchievementEarned,
     AgentFailed,
-    AnyEvent,
     Died,
     Entered,
     GameJoined,
@@ -131,7 +130,9 @@ def test_events_of_the_version_before_are_read_whole_and_told_in_a_sentence(stor
 @pytest.mark.parametrize("stored", OLD, ids=lambda stored: stored[0])
 def test_the_union_reads_what_read_event_reads(stored: Any) -> None:
     event = old(*stored)
-    adapter: TypeAdapter[NexusEvent] = TypeAdapter(AnyEvent)
+    adapter: TypeAdapter[NexusEvent] = TypeAdapter(
+        Annotated[tuple(KINDS.values()), Field(discriminator="kind")]  # type: ignore[valid-type]
+    )
     assert adapter.validate_python(event.model_dump(exclude_unset=True)) == event
 
 

@@ -6,12 +6,11 @@ without words of its own, or whose model fails, the entry is composed from the l
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from wsap_core.untrusted import single_line
 from wsap_nexus.agents.chronicle import latest, session_facts
-from wsap_nexus.store.entities import SessionRecord
+from wsap_nexus.store.entities import DiaryEntry, SessionRecord
 from wsap_nexus.store.events import DiaryWritten
 from wsap_nexus.store.nexus_store import Transaction
 
@@ -19,21 +18,6 @@ LONGEST = 2000
 """Characters of an entry."""
 SECONDS = 120.0
 """Seconds that an agent has for an entry."""
-
-
-@dataclass(frozen=True)
-class Entry:
-    """An entry of a diary."""
-
-    number: int
-    """The event's."""
-    time: str
-    """ISO 8601, UTC."""
-    text: str
-    game: str
-    session: str | None
-    own_words: bool
-    """Whether the agent wrote it; False if it was composed from the log."""
 
 
 def composed(tx: Transaction, session: SessionRecord) -> str:
@@ -56,10 +40,10 @@ def write_entry(tx: Transaction, session: SessionRecord, text: str, *, own_words
     tx.note(entry.model_copy(update={"error": single_line(error)[:300]}) if error else entry)
 
 
-def entries(tx: Transaction, agent_id: str, *, before: int | None = None, limit: int = 50) -> list[Entry]:
+def entries(tx: Transaction, agent_id: str, *, before: int | None = None, limit: int = 50) -> list[DiaryEntry]:
     """Return an agent's diary, newest first: at most `limit` entries, with numbers below `before` if given."""
     return [
-        Entry(
+        DiaryEntry(
             event.seq,
             datetime.fromtimestamp(event.time, UTC).isoformat(timespec="seconds"),
             event.text,

@@ -12,7 +12,7 @@ from wsap_core.host import PluginHost
 from wsap_core.protocol.wire import encode
 from wsap_core.references import load_adapter_spec, load_agent_spec
 from wsap_core.untrusted import single_line
-from wsap_llm.backends.pool import ModelPool, find_backend
+from wsap_llm.backends.pool import ModelPool
 from wsap_llm.secrets import redacted
 from wsap_nexus.runs.plan import SeatPlan, agent_named
 from wsap_nexus.store.entities import EXTERNAL, AgentIdentity, Policy
@@ -88,21 +88,6 @@ async def check_models(policies: Iterable[Policy], host: PluginHost) -> None:
         except (WsapError, TimeoutError) as error:
             why = str(error) or f"it is not ready within {MODEL_SECONDS:g} s"
             raise UsageError(f"The model {single_line(str(address))[:80]} can't be used: {single_line(why)}") from error
-
-
-def set_model(tx: Transaction, agent_id: str, game: str, model: str, host: PluginHost) -> AgentIdentity:
-    """Let a language model decide for an agent in a game, in the "nexus", or in all others ("*").
-
-    Other options of `llm` there are kept.
-
-    Raises:
-        UnknownNameError: there is no such agent, game, or backend.
-        UsageError: it is not a model's address.
-    """
-    find_backend(host, model)
-    before = tx.agent(agent_id).policy(game)
-    options = dict(before.options) if before is not None and before.agent == "llm" else {}
-    return set_policy(tx, agent_id, game, Policy("llm", {**options, "model": model}), host)
 
 
 def seat_plan(name: str, agent: AgentIdentity | None, game: str, default: str) -> SeatPlan:

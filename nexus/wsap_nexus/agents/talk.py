@@ -6,9 +6,8 @@ import asyncio
 import os
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Literal
 
 from sqlalchemy import insert
 
@@ -25,7 +24,7 @@ from wsap_core.untrusted import error_line, single_line
 from wsap_llm.secrets import with_secrets
 from wsap_llm.speech import Speaks
 from wsap_nexus.agents.chronicle import latest, news, session_facts
-from wsap_nexus.agents.diary import SECONDS, Entry, composed, entries, write_entry
+from wsap_nexus.agents.diary import SECONDS, composed, entries, write_entry
 from wsap_nexus.agents.identity import seat_plan
 from wsap_nexus.agents.memory import SavedMemories, kind_of, memory_of, take_in
 from wsap_nexus.agents.messages import HUMAN_SENDER, present
@@ -34,7 +33,7 @@ from wsap_nexus.runs.journal import SeatJournal
 from wsap_nexus.runs.plan import RunPlan, SeatPlan
 from wsap_nexus.runs.recorder import Recorder
 from wsap_nexus.runs.store import Store
-from wsap_nexus.store.entities import AgentIdentity, Policy, SessionRecord
+from wsap_nexus.store.entities import AgentIdentity, Answered, DiaryEntry, Exchange, Policy, SessionRecord
 from wsap_nexus.store.events import Left, MessageSent, NexusEvent, Talked, Whispered
 from wsap_nexus.store.nexus_store import NexusStore, Transaction
 from wsap_nexus.store.records import NewRun
@@ -45,38 +44,6 @@ LONGEST = 2000
 """Characters of a person's message."""
 
 _BY_RULES = " It decides by rules there, which can't answer."
-
-How = Literal["words", "facts", "whisper", "letter"]
-
-
-@dataclass(frozen=True)
-class Answer:
-    """The answer of an agent."""
-
-    text: str
-    how: How
-    """
-    "words": the agent's own words; "facts": facts from the nexus, for an agent without words; "whisper": the agent is
-    in a world and hears it at its next decision; "letter": a client of the wire API decides and gets it as a message.
-    """
-
-    def __str__(self) -> str:
-        """Return the text."""
-        return self.text
-
-
-@dataclass(frozen=True)
-class Exchange:
-    """A person's message to an agent, with the answer."""
-
-    number: int
-    """The event's."""
-    time: str
-    """ISO 8601, UTC."""
-    said: str
-    reply: str
-    how: How
-    """As in `Answer`."""
 
 
 def exchanges(
@@ -255,7 +222,7 @@ class AgentTalk:
         self._saved = saved
         self._ring = ring
 
-    async def talk(self, agent_id: str, text: str) -> Answer:
+    async def talk(self, agent_id: str, text: str) -> Answered:
         """Send a person's message to an agent and return its answer.
 
         Raises:
@@ -272,7 +239,7 @@ class AgentTalk:
         if away or (policy is not None and policy.external):
             how = "hears it at its next decision" if away else "finds it among its messages"
             silent = "" if not away or await self._has_words(agent, session) else _BY_RULES
-            answer = Answer(f"{agent.name} {how}.{silent}", "whisper" if away else "letter")
+            answer = Answered(f"{agent.name} {how}.{silent}", "whisper" if away else "letter")
             with self._nexus_store.change() as tx:
                 leave_message(tx, agent_id, text)
                 _note_talk(tx, Whispered, agent_id, text, answer)
@@ -283,7 +250,7 @@ class AgentTalk:
             _note_talk(tx, Talked, agent_id, text, answer)
         return answer
 
-    def diary(self, agent_id: str, *, before: int | None = None, limit: int = 50) -> list[Entry]:
+    def diary(self, agent_id: str, *, before: int | None = None, limit: int = 50) -> list[DiaryEntry]:
         """Return an agent's diary, newest first: at most `limit` entries, with numbers below `before` if given.
 
         Raises:
@@ -300,7 +267,7 @@ class AgentTalk:
                 session = tx.session(event.session_id)
             await self._write_diary(session)
 
-    async def _answer(self, agent: AgentIdentity, facts: Sequence[str], text: str) -> Answer:
+    async def _answer(self, agent: AgentIdentity, facts: Sequence[str], text: str) -> Answered:
         hindered = ""
         for plan in speaking_plans(agent, (NEXUS, "*")):
             try:
@@ -309,9 +276,9 @@ class AgentTalk:
                 hindered = f" (In my own words I can't say it now: {error_line(error, 200)})"
                 break
             if words:
-                return Answer(words, "words")
+                return Answered(words, "words")
         rules = f"{agent.name} decides by rules, which can't answer. This is what the nexus knows: "
-        return Answer(("" if hindered else rules) + " ".join(facts) + hindered, "facts")
+        return Answered(("" if hindered else rules) + " ".join(facts) + hindered, "facts")
 
     async def _has_words(self, agent: AgentIdentity, session: SessionRecord | None) -> bool:
         """Return whether whoever decides for an agent in a world can answer; True where that can't be told."""
@@ -379,5 +346,5 @@ class AgentTalk:
             write_entry(tx, session, text, own_words=bool(words), error=hindered)
 
 
-def _note_talk(tx: Transaction, kind: type[Talked | Whispered], agent_id: str, text: str, answer: Answer) -> None:
+def _note_talk(tx: Transaction, kind: type[Talked | Whispered], agent_id: str, text: str, answer: Answered) -> None:
     tx.note(kind(agent_id=agent_id, by=HUMAN_SENDER, text=text, reply=answer.text, how=answer.how))

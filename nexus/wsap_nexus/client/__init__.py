@@ -11,11 +11,8 @@ from wsap_nexus.client.awaited import AsyncNexusClient
 from wsap_nexus.client.blocking import NexusClient
 from wsap_nexus.client.here import here
 from wsap_nexus.client.parts import (
-    Answered,
-    DiaryEntry,
     Entered,
     Event,
-    Exchange,
     Left,
     NoAnswerError,
     RefusedError,
@@ -25,6 +22,7 @@ from wsap_nexus.client.parts import (
     Whole,
 )
 from wsap_nexus.http.retries import Retries
+from wsap_nexus.store.entities import Answered, DiaryEntry, Exchange
 
 __all__ = [
     "Answered",

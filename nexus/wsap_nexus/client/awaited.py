@@ -11,15 +11,12 @@ from urllib.parse import quote
 
 import httpx2
 
-from wsap_core.protocol import Action, ActionResult, ActionSpace, Avatar, Observation, Receipt, TransitPackage, View
+from wsap_core.protocol import Action, ActionResult, ActionSpace, Avatar, Observation, TransitPackage, View
 from wsap_core.protocol.wire import Codec, encode
 from wsap_nexus.client.parts import (
-    Answered,
     Ask,
-    DiaryEntry,
     Entered,
     Event,
-    Exchange,
     Left,
     RefusedError,
     Registration,
@@ -29,7 +26,7 @@ from wsap_nexus.client.parts import (
 from wsap_nexus.client.transport import PENDING, Answer, Attempt, options, put, read_event, refusal
 from wsap_nexus.http.retries import Retries
 from wsap_nexus.hub.place import NexusObservation
-from wsap_nexus.store.entities import AgentIdentity, SessionRecord
+from wsap_nexus.store.entities import AgentIdentity, Answered, DiaryEntry, Exchange, SessionRecord
 from wsap_nexus.worlds.game_info import GameInfo
 
 # Any, in this module: JSON.
@@ -88,29 +85,27 @@ class AsyncNexusClient:
         body: dict[str, Any] = {"id": agent_id, "name": name, "persona": persona}
         if policies is not None:
             body["policies"] = encode(policies)
-        return await self._do(Ask("POST", "/nexus/agents", self._registered, body))
+        return await self._do(Ask("POST", "/nexus/agents", self._one(Registration), body))
 
     def agents(self) -> AsyncGenerator[AgentIdentity, None]:
         """Give all agents, by id."""
-        read = lambda data: [self._part(AgentIdentity, agent) for agent in data["agents"]]  # noqa: E731
-        return self._pages("/nexus/agents", read, "after", first="")
+        return self._pages("/nexus/agents", self._many(AgentIdentity, "agents"), "after", first="")
 
     async def agent(self, agent_id: str) -> Whole:
         """Return everything that is kept of an agent."""
-        return await self._do(Ask("GET", _of_agent(agent_id), self._whole))
+        return await self._do(Ask("GET", _of_agent(agent_id), self._one(Whole)))
 
     async def change(self, /, agent_id: str, **values: Any) -> AgentIdentity:
         """Change an agent's `name`, `persona` or `policies`."""
-        read = lambda data: self._part(AgentIdentity, data["agent"])  # noqa: E731
-        return await self._do(Ask("PATCH", _of_agent(agent_id), read, encode(values)))
+        return await self._do(Ask("PATCH", _of_agent(agent_id), self._one(AgentIdentity, "agent"), encode(values)))
 
     async def observation(self, agent_id: str) -> Seen:
         """Return what an agent sees at its next decision; waits for it."""
-        return await self._do(Ask("GET", _of_agent(agent_id, "/observation"), self._seen, waits=True))
+        return await self._do(Ask("GET", _of_agent(agent_id, "/observation"), self._one(Seen), waits=True))
 
     async def action_space(self, agent_id: str) -> ActionSpace:
         """Return what can be done where an agent is."""
-        read = lambda data: self._part(ActionSpace, data["action_space"])  # noqa: E731
+        read = self._one(ActionSpace, "action_space")
         return await self._do(Ask("GET", _of_agent(agent_id, "/action-space"), read, waits=True))
 
     async def description(self, agent_id: str) -> str:
@@ -120,8 +115,7 @@ class AsyncNexusClient:
 
     async def act(self, agent_id: str, action: Action, *, key: str | None = None) -> ActionResult:
         """Act for an agent and return what came of it; with a key of one's own, once even across restarts."""
-        read = lambda data: self._part(ActionResult, data["result"])  # noqa: E731
-        path = _of_agent(agent_id, "/act")
+        path, read = _of_agent(agent_id, "/act"), self._one(ActionResult, "result")
         return await self._do(Ask("POST", path, read, encode(action), key=key or _new_key(), waits=True))
 
     async def send(self, agent_id: str, content: str, *, to: str | None = None) -> list[str]:
@@ -132,7 +126,7 @@ class AsyncNexusClient:
 
     async def talk(self, agent_id: str, text: str, *, key: str | None = None) -> Answered:
         """Say something to an agent, and return what it answers; for whoever runs the nexus."""
-        read = lambda data: Answered(str(data["text"]), str(data["how"]))  # noqa: E731
+        read = lambda data: Answered(str(data["text"]), data["how"])  # noqa: E731
         path = _of_agent(agent_id, "/talk")
         return await self._do(Ask("POST", path, read, {"text": text}, key=key or _new_key(), waits=True))
 
@@ -144,19 +138,16 @@ class AsyncNexusClient:
 
     def diary(self, agent_id: str) -> AsyncGenerator[DiaryEntry, None]:
         """Give what an agent wrote about its stays in worlds, newest first."""
-        names = ("number", "time", "text", "game", "session", "own_words")
-        read = lambda data: [DiaryEntry(**{name: each[name] for name in names}) for each in data["entries"]]  # noqa: E731
-        return self._pages(_of_agent(agent_id, "/diary"), read, "before")
+        return self._pages(_of_agent(agent_id, "/diary"), self._many(DiaryEntry, "entries"), "before")
 
     async def games(self) -> list[GameInfo]:
         """Return the games that can be entered."""
-        read = lambda data: [self._part(GameInfo, game) for game in data["games"]]  # noqa: E731
-        return await self._do(Ask("GET", "/nexus/games", read))
+        return await self._do(Ask("GET", "/nexus/games", self._many(GameInfo, "games")))
 
     async def add_game(self, base_url: str, token: str | None = None) -> GameInfo:
         """Register a game in another process."""
         body = {"base_url": base_url, "token": token}
-        return await self._do(Ask("POST", "/nexus/games", lambda data: self._part(GameInfo, data["game"]), body))
+        return await self._do(Ask("POST", "/nexus/games", self._one(GameInfo, "game"), body))
 
     async def enter(
         self,
@@ -198,7 +189,7 @@ class AsyncNexusClient:
             "respawn": respawn,
         }
         path = "/nexus/transit/enter"
-        return await self._do(Ask("POST", path, self._entered, encode(body), key=key or _new_key(), waits=True))
+        return await self._do(Ask("POST", path, self._one(Entered), encode(body), key=key or _new_key(), waits=True))
 
     async def leave(
         self,
@@ -217,12 +208,11 @@ class AsyncNexusClient:
 
     async def session(self, session_id: str) -> SessionRecord:
         """Return a session."""
-        return await self._do(Ask("GET", _of_session(session_id), self._session))
+        return await self._do(Ask("GET", _of_session(session_id), self._one(SessionRecord)))
 
     async def avatars(self, session_id: str) -> list[Avatar]:
         """Return an agent's bodies in the world of a session."""
-        read = lambda data: [self._part(Avatar, body) for body in data["avatars"]]  # noqa: E731
-        return await self._do(Ask("GET", _of_session(session_id, "/avatars"), read))
+        return await self._do(Ask("GET", _of_session(session_id, "/avatars"), self._many(Avatar, "avatars")))
 
     async def view(self, session_id: str) -> View | None:
         """Return what can be drawn of a session."""
@@ -290,37 +280,19 @@ class AsyncNexusClient:
     def _maybe(self, kind: type[T], data: Any) -> T | None:
         return None if data is None else self._part(kind, data)
 
-    def _session(self, data: Any) -> SessionRecord:
-        return self._part(SessionRecord, data)
+    def _one(self, kind: type[T], name: str = "") -> Callable[[Any], T]:
+        return lambda data: self._part(kind, data[name] if name else data)
 
-    def _registered(self, data: Any) -> Registration:
-        return Registration(self._part(AgentIdentity, data["agent"]), data.get("token"))
-
-    def _whole(self, data: Any) -> Whole:
-        lists: Sequence[str] = ("items", "avatars", "achievements")
-        kept = {name: tuple(data.get(name, ())) for name in lists}
-        sessions = tuple(self._session(s) for s in data["sessions"])
-        return Whole(self._part(AgentIdentity, data["agent"]), data.get("skills", {}), sessions=sessions, **kept)
-
-    def _seen(self, data: Any) -> Seen:
-        return Seen(data["place"], data["session_id"], self._part(Observation, data["observation"]))
-
-    def _entered(self, data: Any) -> Entered:
-        return Entered(
-            self._session(data["session"]),
-            str(data["bridge_url"]),
-            self._maybe(Avatar, data["avatar"]),
-            self._maybe(Receipt, data["receipt"]),
-            self._maybe(Observation, data["observation"]),
-        )
+    def _many(self, kind: type[T], name: str) -> Callable[[Any], list[T]]:
+        return lambda data: [self._part(kind, each) for each in data[name]]
 
     def _left(self, data: Any) -> Left:
         onward = data["onward_error"]
         return Left(
-            self._session(data["session"]),
+            self._part(SessionRecord, data["session"]),
             self._part(TransitPackage, data["package"]),
             self._maybe(Observation, data["observation"]),
-            None if data["entered"] is None else self._entered(data["entered"]),
+            self._maybe(Entered, data["entered"]),
             None if onward is None else RefusedError(onward["message"], onward["code"], 409, retry=onward["retry"]),
         )
 

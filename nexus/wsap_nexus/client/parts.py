@@ -58,7 +58,7 @@ class Registration:
     """An agent, and the token that is good for it alone if it is new."""
 
     agent: AgentIdentity
-    token: str | None
+    token: str | None = None
 
 
 @dataclass(frozen=True)
@@ -66,12 +66,12 @@ class Whole:
     """Everything that is kept of an agent; without its token only who and where it is, and its sessions."""
 
     agent: AgentIdentity
-    skills: Mapping[str, float]
-    """Domain -> level from 0 to 1."""
-    items: tuple[Mapping[str, Any], ...]
-    avatars: tuple[Mapping[str, Any], ...]
-    achievements: tuple[Mapping[str, Any], ...]
     sessions: tuple[SessionRecord, ...]
+    skills: Mapping[str, float] = field(default_factory=dict)
+    """Domain -> level from 0 to 1."""
+    items: tuple[Mapping[str, Any], ...] = ()
+    avatars: tuple[Mapping[str, Any], ...] = ()
+    achievements: tuple[Mapping[str, Any], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -107,45 +107,6 @@ class Left:
     """The stay that it went straight on to."""
     onward_error: RefusedError | None
     """Why it is in the nexus though it was to go straight on."""
-
-
-@dataclass(frozen=True)
-class Answered:
-    """What came of speaking to an agent."""
-
-    text: str
-    how: str
-    """
-    `words`: the agent answered in its own; `facts`: it has none, and this is what the nexus knows; `whisper`: it is in
-    a world and hears it at its next decision; `letter`: it finds it among its messages.
-    """
-
-
-@dataclass(frozen=True)
-class Exchange:
-    """What a person said to an agent, and what came of it."""
-
-    number: int
-    time: str
-    """ISO 8601, UTC."""
-    said: str
-    reply: str
-    how: str
-    """As in `Answered`."""
-
-
-@dataclass(frozen=True)
-class DiaryEntry:
-    """What an agent wrote about one stay in a world."""
-
-    number: int
-    time: str
-    """ISO 8601, UTC."""
-    text: str
-    game: str
-    session: str | None
-    own_words: bool
-    """Whether it wrote that itself; False where it was put together from the log."""
 
 
 @dataclass(frozen=True)

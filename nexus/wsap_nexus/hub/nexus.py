@@ -13,9 +13,7 @@ from wsap_core.seams.context import Context
 from wsap_core.seams.services import Services
 from wsap_core.specs import AdapterSpec
 from wsap_llm.backends.pool import ModelPool
-from wsap_nexus.agents.diary import Entry as DiaryEntry
 from wsap_nexus.agents.messages import Wakeups
-from wsap_nexus.agents.talk import Answer
 from wsap_nexus.errors import LockLostError, NotInWorldError
 from wsap_nexus.hub.agent_context import AgentContext
 from wsap_nexus.hub.catalog import Availability, Catalog, CircuitBreaker
@@ -38,7 +36,7 @@ from wsap_nexus.runs.run import Run
 from wsap_nexus.runs.session import InstalledSpecs
 from wsap_nexus.runs.store import Store
 from wsap_nexus.runs.world_calls import journalled
-from wsap_nexus.store.entities import AgentIdentity, EntryRequest, SessionRecord
+from wsap_nexus.store.entities import AgentIdentity, Answered, DiaryEntry, EntryRequest, SessionRecord
 from wsap_nexus.store.events import AgentPaused, AgentResumed, NexusStarted, NexusStopped
 from wsap_nexus.store.events.endings import GAME_OFFLINE
 from wsap_nexus.store.lock import EVERY, instance_lock
@@ -331,7 +329,7 @@ class Nexus:
 
     # --- what agents in the nexus ask for ---------------------------------------------------------
 
-    async def talk(self, agent_id: str, text: str) -> Answer:
+    async def talk(self, agent_id: str, text: str) -> Answered:
         """Say something to an agent: in the nexus it answers, in a world it hears a whisper.
 
         Raises:

@@ -220,7 +220,7 @@ class WorldPassages:
             "options": redacted(plan.options),
             "limit": limit,
         }
-        self._recorder.joined(plan.name, episode, body)
+        self._recorder.write("joined", body, seat=plan.name, episode=episode)
         self._context.store.writer.flush()
 
     async def _arrive_again(self, logged: LoggedPassage) -> None:
@@ -361,7 +361,8 @@ class WorldPassages:
         seconds = self.run.own_seconds()
         left = await exit_world(self._port, session, face, transfer, reason, stats, seconds, others=True, lives_on=True)
         if record:
-            self._recorder.departed(name, episode, {"agent": session.agent_id, "transfer": transfer, "reason": reason})
+            departure = {"agent": session.agent_id, "transfer": transfer, "reason": reason}
+            self._recorder.write("departed", departure, seat=name, episode=episode)
             self._context.store.writer.flush()
         self._world.close_seat(name)
         self.controls.pop(name, None)

@@ -101,7 +101,7 @@ class RunSessions(AgentMemories):
                 self._sessions[seat.name] = _enter(tx, seat, spec, run_id, plan.steps)
             self._skills = {seat: tx.skills(session.agent_id) for seat, session in self._sessions.items()}
         for name, session in self._sessions.items():
-            recorder.session(name, session.agent_id, session.id)
+            recorder.write("session", {"agent": session.agent_id, "session": session.id}, seat=name)
         for agent in fresh:
             tell(f"{agent} is a new agent; see what becomes of it with: wsap nexus agents show {agent}")
 

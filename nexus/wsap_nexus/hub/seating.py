@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from wsap_core.protocol import AvatarSpec, Entry
-from wsap_core.protocol.wire import Codec, dumps, encode
+from wsap_core.protocol.wire import Codec, encode
 from wsap_core.references import load_agent_spec
 from wsap_core.specs import AdapterSpec, AgentSpec
 from wsap_core.worlds import World
@@ -87,23 +87,21 @@ def record_start(recorder: Recorder, arrivals: Sequence[WorldEntry], world: byte
     """Write what a stay begins with, so that it can be begun again: the world's state, and who came with what."""
     recorder.write(
         START,
-        dumps(
-            {
-                "world": None if world is None else base64.b64encode(world).decode("ascii"),
-                "arrivals": [
-                    {
-                        "seat": a.seat_name,
-                        "agent": a.prepared.agent_id,
-                        "avatar": a.avatar.avatar_id,
-                        "wanted": a.wanted,
-                        "entry": a.entry,
-                        "receipt": a.receipt,
-                        "goals": list(a.prepared.terms.goals),
-                    }
-                    for a in arrivals
-                ],
-            }
-        ),
+        {
+            "world": None if world is None else base64.b64encode(world).decode("ascii"),
+            "arrivals": [
+                {
+                    "seat": a.seat_name,
+                    "agent": a.prepared.agent_id,
+                    "avatar": a.avatar.avatar_id,
+                    "wanted": a.wanted,
+                    "entry": a.entry,
+                    "receipt": a.receipt,
+                    "goals": list(a.prepared.terms.goals),
+                }
+                for a in arrivals
+            ],
+        },
     )
 
 

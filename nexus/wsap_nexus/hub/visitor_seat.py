@@ -29,7 +29,6 @@ from wsap_core.protocol import (
     ParamDef,
     View,
 )
-from wsap_core.protocol.wire import dumps
 from wsap_core.seams.game import ChoiceKey
 from wsap_core.untrusted import single_line
 from wsap_core.worlds import Outcome
@@ -197,7 +196,7 @@ class VisitorSeat:
         if new:
             self._whispered.setdefault(self._decision, {}).update(new)
             texts = [[letter, text] for letter, text in sorted(new.items())]
-            self._recorder.write(WHISPER, dumps({"seat": self.agent_id, "decision": self._decision, "texts": texts}))
+            self._recorder.write(WHISPER, {"seat": self.agent_id, "decision": self._decision, "texts": texts})
 
     async def _exit(self, action: Action) -> Outcome:
         action, wrong = check_action(action, {EXIT_GAME.name: EXIT_GAME})

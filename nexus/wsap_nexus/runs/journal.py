@@ -80,7 +80,7 @@ class SeatJournal:
             "options": request.options,
             "reply": reply,
         }
-        self._recorder.call(self._seat, body)
+        self._recorder.write("call", body, seat=self._seat)
 
     def get(self, key: str, occurrence: int) -> Reply | None:
         """Return the reply to the nth time (from 0) that a request was sent, or None."""
@@ -101,7 +101,7 @@ class SeatJournal:
     def refuse(self, key: str, reason: str) -> None:
         """Record that the constraint of a request was refused, so that replies are no longer constrained."""
         self._refusals[key] = reason
-        self._recorder.refusal(self._seat, {"key": key, "refused": reason})
+        self._recorder.write("refusal", {"key": key, "refused": reason}, seat=self._seat)
 
     def refusal(self, key: str) -> str | None:
         """Return the reason for which the constraint of a request was refused, or None."""
@@ -109,7 +109,7 @@ class SeatJournal:
 
     def fail(self, key: str, kind: str, words: str) -> None:
         """Record that a request failed, with its class of failure, and that the caller continued."""
-        self._recorder.failure(self._seat, {"key": key, "failed": kind, "words": words})
+        self._recorder.write("failure", {"key": key, "failed": kind, "words": words}, seat=self._seat)
 
     def failure(self, key: str, occurrence: int) -> tuple[str, str] | None:
         """Return the class and words of the failure at the nth time (from 0) that a request was sent, or None."""
@@ -120,7 +120,8 @@ class SeatJournal:
         """Record what a model can do, and the version of the templates: prompts depend on both."""
         if self._models.get(address) != abilities or self._offline:
             self._models[address] = abilities
-            self._recorder.model(self._seat, {"model": address, "abilities": encode(abilities), "prompts": prompts})
+            told = {"model": address, "abilities": encode(abilities), "prompts": prompts}
+            self._recorder.write("model", told, seat=self._seat)
 
     def abilities(self, address: str) -> Abilities:
         """Return what the recorded model could do."""

@@ -111,7 +111,7 @@ class Notes:
         elif isinstance(of, int) and of > self._tick:
             self._held.append((of, kind, text))
         else:
-            self._recorder.world_note(kind, text)
+            self._recorder.write(kind, text, seat=WORLD)
 
     def went_back(self, tick: int, past: Iterable[tuple[str, str]]) -> None:
         """Take in that an earlier tick is the last again, of which this is noted already."""
@@ -122,7 +122,7 @@ class Notes:
         """Take in that a tick is the last that is recorded, and record what waits for it."""
         self._tick = tick
         for _, kind, text in [held for held in self._held if held[0] <= tick]:
-            self._recorder.world_note(kind, text)
+            self._recorder.write(kind, text, seat=WORLD)
         self._held = [held for held in self._held if held[0] > tick]
 
 

@@ -116,7 +116,7 @@ class RunMemories:
                 memory.begin_run(f"run {begun.number}")
             self.ready[plan.name] = (plan, memory)
         if not recorded or self._again:
-            self._recorder.mind(plan.name, begun.to_json())
+            self._recorder.write("mind", begun.to_json(), seat=plan.name)
 
     def first(self, plan: SeatPlan, memory: AgentMemory | None) -> MemorySnapshot | None:
         """Return what a seat's agent begins a new run with; None if nothing is to be recorded of it."""
@@ -161,7 +161,7 @@ class PreparedMemories(RunMemories):
     def keep(self, seat: str, steps: int, lessons: Lessons, error: BaseException | None = None) -> None:
         if error is None and seat in self.ready:
             snapshot = MemorySnapshot(seat, 1, 1, self.ready[seat][1].snapshot())
-            self._to.mind(seat, {**snapshot.to_json(), AT_END: True})
+            self._to.write("mind", {**snapshot.to_json(), AT_END: True}, seat=seat)
 
 
 def memory_of(agent: object) -> AgentMemory | None:

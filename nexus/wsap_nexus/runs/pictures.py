@@ -47,7 +47,7 @@ class PictureBook:
         width, height = size_of(picture) or (0, 0)
         about = {"sha256": name, "media_type": picture.media_type, "width": width, "height": height}
         if name not in self._known:
-            self._recorder.picture({**about, "base64": picture.base64})
+            self._recorder.write("picture", {**about, "base64": picture.base64})
         self._remember(name)
         return {**about, "alt": picture.alt}
 

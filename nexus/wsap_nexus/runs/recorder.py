@@ -130,14 +130,6 @@ class Recorder:
         )
         self.open_choices.chosen(seat, self.latest)
 
-    def joined(self, seat: str, episode: int, body: Mapping[str, Any]) -> None:
-        """Record that an agent has come into a world in play, and what with."""
-        self._write("joined", dumps(dict(body)), seat=seat, episode=episode)
-
-    def departed(self, seat: str, episode: int, body: Mapping[str, Any]) -> None:
-        """Record that an agent has taken out of a world in play what it may carry."""
-        self._write("departed", dumps(dict(body)), seat=seat, episode=episode)
-
     def left(self, seat: str, episode: int, step: int) -> None:
         """Record the removal of a seat, before the world hears of it; `step` would have been next."""
         self._write("left", "{}", seat=seat, episode=episode, step=step)
@@ -150,14 +142,6 @@ class Recorder:
         """Record what an agent learned from reflecting after a decision; it may be nothing."""
         self._write("lessons", dumps({"lessons": list(lines)}), seat=seat, episode=episode, step=step)
 
-    def mind(self, seat: str, body: Mapping[str, Any]) -> None:
-        """Record which agent of the database sits in a seat, and what it remembered when the run began."""
-        self._write("mind", dumps(dict(body)), seat=seat)
-
-    def session(self, seat: str, agent: str, session: str) -> None:
-        """Record that a session of an agent of the database begins in a seat of a run outside the nexus."""
-        self._write("session", dumps({"agent": agent, "session": session}), seat=seat)
-
     def tick(self, episode: int, number: int, line: str, *, after: int | None = None) -> None:
         """Record a tick of a world that lives: its canonical line, and the last event when it began, among seats."""
         begun = "" if after is None else f'"after":{after},'
@@ -166,10 +150,6 @@ class Recorder:
     def influence(self, episode: int, body: Mapping[str, Any], number: int | None, **outcome: str) -> None:
         """Record an influence as number so and so leaves the inbox: what was `said` about it, or why `refused`."""
         self._write("influence", dumps({"body": body, **outcome}), seat=WORLD, episode=episode, takes=number)
-
-    def world_note(self, kind: str, body: str) -> None:
-        """Record what a world says of itself, as canonical JSON."""
-        self._write(kind, body, seat=WORLD)
 
     def snapshot(
         self, episode: int, world: bytes, agents: Mapping[str, bytes], seats: Mapping[str, Any] | None = None,
@@ -202,26 +182,6 @@ class Recorder:
         """Record which requests the world, or the agent of a seat, sends to models; and one that gave no reply."""
         self._write("asked", dumps({"keys": list(keys), **({"failed": failed} if failed else {})}), seat=seat)
 
-    def call(self, seat: str | None, body: Mapping[str, Any]) -> None:
-        """Record a call to a language model; by the world itself for no seat."""
-        self._write("call", dumps(dict(body)), seat=seat)
-
-    def picture(self, body: Mapping[str, Any]) -> None:
-        """Record a picture that a model is shown."""
-        self._write("picture", dumps(dict(body)))
-
-    def model(self, seat: str | None, body: Mapping[str, Any]) -> None:
-        """Record which model a seat asks, and what it can do."""
-        self._write("model", dumps(dict(body)), seat=seat)
-
-    def refusal(self, seat: str, body: Mapping[str, Any]) -> None:
-        """Record that a backend refused a constraint."""
-        self._write("refusal", dumps(dict(body)), seat=seat)
-
-    def failure(self, seat: str | None, body: Mapping[str, Any]) -> None:
-        """Record that a model could not be asked, and that the caller continued without it."""
-        self._write("failure", dumps(dict(body)), seat=seat)
-
     def tools(self, seat: str, body: Mapping[str, Any]) -> None:
         """Record what a source of tools offers."""
         self._write("tools", dumps(dict(body)), seat=seat)
@@ -238,9 +198,9 @@ class Recorder:
         """Record that the run started, was resumed, or stopped."""
         self._write("run", dumps({"what": what, **more}))
 
-    def write(self, kind: str, body: str) -> None:
-        """Record something else about the run, as canonical JSON."""
-        self._write(kind, body)
+    def write(self, kind: str, body: str | Mapping[str, Any], *, seat: str | None = None, episode: int = 0) -> None:
+        """Record something else about the run, or about a seat: canonical JSON, or what it is to be made of."""
+        self._write(kind, body if isinstance(body, str) else dumps(dict(body)), seat=seat, episode=episode)
 
     def _write(
         self,

@@ -130,7 +130,7 @@ class WorldJournal:
         if times := self._lost.pop(key or request, 0):
             body["again"] = times
         self.usage = WorldUsage(self.usage.usage + reply.usage, self.usage.asked_again + times)
-        self._recorder.call(None, body)
+        self._recorder.write("call", body)
         if not self.offline:
             await self._recorder.committed()
 
@@ -138,7 +138,7 @@ class WorldJournal:
         """Record a failure, and return when it is committed."""
         self._lost.pop(key or request, None)
         body = {"key": key, "request": request, "model": model, "failed": type(error).__name__, "words": str(error)}
-        self._recorder.failure(None, body)
+        self._recorder.write("failure", body)
         if not self.offline:
             await self._recorder.committed()
 
@@ -146,7 +146,7 @@ class WorldJournal:
         """Record what a model can do: prompts may depend on it."""
         if self.offline or self._models.get(address) != abilities:
             self._models[address] = abilities
-            self._recorder.model(None, {"model": address, "abilities": encode(abilities)})
+            self._recorder.write("model", {"model": address, "abilities": encode(abilities)})
 
     def abilities(self, address: str) -> Abilities:
         """Return what the recorded model could do.

@@ -15,6 +15,7 @@ from wsap_nexus.hub.served import Hub
 from wsap_nexus.server import requests, responses
 from wsap_nexus.server.deps import ManagedAgent, Once30, OwnAgent, replies
 from wsap_nexus.server.idempotency import IdempotentRequest, Intent
+from wsap_nexus.store.entities import Answered, DiaryEntry, Exchange
 
 router = APIRouter(prefix="/agents/{agent_id}", tags=["agents"])
 
@@ -59,11 +60,11 @@ def _idempotent_talk(nexus: Nexus, agent_id: str, text: str) -> IdempotentReques
         with nexus.nexus_store.look() as tx:
             since = talk.exchanges(tx, agent_id, after=int(intent["last"]), limit=200)
         found = next((exchange for exchange in reversed(since) if exchange.said == text), None)
-        return None if found is None else reply_of(encode(talk.Answer(found.reply, found.how)))
+        return None if found is None else reply_of(encode(Answered(found.reply, found.how)))
 
     return IdempotentRequest(f"talk {agent_id} {dumps(text)}", intend, do, recall)
 
 
-def _page(name: str, found: Sequence[diary.Entry] | Sequence[talk.Exchange], limit: int) -> dict[str, Any]:
+def _page(name: str, found: Sequence[DiaryEntry] | Sequence[Exchange], limit: int) -> dict[str, Any]:
     page = found[:limit]
     return {name: [encode(each) for each in page], "next": page[-1].number if len(found) > limit else None}

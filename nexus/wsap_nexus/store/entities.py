@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 from wsap_core.protocol import Avatar, PortableItem
 
@@ -172,3 +172,51 @@ class SkillGain:
     gain: float
     level: float
     """The level after it."""
+
+
+How = Literal["words", "facts", "whisper", "letter"]
+
+
+@dataclass(frozen=True)
+class Answered:
+    """What came of speaking to an agent."""
+
+    text: str
+    how: How
+    """
+    `words`: the agent answered in its own; `facts`: it has none, and this is what the nexus knows; `whisper`: it is in
+    a world and hears it at its next decision; `letter`: it finds it among its messages.
+    """
+
+    def __str__(self) -> str:
+        """Return the text."""
+        return self.text
+
+
+@dataclass(frozen=True)
+class Exchange:
+    """What a person said to an agent, and what came of it."""
+
+    number: int
+    """The event's."""
+    time: str
+    """ISO 8601, UTC."""
+    said: str
+    reply: str
+    how: How
+    """As in `Answered`."""
+
+
+@dataclass(frozen=True)
+class DiaryEntry:
+    """What an agent wrote about one stay in a world."""
+
+    number: int
+    """The event's."""
+    time: str
+    """ISO 8601, UTC."""
+    text: str
+    game: str
+    session: str | None
+    own_words: bool
+    """Whether the agent wrote it; False where it was put together from the log."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from sqlalchemy import Connection, func, select
@@ -143,15 +143,13 @@ def status_of(
     with NexusStore(database).look() as tx:
         count = tx.connection.execute(select(func.count()).select_from(_NEXUS_EVENT)).scalar_one()
         sessions = tx.connection.execute(select(func.count()).select_from(_SESSION)).scalar_one()
-        return Status(
-            **{
-                **{name: getattr(found, name) for name in found.__dataclass_fields__},
-                "agents": agent_rows(tx),
-                "worlds": worlds_of(tx.connection),
-                "kept": kept_of(tx.connection),
-                "events": int(count),
-                "sessions": int(sessions),
-            }
+        return replace(
+            found,
+            agents=agent_rows(tx),
+            worlds=worlds_of(tx.connection),
+            kept=kept_of(tx.connection),
+            events=int(count),
+            sessions=int(sessions),
         )
 
 

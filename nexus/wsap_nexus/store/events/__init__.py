@@ -1,4 +1,4 @@
-"""The events of the nexus: one class for each kind, and the union of them all.
+"""The events of the nexus: one class for each kind.
 
 An event is written by `Transaction.note(Entered(agent_id="ada", ...))` in the transaction that it tells of, and
 read back as the same class. `NexusEvent.sentence` tells it, for every reader alike.
@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Annotated, Any, cast, get_args
+from typing import Any
 
-from pydantic import Field, ValidationError
+from pydantic import ValidationError
 
+from wsap_nexus.store.events import agents, nexus, sessions
 from wsap_nexus.store.events.agents import (
     AchievementEarned,
     AgentFailed,
@@ -70,64 +71,13 @@ from wsap_nexus.store.events.sessions import (
     WorldFailed,
 )
 
-AnyEvent = Annotated[
-    AchievementEarned
-    | AgentFailed
-    | AgentImported
-    | AgentMovedAway
-    | AgentPaused
-    | AgentRegistered
-    | AgentRemoved
-    | AgentRenamed
-    | AgentResumed
-    | AvatarChanged
-    | DiaryWritten
-    | Died
-    | Entered
-    | EntryRefused
-    | GameAvailable
-    | GameFailed
-    | GameInMaintenance
-    | GameJoined
-    | GameOffline
-    | ItemFound
-    | ItemMoved
-    | ItemsMoved
-    | ItemsRefused
-    | Left
-    | ListenerFailed
-    | MessageSent
-    | MetaGoalAbandoned
-    | MetaGoalReached
-    | MetaGoalSet
-    | NexusStarted
-    | NexusStopped
-    | OnwardRefused
-    | PersonaChanged
-    | PolicyChanged
-    | PruneFailed
-    | DiskFull
-    | RecordsPruned
-    | SessionForceClosed
-    | SessionResumed
-    | SkillGained
-    | Talked
-    | TeamChanged
-    | TransferCancelled
-    | TransferSettled
-    | TransferUnresolved
-    | VisitStarted
-    | Whispered
-    | WorldCrashed
-    | WorldFailed,
-    Field(discriminator="kind"),
-]
-"""Every kind of event that this version writes, or that a version before it wrote."""
-
 KINDS: Mapping[str, type[NexusEvent]] = {
-    event.model_fields["kind"].default: event for event in get_args(get_args(AnyEvent)[0])
+    str(found.model_fields["kind"].default): found
+    for module in (agents, nexus, sessions)
+    for found in vars(module).values()
+    if isinstance(found, type) and issubclass(found, NexusEvent) and not found.model_fields["kind"].is_required()
 }
-"""Kind -> class."""
+"""Kind -> class, of every event that this version writes, or that a version before it wrote."""
 
 PUBLIC_KINDS = frozenset(kind for kind, event in KINDS.items() if event.PUBLIC is not None)
 """The kinds of events of which anybody may learn."""
@@ -147,7 +97,7 @@ def read_event(
     game: str | None = None,
     session_id: str | None = None,
     time: float = 0.0,
-) -> AnyEvent | OtherEvent:
+) -> NexusEvent:
     """Return an event as it was stored; one of an unknown kind, or with an unreadable body, as `OtherEvent`.
 
     Args:
@@ -170,13 +120,13 @@ def read_event(
     known = KINDS.get(kind)
     if known is not None:
         try:
-            return cast(AnyEvent, known.model_validate({**body, **envelope}))
+            return known.model_validate({**body, **envelope})
         except ValidationError:
             pass  # a body as no version writes it
     return OtherEvent(**envelope, data=dict(body))
 
 
-def read_row(row: Any) -> AnyEvent | OtherEvent:
+def read_row(row: Any) -> NexusEvent:
     """Return the event of a row of the table `nexus_event`. Any: the row."""
     return read_event(
         row.kind,
@@ -204,7 +154,6 @@ __all__ = [
     "AgentRemoved",
     "AgentRenamed",
     "AgentResumed",
-    "AnyEvent",
     "AvatarChanged",
     "DiaryWritten",
     "Died",

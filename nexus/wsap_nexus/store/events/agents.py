@@ -289,7 +289,7 @@ class Spoken(AgentEvent):
     text: str
     reply: str = ""
     how: Literal["words", "facts", "whisper", "letter"] = "words"
-    """As in `wsap_nexus.agents.talk.Answer`."""
+    """As in `wsap_nexus.store.entities.Answered`."""
 
 
 class Talked(Spoken):
