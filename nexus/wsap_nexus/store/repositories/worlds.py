@@ -63,11 +63,9 @@ class WorldRepository(EventRepository):
         """Return whether there is a world of that id."""
         return self.connection.execute(select(_WORLD.c.id).where(_WORLD.c.id == world_id)).first() is not None
 
-    def worlds(self, *, game: str | None = None) -> list[WorldRecord]:
-        """Return worlds by id."""
+    def worlds(self) -> list[WorldRecord]:
+        """Return all worlds, by id."""
         query = select(*_WORLD_COLUMNS).order_by(_WORLD.c.id)
-        if game is not None:
-            query = query.where(_WORLD.c.game == game)
         return [WorldRecord(**row._mapping) for row in self.connection.execute(query)]
 
     def world_snapshot(self, world_id: str) -> bytes | None:
