@@ -38,6 +38,12 @@ class Done:
     data: Mapping[str, Any] = field(default_factory=dict)
 
 
+def time_of_day(hour: float) -> str:
+    """Return the part of the day of an hour from 0 to 24."""
+    parts = ((5, "night"), (8, "dawn"), (12, "morning"), (17, "afternoon"), (20, "evening"), (25, "night"))
+    return next(name for end, name in parts if hour < end)
+
+
 class Engine(Protocol):
     """A game world with bodies for agents. All methods are called from one event loop.
 

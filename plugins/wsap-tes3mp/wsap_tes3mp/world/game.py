@@ -73,20 +73,16 @@ class MorrowindWorld(AvatarGameAdapter):
         return await player.observe()
 
     @override
-    async def act(self, action: Action) -> ActionResult:
+    async def act(self, action: Action, key: ChoiceKey | None = None) -> ActionResult:
         player = self._only()
         if player is None:
             return ActionResult(False, "Nobody is in this world; create an avatar first.")
         await self._source.settle()
-        return await player.act(action)
+        return await player.act(action, key)
 
     async def act_once(self, action: Action, key: ChoiceKey) -> ActionResult:
         """Carry out an action in a live world, at most once for its key."""
-        player = self._only()
-        if player is None:
-            return await self.act(action)
-        await self._source.settle()
-        return await player.carry_out(action, key)
+        return await self.act(action, key)
 
     @override
     async def reset(self, seed: int | None = None) -> Observation:

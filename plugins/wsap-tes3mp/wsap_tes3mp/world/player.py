@@ -182,15 +182,12 @@ class Player:
 
     # --- acting -----------------------------------------------------------------------------------
 
-    async def act(self, action: Action) -> ActionResult:
-        """Send an action as a command, and return what came of it."""
-        if self.source.options.live:
-            return await self.carry_out(action)
-        async with self.source.lock:
-            return await self.carry_out(action)
-
-    async def carry_out(self, action: Action, key: ChoiceKey | None = None) -> ActionResult:
+    async def act(self, action: Action, key: ChoiceKey | None = None) -> ActionResult:
         """Send an action as a command, in a live world at most once for its key, and return what came of it."""
+        async with self.source.turn:
+            return await self._carry_out(action, key)
+
+    async def _carry_out(self, action: Action, key: ChoiceKey | None) -> ActionResult:
         before = self.seen or await self.look()
         if self.over:
             return self._say(f"The episode is over: {self.over}.")

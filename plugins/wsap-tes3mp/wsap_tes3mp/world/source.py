@@ -6,7 +6,7 @@ import asyncio
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Coroutine
-from contextlib import AsyncExitStack
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, nullcontext
 from datetime import datetime
 from typing import Any, Protocol
 
@@ -48,8 +48,8 @@ class Source(ABC):
 
     def __init__(self, options: WorldOptions, clock: Clock, now: Now) -> None:
         self.options, self.clock, self.now = options, clock, now
-        self.lock = asyncio.Lock()
-        """Held while a command is under way in a stepped world, whose time goes on with one command after the other."""
+        self.turn: AbstractAsyncContextManager[None] = nullcontext() if options.live else asyncio.Lock()
+        """Held while a command is under way; of a stepped world one at a time, since its time goes on with commands."""
         self.episode = ""
 
     @property

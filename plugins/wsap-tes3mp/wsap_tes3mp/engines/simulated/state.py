@@ -8,7 +8,7 @@ from collections.abc import Generator, Iterator
 from dataclasses import dataclass, field
 from typing import Literal
 
-from wsap_tes3mp.engines.engine import Done
+from wsap_tes3mp.engines.engine import Done, time_of_day
 from wsap_tes3mp.engines.simulated.definitions import Item, definitions
 
 CAPACITY = 100.0
@@ -144,8 +144,7 @@ class World:
     @property
     def time_of_day(self) -> str:
         """The part of the day."""
-        parts = ((5, "night"), (8, "dawn"), (12, "morning"), (17, "afternoon"), (20, "evening"), (25, "night"))
-        return next(name for end, name in parts if self.hour < end)
+        return time_of_day(self.hour)
 
     @property
     def weather(self) -> str:

@@ -8,6 +8,7 @@ from typing import Any
 
 from pydantic import JsonValue
 
+from wsap_tes3mp.engines.engine import time_of_day
 from wsap_tes3mp.engines.tes3mp.esm import GRID, GameData, Quest
 from wsap_tes3mp.protocol.errors import SchemaMismatchError
 
@@ -19,7 +20,6 @@ DIALOGUE_SECONDS = 30.0
 """How long after words an agent counts as talking."""
 WEATHERS = ("clear", "cloudy", "foggy", "overcast", "rain", "thunder", "ash", "blight", "snow", "blizzard")
 """The engine's weathers, by number."""
-_HOURS = ((5, "night"), (8, "dawn"), (12, "morning"), (17, "afternoon"), (20, "evening"), (25, "night"))
 _OBJECT_KINDS = (("door", "door"), ("chest", "container"), ("barrel", "container"), ("crate", "container"),
                  ("sack", "container"), ("urn", "container"))  # fmt: skip
 _UNAVAILABLE = ("nearby_entities.disposition", "dialogue.text", "dialogue.topics")
@@ -99,7 +99,7 @@ def body_of(facts: Facts, *, names: GameData | None = None) -> Row:
         "active_quests": active,
         "completed_quests": completed,
         "environment": {
-            "time_of_day": "unknown" if hour is None else next(name for end, name in _HOURS if hour % 24 < end),
+            "time_of_day": "unknown" if hour is None else time_of_day(hour % 24),
             "weather": weather or "unknown",
             "is_combat": _recent(facts.get("combat_age"), COMBAT_SECONDS),
             "is_dialogue": _recent(facts.get("dialogue_age"), DIALOGUE_SECONDS),
