@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import tempfile
+import secrets
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
@@ -46,17 +46,13 @@ def written_to(path: Path) -> Iterator[IO[str]]:
     Raises:
         UsageError: it can't be written.
     """
-    partial: Path | None = None
+    partial = path.parent / f".{path.name[:40]}.{secrets.token_hex(4)}.part"
     try:
-        with tempfile.NamedTemporaryFile(
-            "w", encoding="utf-8", newline="\n", dir=path.parent, prefix=f".{path.name[:40]}.", delete=False
-        ) as file:
-            partial = Path(file.name)
+        with partial.open("x", encoding="utf-8", newline="\n") as file:
             yield file
         partial.replace(path)
-        partial = None
     except OSError as error:
-        raise UsageError(f"{str(path)!r} can't be written: {error.strerror or error}.") from error
+        raise UsageError(f"{str(path)!r} can't be written: {error.strerror or error}; choose another place.") from error
     finally:
-        if partial is not None:
+        with contextlib.suppress(OSError):
             partial.unlink(missing_ok=True)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -88,20 +86,13 @@ def _write(lines: Iterable[str], path: Path, *, force: bool) -> int:
         UsageError: there is a file already, or it can't be written.
     """
     from wsap_core.errors import UsageError
+    from wsap_core.textfile import written_to
 
     if path.exists() and not force:
         raise UsageError(f"The file {path} exists already; choose another name, or overwrite it with --force.")
-    partial = path.with_name(f"{path.name}.{os.getpid()}.part")
     count = 0
-    try:
-        with partial.open("w", encoding="utf-8", newline="\n") as file:
-            for line in lines:
-                file.write(line + "\n")
-                count += 1
-        partial.replace(path)
-    except OSError as error:
-        raise UsageError(f"{path} can't be written: {error.strerror or error}; choose another place.") from error
-    finally:
-        with contextlib.suppress(OSError):
-            partial.unlink(missing_ok=True)
+    with written_to(path) as file:
+        for line in lines:
+            file.write(line + "\n")
+            count += 1
     return count

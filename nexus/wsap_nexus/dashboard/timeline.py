@@ -26,7 +26,7 @@ from wsap_nexus.runs.restoring import Runs
 from wsap_nexus.runs.views import spec_with_views, view_of_run
 from wsap_nexus.store.records import EventRecord, RunRecord, RunStatus
 from wsap_nexus.store.tables import METADATA
-from wsap_nexus.terminal.recorded import note_of_event
+from wsap_nexus.terminal.recorded import game_to_read, note_of_event
 from wsap_nexus.terminal.story import Note
 
 router = APIRouter(prefix="/dashboard/data", dependencies=[Depends(spectator)])
@@ -239,8 +239,5 @@ def reading_of(nexus: Nexus, record: RunRecord) -> tuple[Codec, str, str]:
     """Return the codec of a run's observations, its game's title, and a remark if the game is missing."""
     if record.game == GAME:
         return Codec([load(t) for t in NEXUS_SPEC.wire_types]), "The nexus", ""
-    try:
-        spec = game_of(record, nexus.host)
-        return Codec([load(t) for t in spec.wire_types]), spec.display_title, ""
-    except WsapError as error:
-        return Codec(), record.game, f"Shown without what the game adds: {error}"
+    spec, codec, remark = game_to_read(record, nexus.host)
+    return codec, record.game if spec is None else spec.display_title, remark

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
-from dataclasses import fields, replace
+from dataclasses import replace
 from itertools import islice
 from typing import Any
 
@@ -13,10 +13,10 @@ from wsap_core.errors import StorageError, WireError, WsapError
 from wsap_core.host import PluginHost
 from wsap_core.protocol import Achievement, Action, ActionResult, Observation
 from wsap_core.protocol.wire import Codec
-from wsap_core.seams.agent import DecisionInfo, Usage
 from wsap_core.seams.context import derive_seed
 from wsap_core.specs import AdapterSpec
 from wsap_core.untrusted import single_line
+from wsap_nexus.runs.logged import read_decision
 from wsap_nexus.runs.reading import Tell, silent, with_progress
 from wsap_nexus.runs.replay_order import IN_ORDER, in_order_made
 from wsap_nexus.runs.summary import score_so_far
@@ -42,7 +42,7 @@ def note_of_event(event: EventRecord) -> Note:
     """
     data = event.data
     try:
-        line, decision = data["step"], data["decision"] or {}
+        line, info = data["step"], read_decision(data["decision"])
         result = line["result"]
         action = Action(str(line["action"]["name"]), dict(line["action"]["parameters"]), data["reasoning"])
         short = ActionResult(
@@ -51,24 +51,10 @@ def note_of_event(event: EventRecord) -> Note:
             outcome=result.get("outcome", "done"),
         )  # fmt: skip
         seat, number = str(line["seat"]), (event.step or 0) + 1
-        forced = bool(decision.get("forced", False))
-        info = _info(decision) if decision else None
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise WireError(f"Event {event.seq} of run {event.run_id!r} is not a step: {error}.") from None
+    forced = info is not None and info.forced
     return note_of(seat, event.episode, number, action, short, forced=forced, seq=event.seq, info=info)
-
-
-def _info(decision: dict[str, Any]) -> DecisionInfo:
-    usage = decision.get("usage") or {}
-    known = {item.name: usage[item.name] for item in fields(Usage) if item.name in usage}
-    return DecisionInfo(
-        bool(decision.get("repaired")),
-        bool(decision.get("forced")),
-        Usage(**known),
-        continued=bool(decision.get("continued")),
-        chosen=bool(decision.get("chosen")),
-        cause=str(decision.get("cause") or ""),
-    )
 
 
 def last_notes(repository: Repository, run_id: str, seats: int) -> list[Note]:
@@ -97,7 +83,7 @@ class Recording:
     def __init__(self, repository: Repository, run: RunRecord, host: PluginHost, *, tell: Tell = silent) -> None:
         self.run = run
         self._repository = repository
-        self.spec, self._codec, self.remark = _game(run, host)
+        self.spec, self._codec, self.remark = game_to_read(run, host)
         """`remark` says what can't be shown, and why; empty if all can."""
         self.seats: tuple[tuple[str, str], ...] = _seats(run)
         """(name, agent) of every seat."""
@@ -132,7 +118,7 @@ class Recording:
             last = next(iter(self._index.seqs[index + 1 : index + 2]), None)
             events = list(self._index.events(index, (*IN_ORDER, "decision"), last=last))
             # What decisions have come to take since, such as for a summary by the memory.
-            amended = {(e.seat, (e.step or 0) + 1): _info(e.data) for e in events if e.kind == "decision"}
+            amended = {(e.seat, (e.step or 0) + 1): read_decision(e.data) for e in events if e.kind == "decision"}
             notes = [note_of_event(event) for event in in_order_made(e for e in events if e.kind != "decision")]
             notes = [replace(note, info=amended.get((note.seat, note.number), note.info)) for note in notes]
             for tally in tallies.values():
@@ -280,7 +266,7 @@ class Recording:
         return self._codec.decode(Observation, data, where="recorded observation")
 
 
-def _game(run: RunRecord, host: PluginHost) -> tuple[AdapterSpec | None, Codec, str]:
+def game_to_read(run: RunRecord, host: PluginHost) -> tuple[AdapterSpec | None, Codec, str]:
     """Return the game's description and a codec for its types, and what can't be shown without them."""
     from wsap_core.factories import load
     from wsap_nexus.runs.plan import game_of

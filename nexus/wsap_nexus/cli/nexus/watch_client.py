@@ -25,7 +25,7 @@ from wsap_nexus.store.nexus_store import NexusStore, Transaction
 from wsap_nexus.store.records import RunRecord
 from wsap_nexus.store.repository import Repository
 from wsap_nexus.store.tables import METADATA
-from wsap_nexus.terminal.recorded import _game, note_of_event
+from wsap_nexus.terminal.recorded import game_to_read, note_of_event
 from wsap_nexus.terminal.story import Note, SeatStory, Stage
 
 KEPT = 200
@@ -150,7 +150,7 @@ class Following:
         self.run = run
         """The recording."""
         self._repository = repository
-        self.spec, self._codec, self.remark = _game(run, host)
+        self.spec, self._codec, self.remark = game_to_read(run, host)
         """`remark` says what can't be shown and why."""
         self._story = SeatStory(SeatTally(seat, run.agent))
         last = repository.last_event(run.id)

@@ -7,18 +7,16 @@ scripts would not run.
 from __future__ import annotations
 
 import base64
-import contextlib
 import hashlib
 import html
 import json
-import os
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from wsap_core.errors import UsageError
+from wsap_core.textfile import written_to
 from wsap_core.untrusted import single_line
 from wsap_tossim.engine.game import Game
 from wsap_tossim.replay.story import Story, View, page_data
@@ -81,16 +79,8 @@ def write_text(path: Path, text: str) -> None:
     Raises:
         UsageError: it can't be written.
     """
-    partial = path.with_name(f"{path.name}.{os.getpid()}.part")
-    try:
-        with partial.open("w", encoding="utf-8", newline="\n") as file:
-            file.write(text)
-        partial.replace(path)
-    except OSError as error:
-        raise UsageError(f"{path} can't be written: {error.strerror or error}; choose another place.") from error
-    finally:
-        with contextlib.suppress(OSError):
-            partial.unlink(missing_ok=True)
+    with written_to(path) as file:
+        file.write(text)
 
 
 def page_of(story: Story, view: View | None = None) -> str:
