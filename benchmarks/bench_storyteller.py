@@ -26,10 +26,10 @@ from wsap_core.seams.model import Reply, Request, collect
 from wsap_sandbox.model import LANGUAGES
 from wsap_sandbox.storyteller.backend import Storyteller
 from wsap_sandbox.storyteller.deeds import deed_of
-from wsap_sandbox.storyteller.lore import Data, Lore, lore_of
+from wsap_sandbox.storyteller.lore import Lore, lore_of
 from wsap_sandbox.templates.loader import read_template, template_names, world_of
 from wsap_sandbox.tick.engine import Engine, Story
-from wsap_sandbox.tick.facts import Facts, MemoryFacts, SceneFacts, facts_data
+from wsap_sandbox.tick.facts import Facts, MemoryFacts, SceneFacts
 
 LIMIT = 0.05
 SENTENCE = re.compile(r"(?<=[.!?…])\s+")
@@ -46,19 +46,18 @@ class Told:
     async def ask(self, key: str, facts: Facts, request: Request) -> Reply:
         """Ask the storyteller, and note what is asked."""
         reply = await collect(self.teller, request)
-        data = facts_data(facts)
         if isinstance(facts, SceneFacts):
-            self._scene(data, lore_of(data))
+            self._scene(facts)
         elif isinstance(facts, MemoryFacts):
             said = json.loads(reply.text)["summary"]
-            worked = [hedge in said for hedge in hedges(lore_of(data), "hedge_good")]
-            failed = facts.cells[-1].came_of_it.startswith(tuple(starts(lore_of(data), "came_failure")))
+            worked = [hedge in said for hedge in hedges(lore_of(facts), "hedge_good")]
+            failed = facts.cells[-1].came_of_it.startswith(tuple(starts(lore_of(facts), "came_failure")))
             self.counts["summaries"] += 1
             self.counts["summaries that drifted"] += failed and any(worked)
         return reply
 
-    def _scene(self, data: Data, lore: Lore) -> None:
-        deeds = [deed_of(a["intention"], a["person"]["id"], data, lore) for a in data["actors"]]
+    def _scene(self, facts: SceneFacts) -> None:
+        deeds = [deed_of(actor, facts, lore_of(facts)) for actor in facts.actors]
         wanted = Counter(deed.thing for deed in deeds if deed.kind in ("take", "snatch", "demand"))
         self.counts["conflicts over objects"] += sum(count > 1 for count in wanted.values())
         self.counts["conflicts over objects"] += sum(deed.kind in ("snatch", "demand") for deed in deeds)

@@ -146,6 +146,7 @@ def test_the_same_facts_and_seed_give_the_same_reply() -> None:
 
 
 def test_a_world_that_the_storyteller_never_heard_of_is_told() -> None:
+    assert played(replace(mill(), premise=""), told).stories
     done = played(mill(), told, 12)
     assert all(record.degraded == () for record in done.records)
     assert repeated(done) <= 0.2

@@ -22,9 +22,9 @@ WORLD_FORMAT = "wsap-sandbox-world"
 """The format's name in a world file."""
 _SNAPSHOT_EVERY = 20
 """Ticks between two snapshots: restoring any tick takes at most so many more."""
-_OF_THE_WORLD = ("language", "cells")
-_OF_ITS_MODELS = ("model", "intent_model", "scene_model", "story_model", "memory_model", "text", "compact", "overlap",
-                  "concurrency")  # fmt: skip
+_WORLD = ("language", "cells")
+_TAKEN = [known for known in OPTIONS if known.name not in ("template", "world", "model.KEY")]
+"""The options of the game that are options of the command, too."""
 
 
 def _option(known: OptionDef) -> click.Option:
@@ -44,10 +44,10 @@ def _option(known: OptionDef) -> click.Option:
     "wsap sandbox new brod --template village --language ru --model ollama/qwen3:8b",
     "wsap sandbox new copy --from village.world.json",
     sections={
-        "World": ("template", *_OF_THE_WORLD, "seed", "source"),
-        "Model": (*_OF_ITS_MODELS, "backend_options"),
+        "World": ("template", *_WORLD, "seed", "source"),
+        "Model": (*(known.name for known in _TAKEN if known.name not in _WORLD), "backend_options"),
     },
-    params=[_option(known) for known in OPTIONS if known.name in (*_OF_THE_WORLD, *_OF_ITS_MODELS)],
+    params=list(map(_option, _TAKEN)),
 )
 @click.argument("name")
 @click.option("--template", metavar="NAME_OR_FILE",

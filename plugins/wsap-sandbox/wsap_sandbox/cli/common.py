@@ -208,7 +208,7 @@ def chapter_text(chapter: Chapter, events: bool = False) -> str:
         lines.append(wrapped(scene.told, "  "))
         if events:
             lines += [wrapped(chapter.line(event), "    ") for event in scene.events]
-    if kinds := chapter.degraded:
+    if kinds := [one.kind for one in chapter.degraded]:
         said = f"{len(kinds)} {'result' if len(kinds) == 1 else 'results'} replaced: {', '.join(sorted({*kinds}))}"
         lines += ["", click.style(wrapped(f"! {said}"), fg="yellow")]
     return "\n".join(lines)

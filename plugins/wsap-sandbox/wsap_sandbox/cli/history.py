@@ -5,6 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator
 from dataclasses import fields
+from heapq import merge
+from itertools import groupby
+from operator import itemgetter
 from typing import Any
 
 import click
@@ -78,14 +81,12 @@ def diff(stories: Stories, one: str, other: str, tick: int | None) -> Told:
 
 def _first_difference(stories: Stories, one: str, other: str, last: int) -> int | None:
     """Return the first tick that went differently; None if all that both have are the same."""
-    ours, theirs = (iter(stories.runs.history(name, "tick", last=last)) for name in (one, other))
-    a, b = next(ours, None), next(theirs, None)
-    while a is not None and b is not None:
-        if a["step"] == b["step"] and a["body"] != b["body"]:
-            return int(a["step"])
-        begun = a["step"]
-        a = next(ours, None) if begun <= b["step"] else a  # one of them begins later
-        b = next(theirs, None) if b["step"] <= begun else b
+    step = itemgetter("step")
+    events = merge(*(stories.runs.history(name, "tick", last=last) for name in (one, other)), key=step)
+    for tick, both in groupby(events, step):
+        bodies = [event["body"] for event in both]
+        if bodies[0] != bodies[-1]:  # there is one where one of them begins later
+            return int(tick)
     return None
 
 

@@ -32,7 +32,7 @@ def status(stories: Stories, story: str | None) -> Told:
     about, tick = stories.about(story), stories.runs.ticks(story)
     lately = list(stories.chapters(story, max(1, tick - _LATELY + 1)))
     title, where = _whereabouts(stories, story, lately[-1] if lately else None)
-    kinds = Counter(kind for chapter in lately for kind in chapter.degraded)
+    kinds = Counter(one.kind for chapter in lately for one in chapter.degraded)
     calls, reasked = (sum(getattr(c.record, what) for c in lately) for what in ("calls", "reasked"))
     usage = (about["summary"] or {}).get("usage") or {}
     tokens, cost = usage.get("prompt_tokens", 0) + usage.get("completion_tokens", 0), usage.get("cost")

@@ -9,7 +9,7 @@ from typing import Any
 
 from wsap_core.protocol.values import JsonValue
 from wsap_sandbox.languages import words_of
-from wsap_sandbox.model import CharacterChange, LedgerEvent, TickRecord, World, dump, load
+from wsap_sandbox.model import CharacterChange, Degraded, LedgerEvent, TickRecord, World, dump, load
 
 KINDS = ("tick", "story")
 """The kinds of events of a run that a story is in."""
@@ -80,10 +80,10 @@ class Chapter:
         return tuple(self.cast.places) or tuple(change.id for change in self.record.places)
 
     @property
-    def degraded(self) -> list[str]:
-        """The kinds of its degraded results, those of its narration included; one for each."""
-        told = [str(one["kind"]) for note in self.stories.values() for one in note.get("degraded", ())]
-        return [*(one.kind for one in self.record.degraded), *told]
+    def degraded(self) -> list[Degraded]:
+        """Its degraded results, those of its narration included."""
+        told = [(place, one) for place, note in self.stories.items() for one in note.get("degraded", ())]
+        return [*self.record.degraded, *(Degraded("story", place, str(one["kind"])) for place, one in told)]
 
     def scenes(self) -> Iterator[Scene]:
         """Give the scene of each place, in the world's order."""
@@ -112,14 +112,11 @@ class Chapter:
         """Return what a scene's narration rests on, a line each: events of the ledger, and where the prompts stand."""
         words = words_of(self.cast.language).page
         lines = [self.line(event) for event in scene.events]
-        replaced = [
-            (one.phase, one.subject, f"{one.kind} {one.detail}".rstrip())
-            for one in self.record.degraded
-            if one.subject == scene.place or one.subject in scene.people
+        lines += [
+            f"{words['degraded']} {one.phase}, {self.cast.name(one.subject)}: {one.kind} {one.detail}".rstrip()
+            for one in self.degraded
+            if one.subject in (scene.place, *scene.people)
         ]
-        told = self.stories.get(scene.place, {}).get("degraded", ())
-        replaced += [("story", scene.place, str(one["kind"])) for one in told]
-        lines += [f"{words['degraded']} {phase}, {self.cast.name(whom)}: {why}" for phase, whom, why in replaced]
         asked = [f"intent/{one}" for one in scene.people] + [f"scene/{scene.place}", f"story/{scene.place}"]
         return [*lines, f"{words['prompts']} {', '.join(f'{self.tick}/{key}' for key in asked)}"]
 

@@ -14,12 +14,13 @@ from wsap_core.seams.listing import Listing, ModelInfo
 from wsap_core.seams.model import Abilities, Chunk, Finish, JsonConstraint, Request, TextChunk
 from wsap_core.seams.model_errors import BadRequestError
 from wsap_sandbox.storyteller.grammar import number_of
-from wsap_sandbox.storyteller.lore import Data, lore_of
+from wsap_sandbox.storyteller.lore import lore_of
 from wsap_sandbox.storyteller.master import Master
-from wsap_sandbox.storyteller.mind import intention, summary
+from wsap_sandbox.storyteller.mind import Mind, summary
 from wsap_sandbox.storyteller.narrator import Narrator
 from wsap_sandbox.templates.loader import read_template
 from wsap_sandbox.templates.shape import TemplateShape
+from wsap_sandbox.tick.facts import IntentFacts, MemoryFacts, SceneFacts, StoryFacts, facts_of
 
 DEFAULT = "storyteller/default"
 
@@ -52,20 +53,19 @@ class Storyteller:
     async def aclose(self) -> None:
         """Have nothing to give back."""
 
-    def reply(self, facts: Data, seed: int) -> dict[str, JsonValue]:
+    def reply(self, data: Mapping[str, JsonValue], seed: int) -> dict[str, JsonValue]:
         """Return the reply to facts as `facts_data` gives them, as JSON-ready data."""
+        facts, rng = facts_of(data), random.Random(f"{seed}/{data['phase']}")
         lore = lore_of(facts, self._own)
-        tick, phase = int(facts["tick"]), str(facts["phase"])
-        rng = random.Random(f"{seed}/{phase}")
-        if phase in ("intent", "memory"):
-            number = number_of(tick, str(facts["me"]["id"]))
-            if phase == "intent":
-                return {"intention": intention(facts, lore, number, rng)}
-            return {"summary": summary(facts, lore, number, rng)}
-        number = number_of(tick, str(facts["place"]["id"]))
-        if phase == "scene":
-            return Master(facts, lore, number, rng).reply()
-        return {"story": Narrator(facts, lore, number, rng).told()}
+        match facts:
+            case IntentFacts():
+                return {"intention": Mind(facts, lore, number_of(facts.tick, facts.me.id), rng).intention()}
+            case MemoryFacts():
+                return {"summary": summary(facts, lore, number_of(facts.tick, facts.me.id), rng)}
+            case SceneFacts():
+                return Master(facts, lore, number_of(facts.tick, facts.place.id), rng).reply()
+            case StoryFacts():
+                return {"story": Narrator(facts, lore, number_of(facts.tick, facts.place.id), rng).told()}
 
 
 def _within(value: JsonValue, schema: Mapping[str, JsonValue]) -> JsonValue:

@@ -9,8 +9,9 @@ from itertools import product
 from typing import Literal
 
 from wsap_sandbox.storyteller.grammar import Form, Slots
-from wsap_sandbox.storyteller.lore import Data, Lore
+from wsap_sandbox.storyteller.lore import Lore
 from wsap_sandbox.templates.shape import Aim
+from wsap_sandbox.tick.facts import Actor, SceneFacts
 
 Kind = Literal[
     "aim", "work", "move", "far", "ask", "warm", "cold", "take", "give", "snatch", "demand", "mend", "wait", "own"
@@ -37,9 +38,10 @@ class Deed:
     aim: Aim | None = None
 
 
-def deed_of(intention: str, me: str, scene: Data, lore: Lore) -> Deed:
-    """Return what an intention of somebody, given by id, comes to in a scene."""
-    return _Reader(intention, me, scene, lore).deed()
+def deed_of(actor: Actor, scene: SceneFacts, lore: Lore) -> Deed:
+    """Return what somebody's intention comes to in a scene."""
+    reader = _Reader(actor, scene, lore)
+    return reader.own_words() or reader.anybodys() or Deed("own")
 
 
 def mood_towards(lore: Lore, state: str, people: Sequence[Form]) -> str:
@@ -52,22 +54,18 @@ def mood_towards(lore: Lore, state: str, people: Sequence[Form]) -> str:
 
 
 class _Reader:
-    def __init__(self, intention: str, me: str, scene: Data, lore: Lore) -> None:
-        self._text, self._me, self._lore = intention, me, lore
-        self._words = _WORD.findall(intention.casefold())
-        self._here = str(scene["place"]["id"])
-        self._exits = {str(way["id"]): str(way["name"]) for way in scene["place"]["exits"]}
-        people = [actor["person"] for actor in scene["actors"]]
-        self._others = {str(one["id"]): lore.person(one) for one in people if one["id"] != me}
-        self._lying = {str(one["id"]): lore.thing(one) for one in scene["place"]["objects"]}
-        carried = [(str(a["person"]["id"]), one) for a in scene["actors"] for one in a["inventory"]]
-        self._mine = {str(one["id"]): lore.thing(one) for who, one in carried if who == me}
-        self._theirs = {str(one["id"]): who for who, one in carried if who != me}
+    def __init__(self, me: Actor, scene: SceneFacts, lore: Lore) -> None:
+        self._text, self._me, self._lore = me.intention, me.person.id, lore
+        self._words = _WORD.findall(me.intention.casefold())
+        self._here = scene.place.id
+        self._exits = {way.id: way.name for way in scene.place.exits}
+        others = [actor for actor in scene.actors if actor is not me]
+        self._others = {one.person.id: lore.person(one.person) for one in others}
+        self._lying = {one.id: lore.thing(one) for one in scene.place.objects}
+        self._mine = {one.id: lore.thing(one) for one in me.inventory}
+        self._theirs = {one.id: actor.person.id for actor in others for one in actor.inventory}
 
-    def deed(self) -> Deed:
-        return self._own_words() or self._anybodys() or Deed("own")
-
-    def _own_words(self) -> Deed | None:
+    def own_words(self) -> Deed | None:
         """What one of the storyteller's own sentences means."""
         for aim in self._lore.aims(self._me):
             if aim.do in self._text:
@@ -119,7 +117,7 @@ class _Reader:
         end = re.compile(r"[^.,;:!?…]*(?:,[^.;:!?…]*)?").match(rest, len(head))
         return rest[: end.end()] if end is not None else rest
 
-    def _anybodys(self) -> Deed | None:
+    def anybodys(self) -> Deed | None:
         """What somebody else's sentence most likely means: where to, what to take, whom to turn to."""
         goes = self._says("go_words")
         names = [(spot.id, spot.name) for spot in self._lore.spots()]

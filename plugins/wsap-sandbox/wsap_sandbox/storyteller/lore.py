@@ -9,14 +9,12 @@ from functools import cache, cached_property, lru_cache
 from importlib import resources
 from tomllib import loads
 
-from wsap_core.protocol.values import JsonValue
-from wsap_sandbox.model import LANGUAGES
+from wsap_sandbox.model import LANGUAGES, WorldObject
 from wsap_sandbox.storyteller.grammar import Form, Grammar, Lists
 from wsap_sandbox.templates import shape as shapes
 from wsap_sandbox.templates.loader import bundled_templates, exits_of
 from wsap_sandbox.templates.shape import Aim, ObjectShape, StakeShape, TemplateShape
-
-Data = Mapping[str, JsonValue]
+from wsap_sandbox.tick.facts import Facts, MemoryFacts, Person
 
 # A participle in Russian, or a comparison, which stand between commas.
 _CLAUSE = re.compile(r"^(?:не )?(?:\w+ )?\w+(?:в|вши|вшись|[чшжщ]а|я|ясь)\b|^(?:будто|как|словно) |\bглядя$")
@@ -65,16 +63,16 @@ class Lore:
 
     # --- people --------------------------------------------------------------------------------
 
-    def person(self, one: Data) -> Form:
+    def person(self, one: Person) -> Form:
         """Return the name of a person of the facts; of a stranger its gender is guessed from its ending."""
-        known, name = self._people.get(str(one["id"]), _NOBODY), str(one["name"])
+        known, name = self._people.get(one.id, _NOBODY), one.name
         if known.name == name:
             return Form(known.cases or declined(name, self.language), known.gender)
         return Form(declined(name, self.language), "f" if name[-1:] in "ая" and self.language == "ru" else "m")
 
     def named_by_id(self, one: str) -> Form:
         """Return the name of somebody in the template, by id."""
-        return self.person({"id": one, "name": self._people[one].name})
+        return self.person(Person(one, self._people[one].name, ""))
 
     def manner(self, name: str) -> Lists:
         """Return how somebody does things, with the commas that it takes first, last and in the middle of a clause."""
@@ -151,9 +149,9 @@ class Lore:
         """Return what the template says of an object; something without stages that can be carried if nothing."""
         return self._things.get(thing_id, _NOTHING)
 
-    def thing(self, one: Data) -> Form:
+    def thing(self, one: WorldObject) -> Form:
         """Return the name of an object of the facts."""
-        known, name = self.known(str(one["id"])), str(one["name"])
+        known, name = self.known(one.id), one.name
         if known.name == name:
             return Form(known.cases or declined(name, self.language), known.gender)
         if self.language == "ru":
@@ -162,12 +160,12 @@ class Lore:
 
     def thing_by_id(self, thing_id: str) -> Form:
         """Return the name of an object of the template, by id."""
-        return self.thing({"id": thing_id, "name": self._things[thing_id].name})
+        return self.thing(WorldObject(thing_id, self._things[thing_id].name))
 
-    def stage(self, one: Data) -> int:
+    def stage(self, one: WorldObject) -> int:
         """Return at which of its stages an object is."""
-        stages = self.known(str(one["id"])).stages
-        return stages.index(str(one["condition"])) if one["condition"] in stages else 0
+        stages = self.known(one.id).stages
+        return stages.index(one.condition) if one.condition in stages else 0
 
     # --- stakes --------------------------------------------------------------------------------
 
@@ -194,20 +192,19 @@ def grammar_of(language: str) -> Grammar:
     return Grammar(loads(file.read_text("utf-8")))
 
 
-def lore_of(facts: Data, own: TemplateShape | None = None) -> Lore:
+def lore_of(facts: Facts, own: TemplateShape | None = None) -> Lore:
     """Return what is known of the world that facts are of, from its own template or one that comes with the plugin."""
-    premise = str(facts.get("premise", ""))
-    # What somebody remembers is summed up without the premise.
-    me = ("", "") if premise else (str(facts["me"]["id"]), str(facts["me"]["name"]))
-    return _lore(str(facts["language"]), premise, me, own)
+    if isinstance(facts, MemoryFacts):  # what somebody remembers is summed up without the premise
+        return _lore(facts.language, None, (facts.me.id, facts.me.name), own)
+    return _lore(facts.language, facts.premise, None, own)
 
 
 @lru_cache(maxsize=256)
-def _lore(language: str, premise: str, me: tuple[str, str], own: TemplateShape | None) -> Lore:
+def _lore(language: str, premise: str | None, me: tuple[str, str] | None, own: TemplateShape | None) -> Lore:
     known = (own,) if own is not None else bundled_templates()
     for shape in known:
         same = (language, premise) == (shape.world.language, " ".join(shape.world.about.split()))
-        if same or (not premise and any((one.id, one.name) == me for one in shape.characters)):
+        if same or any((one.id, one.name) == me for one in shape.characters):
             return Lore(grammar_of(language), language, shape)
     return Lore(grammar_of(language), language)
 

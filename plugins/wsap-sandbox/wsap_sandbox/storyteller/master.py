@@ -10,8 +10,9 @@ from dataclasses import dataclass, field
 from wsap_core.protocol.values import JsonValue
 from wsap_sandbox.storyteller.deeds import Deed, deed_of, mood_towards
 from wsap_sandbox.storyteller.grammar import Form, Lists, number_of, one_of
-from wsap_sandbox.storyteller.lore import ARC, LOST, WORSE_AT, Data, Lore, phase_of
+from wsap_sandbox.storyteller.lore import ARC, LOST, WORSE_AT, Lore, phase_of
 from wsap_sandbox.templates.shape import StakeShape
+from wsap_sandbox.tick.facts import Actor, SceneFacts
 
 Mood = tuple[str, Form | None]
 
@@ -29,9 +30,8 @@ class _Part:
     """One character's part of the scene."""
 
     id: str
+    actor: Actor
     form: Form
-    name: str
-    actor: Data
     deed: Deed
     number: int
     outcome: str = "success"
@@ -49,20 +49,22 @@ class _Part:
 class Master:
     """Resolves one scene; `number` is that of the place's own sentences."""
 
-    def __init__(self, facts: Data, lore: Lore, number: int, rng: random.Random) -> None:
+    def __init__(self, facts: SceneFacts, lore: Lore, number: int, rng: random.Random) -> None:
         self._facts, self._lore, self._say, self._rng, self._number = facts, lore, lore.grammar, rng, number
-        self._tick, self._place = int(facts["tick"]), facts["place"]
-        self._sky = lore.sky(str(self._place["id"]), self._tick)
-        self._here = lore.spot(str(self._place["id"]), str(self._place["name"]))
-        self._things = {str(one["id"]): one for one in self._place["objects"]}
-        self._held = {str(one["id"]): (str(a["person"]["id"]), one) for a in facts["actors"] for one in a["inventory"]}
+        self._tick, self._place = facts.tick, facts.place
+        self._sky = lore.sky(facts.place.id, facts.tick)
+        self._here = lore.spot(facts.place.id, facts.place.name)
+        self._things = {one.id: one for one in facts.place.objects}
+        self._known = {one.id: one for one in facts.things}
+        """The objects that lie here or are carried."""
+        self._holder = {one.id: actor.person.id for actor in facts.actors for one in actor.inventory}
         self._taken: dict[str, str] = {}
         """Who got what in this scene."""
         self._conditions: dict[str, str] = {}
         self._happenings: list[str] = []
         self._kept = False
         """Whether somebody did something for what is about to be lost here."""
-        self._parts = [self._part(actor) for actor in facts["actors"]]
+        self._parts = [self._part(actor) for actor in facts.actors]
 
     def reply(self) -> dict[str, JsonValue]:
         """Return how the scene comes out, as a game master replies."""
@@ -79,15 +81,13 @@ class Master:
 
     # --- who does what -------------------------------------------------------------------------
 
-    def _part(self, actor: Data) -> _Part:
-        one = str(actor["person"]["id"])
-        deed = deed_of(str(actor["intention"]), one, self._facts, self._lore)
-        name = str(actor["person"]["name"])
-        return _Part(one, self._lore.person(actor["person"]), name, actor, deed, number_of(self._tick, one))
+    def _part(self, actor: Actor) -> _Part:
+        one, deed = actor.person.id, deed_of(actor, self._facts, self._lore)
+        return _Part(one, actor, self._lore.person(actor.person), deed, number_of(self._tick, one))
 
     def _resolve(self, part: _Part) -> None:
         other = next((one for one in self._parts if one.id == part.deed.person), None)
-        thing = self._things.get(part.deed.thing) or self._held.get(part.deed.thing, ("", None))[1]
+        thing = self._known.get(part.deed.thing)
         part.slots = {"a": part.form, "do": part.deed.do, "at": self._here.at}
         if other is not None:
             part.slots["b"] = other.form
@@ -114,7 +114,7 @@ class Master:
 
     def _go(self, part: _Part) -> None:
         goal = next((spot for spot in self._lore.spots() if spot.id == part.deed.place), None)
-        exits = {str(way["id"]): str(way["name"]) for way in self._place["exits"]}
+        exits = {way.id: way.name for way in self._place.exits}
         spot = goal or self._lore.spot(part.deed.place, exits.get(part.deed.place, part.deed.place))
         part.slots |= {"to": spot.to, "from": self._here.from_}
         if part.deed.kind == "far" or self._rng.random() < 0.04:
@@ -180,19 +180,19 @@ class Master:
         aim = part.deed.aim
         if aim is None:
             return ()
-        if aim.at and aim.at != self._place["id"]:
+        if aim.at and aim.at != self._place.id:
             return self._say.rules["doubt"]
         if aim.person and other is None:
             part.slots["b"] = self._lore.named_by_id(aim.person)
             return self._say.rules["block_alone"]
-        if aim.object and not {aim.object} & {*self._things, *self._held, *self._taken}:
+        if aim.object and aim.object not in {*self._known, *self._taken}:
             part.slots["o"] = self._lore.thing_by_id(aim.object)
             return self._say.rules["block_missing"]
         return ()
 
     def _luck(self, part: _Part) -> str:
         chance = {"ask": 0.55, "warm": 0.7, "cold": 0.6, "work": 0.5, "mend": 0.7}.get(part.deed.kind, 0.45)
-        if mood_towards(self._lore, str(part.actor["internal_state"]), [one.form for one in self._parts]) == "warm":
+        if mood_towards(self._lore, part.actor.internal_state, [one.form for one in self._parts]) == "warm":
             chance += 0.1
         drawn = self._rng.random()
         return "success" if drawn < chance else "partial" if drawn < chance + 0.55 * (1 - chance) else "failure"
@@ -203,7 +203,7 @@ class Master:
             return
         if aim.object in self._things and aim.object not in self._taken:
             self._taken[aim.object] = part.id
-        elif self._held.get(aim.object, ("", {}))[0] == part.id and self._rng.random() < 0.4:
+        elif self._holder.get(aim.object) == part.id and self._rng.random() < 0.4:
             self._taken[aim.object] = "here"
             part.slots["o"] = self._lore.thing_by_id(aim.object)
             part.event += " " + self._say.text("leaves", part.number, part.slots)
@@ -273,7 +273,7 @@ class Master:
             self._conditions[thing] = self._lore.known(thing).stages[at - 1]
 
     def _moment(self) -> str:
-        details = self._lore.details(str(self._place["id"]))
+        details = self._lore.details(self._place.id)
         detail = one_of(details, self._number)
         others = [other for other in details if other not in detail]
         return self._say.text("moment", self._number, {}, {**self._sky, "detail": detail, "detail2": others})
@@ -281,7 +281,7 @@ class Master:
     # --- what is said of it --------------------------------------------------------------------
 
     def _text(self, part: _Part, rule: str, lists: Lists | None = None) -> str:
-        known = {**self._sky, **self._lore.manner(part.name), **(lists or {})}
+        known = {**self._sky, **self._lore.manner(part.actor.person.name), **(lists or {})}
         return self._say.text(rule, part.number, part.slots, known)
 
     def _entry(self, part: _Part, order: int) -> dict[str, JsonValue]:
@@ -289,7 +289,7 @@ class Master:
         good = part.outcome == "success"
         slots = {**part.slots, "b": other} if other is not None else part.slots
         tried = _TRIED.get(deed.kind, "tried_do" if deed.do else "tried_own")
-        aims, goal = self._lore.aims(part.id), str(part.actor["external_intent"])
+        aims, goal = self._lore.aims(part.id), part.actor.external_intent
         if deed.aim is not None and (good or part.hindered or part.gives_up):
             goal = aims[(aims.index(deed.aim) + 1) % len(aims)].want
         think = f"think_{mood or ('good' if good else 'bad')}"
@@ -311,24 +311,18 @@ class Master:
     def _state(self, part: _Part, slots: dict[str, Form | str]) -> str:
         mood, _ = part.mood
         if not mood and part.deed.kind in ("move", "wait"):
-            return str(part.actor["internal_state"])
+            return part.actor.internal_state
         rule = f"state_{mood or ('good' if part.outcome == 'success' else 'bad')}"
         # Nobody's state is told in the words of somebody else's, which are private.
-        taken = [str(one.actor["internal_state"])[:9] for one in self._parts if one is not part]
+        taken = [one.actor.internal_state[:9] for one in self._parts if one is not part]
         states = [self._say.phrase(rule, part.number + at, slots) for at in range(7)]
         return next((state for state in states if not state.startswith(tuple(taken))), states[0])
 
     def _fired(self, part: _Part) -> list[JsonValue]:
         """The numbers of the triggers that what the others do or what happens here touches."""
-        heard = [str(one.actor["intention"]) for one in self._parts if one is not part]
-        heard += [str(text) for text in self._facts["influences"]]
-        stems = {word[:5] for text in heard for word in _STEM.findall(text.casefold())}
-        stems -= {word[:5] for word in _STEM.findall(part.name.casefold())}
-        return [
-            number
-            for number, trigger in enumerate(part.actor["triggers"], 1)
-            if stems & {word[:5] for word in _STEM.findall(str(trigger).casefold())}
-        ]
+        heard = [*(one.actor.intention for one in self._parts if one is not part), *self._facts.influences]
+        stems = _stems(" ".join(heard)) - _stems(part.actor.person.name)
+        return [number for number, trigger in enumerate(part.actor.triggers, 1) if stems & _stems(trigger)]
 
     def _unnoticed(self, part: _Part) -> list[JsonValue]:
         others = [one.id for one in self._parts if one.id not in (part.id, part.deed.person)]
@@ -338,8 +332,12 @@ class Master:
     def _objects(self) -> list[JsonValue]:
         found: list[JsonValue] = []
         for thing in dict.fromkeys((*self._taken, *self._conditions)):
-            if thing in self._things or thing in self._held:
-                who, one = self._held.get(thing, ("here", self._things.get(thing, {})))
-                condition = self._conditions.get(thing, str(one["condition"]))
-                found.append({"id": thing, "holder": self._taken.get(thing, who), "condition": condition})
+            if thing in self._known:
+                holder = self._taken.get(thing) or self._holder.get(thing, "here")
+                condition = self._conditions.get(thing, self._known[thing].condition)
+                found.append({"id": thing, "holder": holder, "condition": condition})
         return found
+
+
+def _stems(text: str) -> set[str]:
+    return {word[:5] for word in _STEM.findall(text.casefold())}

@@ -8,51 +8,45 @@ import re
 from collections.abc import Callable, Sequence
 from functools import partial
 
+from wsap_sandbox.model import Cell
 from wsap_sandbox.storyteller.deeds import mood_towards
-from wsap_sandbox.storyteller.grammar import Form, sentence
-from wsap_sandbox.storyteller.lore import Data, Lore, phase_of
+from wsap_sandbox.storyteller.grammar import Form, Slots, sentence
+from wsap_sandbox.storyteller.lore import Lore, phase_of
+from wsap_sandbox.tick.facts import IntentFacts, MemoryFacts
 
 Choice = tuple[float, Callable[[], str]]
 """How likely, and what it says."""
 
 
-def intention(facts: Data, lore: Lore, number: int, rng: random.Random) -> str:
-    """Return what a character means to do, in the first person."""
-    chooser = _Chooser(facts, lore, number, rng)
-    if facts["whispers"] and rng.random() < 0.6:
-        return chooser.obey(str(facts["whispers"][-1]))
-    choices = [one for one in chooser.choices() if one[0] > 0]
-    return rng.choices([say for _, say in choices], [weight for weight, _ in choices])[0]()
+class Mind:
+    """Chooses what a character means to do."""
 
-
-class _Chooser:
-    def __init__(self, facts: Data, lore: Lore, number: int, rng: random.Random) -> None:
+    def __init__(self, facts: IntentFacts, lore: Lore, number: int, rng: random.Random) -> None:
         self._facts, self._lore, self._number, self._rng, self._say = facts, lore, number, rng, lore.grammar
-        self._me = lore.person(facts["me"])
-        self._here = str(facts["place"]["id"])
-        self._exits = {str(way["id"]): lore.spot(str(way["id"]), str(way["name"])) for way in facts["place"]["exits"]}
-        self._present = list(facts["present"])
-        self._things = list(facts["place"]["objects"])
-        aims = lore.aims(str(facts["me"]["id"]))
-        self._aim = next((aim for aim in aims if aim.want == facts["external_intent"]), aims[0])
+        self._me = lore.person(facts.me)
+        self._here, self._present, self._things = facts.place.id, facts.present, facts.place.objects
+        self._exits = {way.id: lore.spot(way.id, way.name) for way in facts.place.exits}
+        aims = lore.aims(facts.me.id)
+        self._aim = next((aim for aim in aims if aim.want == facts.external_intent), aims[0])
 
-    def obey(self, whisper: str) -> str:
-        return self._text("intend_voice", said=whisper.rstrip(".!?…"))
-
-    def choices(self) -> list[Choice]:
-        return [*self._for_the_aim(), *self._for_the_stake(), *self._with_people(), *self._with_things(), *self._else()]
+    def intention(self) -> str:
+        """Return what it means to do, in the first person."""
+        if self._facts.whispers and self._rng.random() < 0.6:
+            return self._text("intend_voice", said=self._facts.whispers[-1].rstrip(".!?…"))
+        choices = [*self._for_the_aim(), *self._for_the_stake(), *self._with_people(), *self._with_things()]
+        choices += self._else()
+        return self._rng.choices([say for _, say in choices], [weight for weight, _ in choices])[0]()
 
     def _for_the_aim(self) -> list[Choice]:
         aim = self._aim
         if aim.at and aim.at != self._here:
             return [(4, lambda: self._go("intend_move", self._lore.step(self._here, aim.at)))]
-        if aim.person and aim.person not in {str(one["id"]) for one in self._present}:
+        if aim.person and aim.person not in {one.id for one in self._present}:
             return [(0.8, lambda: self._go("intend_roam")), (0.8, self._wait)]
         return [(9, lambda: self._text("intend_aim", do=aim.do, purpose=self._purpose()))]
 
     def _for_the_stake(self) -> list[Choice]:
-        tick = int(self._facts["tick"])
-        stake, phase = self._lore.stake(tick), phase_of(tick)
+        stake, phase = self._lore.stake(self._facts.tick), phase_of(self._facts.tick)
         if stake is None:
             return []
         where = self._lore.known(stake.object).place
@@ -61,7 +55,7 @@ class _Chooser:
         if where != self._here and step:
             choices.append((0.3 + phase / 8, lambda: self._go("intend_help", step)))
         for thing in self._things:
-            cared = self._lore.stake_of(str(thing["id"]))
+            cared = self._lore.stake_of(thing.id)
             if cared is not None:
                 work = cared.work[self._number % len(cared.work)]
                 weight = 1 + 3 * self._lore.stage(thing) if cared is stake else 2
@@ -73,28 +67,28 @@ class _Chooser:
             return []
         one = self._rng.choice(self._present)
         name = self._lore.person(one)
-        mood = mood_towards(self._lore, str(self._facts["internal_state"]), [name])
+        mood = mood_towards(self._lore, self._facts.internal_state, [name])
         kind = self._rng.choice(["ask", "ask", "warm", "cold"])
         thing = self._lore.thing(self._rng.choice(self._things)) if self._things else self._me
         return [(5.0 if mood else 3.5, lambda: self._do(mood or kind, name, thing))]
 
     def _with_things(self) -> list[Choice]:
         choices: list[Choice] = []
-        loose = [thing for thing in self._things if not self._lore.known(str(thing["id"])).fixed]
-        if loose and len(self._facts["inventory"]) < 3:
+        carried = self._facts.inventory
+        loose = [thing for thing in self._things if not self._lore.known(thing.id).fixed]
+        if loose and len(carried) < 3:
             thing = self._lore.thing(self._rng.choice(loose))
             choices.append((1.8, lambda: self._do("take", self._me, thing)))
-        if self._facts["inventory"] and self._present:
-            mine = self._lore.thing(self._rng.choice(self._facts["inventory"]))
+        if carried and self._present:
+            mine = self._lore.thing(self._rng.choice(carried))
             other = self._lore.person(self._rng.choice(self._present))
             choices.append((0.5, lambda: self._do("give", other, mine)))
         wanted = self._aim.object
-        known = {str(thing["id"]) for thing in (*self._things, *self._facts["inventory"])}
-        if wanted and wanted not in known and self._present:
+        if wanted and wanted not in {thing.id for thing in (*self._things, *carried)} and self._present:
             missing = self._lore.thing_by_id(wanted)
             holder = self._lore.person(self._rng.choice(self._present))
             choices.append((3, lambda: self._do("snatch", holder, missing)))
-        worn = [thing for thing in self._things if self._lore.known(str(thing["id"])).every and self._lore.stage(thing)]
+        worn = [thing for thing in self._things if self._lore.known(thing.id).every and self._lore.stage(thing)]
         if worn:
             old = self._lore.thing(self._rng.choice(worn))
             choices.append((0.8, lambda: self._do("mend", self._me, old)))
@@ -138,36 +132,32 @@ MOST = 4
 _SENTENCE = re.compile(r"(?<=[.!?…])\s+")
 
 
-def summary(facts: Data, lore: Lore, number: int, rng: random.Random) -> str:
+def summary(facts: MemoryFacts, lore: Lore, number: int, rng: random.Random) -> str:
     """Return what a character still remembers: whether something worked is the first that is no longer certain."""
-    slots = {"a": lore.person(facts["me"])}
+    slots = {"a": lore.person(facts.me)}
     feelings = {sentence(one) for one in lore.grammar.phrases("feeling", slots)}
     hedges = [tail for rule in ("hedge_good", "hedge_bad") for tail in lore.grammar.phrases(rule, slots)]
-    old = [text for text in _SENTENCE.split(str(facts["summary"])) if text.strip() and text not in feelings]
+    old = [text for text in _SENTENCE.split(facts.summary) if text.strip() and text not in feelings]
     kept = [_faded(text, hedges) for text in old]
-    for at, cell in enumerate(facts["cells"]):
-        kept.append(_blurred(cell, facts, lore, number + at, rng))
+    kept += [_blurred(cell, slots, lore, number + at, rng) for at, cell in enumerate(facts.cells)]
     kept = list(dict.fromkeys(kept))[-MOST:]
     if len(kept) == MOST or rng.random() < 0.4:
         kept = [*kept[-MOST + 1 :], lore.grammar.text("feeling", number, slots)]
     return " ".join(kept)
 
 
-def _blurred(cell: Data, facts: Data, lore: Lore, number: int, rng: random.Random) -> str:
+def _blurred(cell: Cell, slots: Slots, lore: Lore, number: int, rng: random.Random) -> str:
     """A memory in one sentence, with an ending that need not be the true one."""
-    slots = {"a": lore.person(facts["me"])}
-    tried = str(cell["tried"]).strip().rstrip(".!?…")
+    tried = cell.tried.strip().rstrip(".!?…")
     tried = tried if lore.language == "en" else tried[:1].lower() + tried[1:]
-    worked = any(str(cell["came_of_it"]).startswith(start) for start in _starts(lore))
+    worked = cell.came_of_it.startswith(
+        tuple(re.split(r"[.:,<]", text)[0] for text in lore.grammar.rules["came_success"])
+    )
     if rng.random() < 0.2:
         worked = not worked
     hedge = lore.grammar.phrase("hedge_good" if worked else "hedge_bad", number, slots)
     when = lore.grammar.phrase("long_ago", number + rng.randrange(5), slots)
     return sentence(f"{when} {tried}{hedge}")
-
-
-def _starts(lore: Lore) -> list[str]:
-    return [re.split(r"[.:,<]", text)[0] for text in lore.grammar.rules["came_success"]]
 
 
 def _faded(text: str, hedges: Sequence[str]) -> str:

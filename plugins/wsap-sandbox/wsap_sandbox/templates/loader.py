@@ -140,21 +140,15 @@ def _where(path: tuple[int | str, ...], data: Any) -> tuple[str, list[str]]:
     """Return what part of the file a path leads to (`characters 'anna' `), and the keys that it takes."""
     words: list[str] = []
     kind: Any = TemplateShape
-    for step, then in zip(path, (*path[1:], None), strict=True):
-        data = _step(data, step)
-        if isinstance(step, int) and isinstance(data, dict):
-            words.append(repr(data["id"]) if isinstance(data.get("id"), str) else f"number {step + 1}")
-        elif then is not None and isinstance(step, str):
+    for step in path[:-1]:
+        data = data[step]
+        if isinstance(step, str):
             words.append(step)
             kind = _SHAPES.get(step, kind)
+        elif isinstance(data, dict):
+            words.append(repr(data["id"]) if isinstance(data.get("id"), str) else f"number {step + 1}")
     keys = [str(one.metadata.get("alias", one.name)) for one in fields(kind)]
     return (" ".join(words) + ": " if words else ""), keys
-
-
-def _step(data: Any, step: int | str) -> Any:
-    if isinstance(data, dict):
-        return data.get(step)
-    return data[step] if isinstance(data, list) and isinstance(step, int) and step < len(data) else None
 
 
 def _plain(text: str) -> str:

@@ -98,6 +98,16 @@ class SceneFacts(_InTick):
     influences: tuple[str, ...]
     """What happens here now by an influence from outside, before anybody acts."""
 
+    @property
+    def present(self) -> list[str]:
+        """The ids of everybody who is here."""
+        return [actor.person.id for actor in self.actors]
+
+    @property
+    def things(self) -> list[WorldObject]:
+        """The objects that lie here, and then those that somebody carries."""
+        return [*self.place.objects, *(thing for actor in self.actors for thing in actor.inventory)]
+
 
 @dataclass(frozen=True, slots=True)
 class StoryEvent:
@@ -231,6 +241,13 @@ def person(world: World, one: Character) -> Person:
 def facts_data(facts: Facts) -> dict[str, JsonValue]:
     """Return facts as JSON-ready data, with the `phase` that they belong to: what the storyteller is given."""
     return {"phase": PHASES[type(facts)], **adapter_of(type(facts)).dump_python(facts, mode="json")}
+
+
+def facts_of(data: Mapping[str, JsonValue]) -> Facts:
+    """Return the facts that `facts_data` gave the data of."""
+    kind = next(kind for kind, phase in PHASES.items() if phase == data["phase"])
+    facts: Facts = adapter_of(kind).validate_python(data)
+    return facts
 
 
 def _objects(world: World, ids: tuple[str, ...]) -> tuple[WorldObject, ...]:

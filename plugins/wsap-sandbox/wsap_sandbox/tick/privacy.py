@@ -32,15 +32,15 @@ def private_runs(one: Character, intention: str, whispers: Iterable[str]) -> Run
     """Return the runs of words in the game master's prompt that nobody but this character may get to know."""
     told = [runs(text) for text in (one.description, *one.triggers)]
     told += [runs(one.internal_state)] if not _ordinary(one.internal_state) else []
-    told.append(runs_of((RUN_OF_MEMORY,), [one.external_intent]))
+    told.append(_every_run(one.external_intent, (RUN_OF_MEMORY,)))
     hidden: Runs = _memory_runs(one).union(*map(runs, (one.secret, *whispers)))
-    return (hidden & runs_of(sizes_of(hidden), [intention])).union(*told)
+    return runs_said(hidden, [intention]).union(*told)
 
 
 def deed_runs(one: Character) -> Runs:
     """Return the private runs of words that somebody's own deed may show: what it is after, and what it remembers."""
     never = map(runs, (one.secret, one.description, one.internal_state, *one.triggers))
-    return (_memory_runs(one) | runs_of((RUN_OF_MEMORY,), [one.external_intent])).difference(*never)
+    return (_memory_runs(one) | _every_run(one.external_intent, (RUN_OF_MEMORY,))).difference(*never)
 
 
 def _memory_runs(one: Character) -> Runs:
@@ -54,20 +54,15 @@ def public_texts(facts: SceneFacts) -> list[str]:
     place = facts.place
     texts = [facts.premise, place.name, place.description, place.moment, *facts.past, *facts.influences]
     texts += [way.name for way in place.exits]
-    things = [*place.objects, *(thing for actor in facts.actors for thing in actor.inventory)]
-    texts += [text for thing in things for text in (thing.name, thing.description, thing.condition)]
+    texts += [text for thing in facts.things for text in (thing.name, thing.description, thing.condition)]
     texts += [text for actor in facts.actors for text in (actor.person.name, actor.person.appearance)]
     return texts
 
 
-def sizes_of(some: Runs) -> tuple[int, ...]:
-    """Return how many words runs have: each number once."""
-    return tuple(sorted({run.count(" ") + 1 for run in some}))
-
-
-def runs_of(sizes: tuple[int, ...], texts: Iterable[str]) -> Runs:
-    """Return every run of so many words in texts."""
-    return frozenset().union(*(_every_run(text, sizes) for text in texts)) if sizes else frozenset()
+def runs_said(some: Runs, texts: Iterable[str]) -> Runs:
+    """Return those of some runs of words that stand in texts."""
+    sizes = _sizes(some)
+    return some.intersection(run for text in texts for run in _every_run(text, sizes)) if some else some
 
 
 def withhold(text: str, forbidden: Runs) -> str:
@@ -116,4 +111,7 @@ def _every_run(text: str, sizes: tuple[int, ...]) -> Runs:
     return frozenset([" ".join(words[i : i + size]) for size in sizes for i in range(len(words) - size + 1)])
 
 
-_sizes = lru_cache(maxsize=128)(sizes_of)
+@lru_cache(maxsize=128)
+def _sizes(some: Runs) -> tuple[int, ...]:
+    """How many words runs have: each number once."""
+    return tuple(sorted({run.count(" ") + 1 for run in some}))

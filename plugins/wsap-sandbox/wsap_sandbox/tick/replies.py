@@ -21,7 +21,7 @@ then `cause` is the id of whoever changed it, or `happening`.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from functools import cache
 
@@ -29,7 +29,7 @@ from wsap_core.protocol.values import JsonValue
 from wsap_core.untrusted import sanitize, single_line
 from wsap_llm.kit import find_values
 from wsap_sandbox.languages import words_of
-from wsap_sandbox.model import Degraded, Outcome, Phase, TickRecord
+from wsap_sandbox.model import Degraded, Outcome, TickRecord
 from wsap_sandbox.tick.facts import PHASES, Actor, Facts, SceneFacts
 
 STAY = "stay"
@@ -65,10 +65,8 @@ def schema_of(facts: Facts, limit: int) -> Schema:
         key, times = _TEXTS[PHASES[type(facts)]]
         return _object({key: {"type": "string", "maxLength": times * limit}})
     text: Schema = {"type": "string", "maxLength": limit}
-    present = [actor.person.id for actor in facts.actors]
+    present, things = facts.present, [thing.id for thing in facts.things]
     exits = [STAY, *(way.id for way in facts.place.exits)]
-    things = [thing.id for thing in facts.place.objects]
-    things += [thing.id for actor in facts.actors for thing in actor.inventory]
     characters = {}
     for actor in facts.actors:
         others = [one for one in present if one != actor.person.id]
@@ -177,15 +175,15 @@ def read(reply: str, facts: Facts, subject: str, *, text: int) -> Reading:
 
     `text` is the most characters of a text; of a scene's texts more are kept, to be cut once they are filtered.
     """
-    reader = _Reader(PHASES[type(facts)], subject, words_of(facts.language).letters)
+    reader = _Reader(facts, subject, _LONGER * text if isinstance(facts, SceneFacts) else text)
     found = next((one.value for one in find_values(reply) if isinstance(one.value, dict)), None)
     if found is None:
         reader.note("unreadable")
         return Reading(degraded=reader.noted)
     if isinstance(facts, SceneFacts):
-        return Reading(scene=_scene(found, facts, reader, _LONGER * text), degraded=reader.noted)
-    key, times = _TEXTS[PHASES[type(facts)]]
-    return Reading(text=reader.text(found.get(key), times * text, key), degraded=reader.noted)
+        return Reading(scene=reader.scene(found, facts), degraded=reader.noted)
+    key, times = _TEXTS[reader.phase]
+    return Reading(text=reader.text(found.get(key), key, times=times), degraded=reader.noted)
 
 
 def unusable(record: TickRecord) -> int:
@@ -199,10 +197,10 @@ def alarming(record: TickRecord) -> bool:
 
 
 class _Reader:
-    def __init__(self, phase: Phase, subject: str, letters: str) -> None:
-        self._phase = phase
-        self._subject = subject
-        self._letters = letters
+    def __init__(self, facts: Facts, subject: str, limit: int) -> None:
+        self.phase = PHASES[type(facts)]
+        self._subject, self._limit = subject, limit
+        self._own = _letters(words_of(facts.language).letters)
         self._noted: list[Degraded] = []
 
     @property
@@ -210,105 +208,96 @@ class _Reader:
         return tuple(dict.fromkeys(self._noted))
 
     def note(self, kind: str, subject: str = "", detail: object = "") -> None:
-        self._noted.append(Degraded(self._phase, subject or self._subject, kind, single_line(detail)[:60]))
+        self._noted.append(Degraded(self.phase, subject or self._subject, kind, single_line(detail)[:60]))
 
-    def text(self, value: JsonValue, limit: int, name: str, subject: str = "", *, needed: bool = True) -> str:
+    def text(self, value: JsonValue, name: str, subject: str = "", *, times: int = 1, needed: bool = True) -> str:
         """A text made harmless; empty if it is none, says nothing, or is in another language."""
-        text = sanitize(value, limit) if isinstance(value, str) else ""
+        text = sanitize(value, times * self._limit) if isinstance(value, str) else ""
         # Dots and a choice of outcomes are copied from the form that the reply was to have.
         if not any(map(str.isalnum, text)) or set(re.split(r"[\W_]+", text)) <= {"", *OUTCOMES}:
             if needed:
                 self.note("empty", subject, name)
             return ""
         letters = sum(map(str.isalpha, text))
-        if letters >= _FEW_LETTERS and 2 * len(_own(self._letters).findall(text)) < letters:
+        if letters >= _FEW_LETTERS and 2 * len(self._own.findall(text)) < letters:
             self.note("language", subject, name)
             return ""
         return text
 
+    def scene(self, found: Mapping[str, JsonValue], facts: SceneFacts) -> SceneReply:
+        characters, place = _entries(found.get("characters")), _entries(found.get("place"))
+        repeated: Set[str] = getattr(characters, "repeated", frozenset())
+        present = facts.present
+        doings: dict[str, Doing] = {}
+        for one in characters:
+            if one not in present:
+                self.note("unknown_id", detail=one)
+        for actor in facts.actors:
+            mine, entry = actor.person.id, characters.get(actor.person.id)
+            if mine in repeated:
+                self.note("doubled", mine)
+            elif isinstance(entry, dict):
+                doings[mine] = self._doing(entry, actor, facts)
+            else:
+                self.note("missing", mine)
+        handlings, missed = self._handlings(found.get("objects"), facts)
+        texts = [
+            self.text(one, "happenings", needed=False) for one in _items(found.get("happenings"))[:MOST_HAPPENINGS]
+        ]
+        description, moment = (self.text(place.get(key), key, needed=False) for key in ("description", "moment"))
+        cause = place.get("cause")
+        cause = cause if isinstance(cause, str) and cause in (HAPPENING, *present) else ""
+        return SceneReply(doings, handlings, missed, tuple(filter(None, texts)), moment, description, cause)
 
-def _scene(found: Mapping[str, JsonValue], facts: SceneFacts, reader: _Reader, limit: int) -> SceneReply:
-    given = found.get("characters")
-    characters = given if isinstance(given, dict) else {}
-    repeated: Set[str] = getattr(characters, "repeated", frozenset())
-    present = [actor.person.id for actor in facts.actors]
-    doings: dict[str, Doing] = {}
-    for one in characters:
-        if one not in present:
-            reader.note("unknown_id", detail=one)
-    for actor in facts.actors:
-        mine, entry = actor.person.id, characters.get(actor.person.id)
-        if mine in repeated:
-            reader.note("doubled", mine)
-        elif isinstance(entry, dict):
-            doings[mine] = _doing(entry, actor, facts, reader, limit)
-        else:
-            reader.note("missing", mine)
-    handlings, missed = _handlings(found.get("objects"), facts, reader, limit)
-    texts = [*_items(found.get("happenings"))][:MOST_HAPPENINGS]
-    happenings = tuple(filter(None, [reader.text(one, limit, "happenings", needed=False) for one in texts]))
-    given = found.get("place")
-    place = given if isinstance(given, dict) else {}
-    description, moment = (reader.text(place.get(key), limit, key, needed=False) for key in ("description", "moment"))
-    cause = place.get("cause")
-    cause = cause if isinstance(cause, str) and cause in (HAPPENING, *present) else ""
-    return SceneReply(doings, handlings, missed, happenings, moment, description, cause)
+    def _doing(self, entry: Mapping[str, JsonValue], actor: Actor, facts: SceneFacts) -> Doing:
+        mine = actor.person.id
+        others = [one for one in facts.present if one != mine]
+        order, outcome, to = entry.get("order"), entry.get("outcome"), entry.get("to")
+        leaves = to if isinstance(to, str) and to not in ("", STAY, facts.place.id) else ""
+        refused = bool(leaves) and leaves not in [way.id for way in facts.place.exits]
+        if refused:
+            self.note("impossible_place", mine, to)
+        numbers = {n for n in _items(entry.get("triggers")) if isinstance(n, int) and 1 <= n <= len(actor.triggers)}
+        unnoticed = [one for one in _items(entry.get("unnoticed_by")) if isinstance(one, str)]
+        for one in unnoticed:
+            if one not in others:
+                self.note("unknown_id", mine, one)
+        return Doing(
+            order=order if type(order) is int and 1 <= order <= len(facts.actors) else len(facts.actors),
+            event=self.text(entry.get("event"), "event", mine),
+            outcome=next((known for known in OUTCOMES if known == outcome), "failure"),
+            triggers=tuple(actor.triggers[n - 1] for n in sorted(numbers)),
+            unnoticed_by=tuple(one for one in others if one in unnoticed),
+            to="" if refused else leaves,
+            refused=refused,
+            inner={key: self.text(entry.get(key), key, mine, needed=key not in ("state", "goal")) for key in INNER},
+        )
 
-
-def _doing(entry: Mapping[str, JsonValue], actor: Actor, facts: SceneFacts, reader: _Reader, limit: int) -> Doing:
-    mine = actor.person.id
-    others = [one.person.id for one in facts.actors if one.person.id != mine]
-    exits = [way.id for way in facts.place.exits]
-    order, outcome, to = entry.get("order"), entry.get("outcome"), entry.get("to")
-    leaves = isinstance(to, str) and to not in ("", STAY, facts.place.id)
-    refused = leaves and to not in exits
-    if refused:
-        reader.note("impossible_place", mine, to)
-    numbers = [n for n in _items(entry.get("triggers")) if isinstance(n, int) and 1 <= n <= len(actor.triggers)]
-    unnoticed = [one for one in _items(entry.get("unnoticed_by")) if isinstance(one, str)]
-    for one in unnoticed:
-        if one not in others:
-            reader.note("unknown_id", mine, one)
-    return Doing(
-        order=order if type(order) is int and 1 <= order <= len(facts.actors) else len(facts.actors),
-        event=reader.text(entry.get("event"), limit, "event", mine),
-        outcome=next((known for known in OUTCOMES if known == outcome), "failure"),
-        triggers=tuple(actor.triggers[n - 1] for n in sorted(set(numbers))),
-        unnoticed_by=tuple(one for one in others if one in unnoticed),
-        to=to if leaves and not refused and isinstance(to, str) else "",
-        refused=refused,
-        inner={
-            key: reader.text(entry.get(key), limit, key, mine, needed=key not in ("state", "goal")) for key in INNER
-        },
-    )
-
-
-def _handlings(
-    value: JsonValue, facts: SceneFacts, reader: _Reader, limit: int
-) -> tuple[tuple[Handling, ...], tuple[str, ...]]:
-    present = [actor.person.id for actor in facts.actors]
-    things = {thing.id for thing in facts.place.objects}
-    things.update(thing.id for actor in facts.actors for thing in actor.inventory)
-    entries = [one for one in _items(value) if isinstance(one, dict)]
-    named = [one.get("id") for one in entries]
-    kept: list[Handling] = []
-    missed: list[str] = []
-    for entry, given in zip(entries, named, strict=True):
-        thing, holder = (one if isinstance(one, str) else "" for one in (given, entry.get("holder")))
-        known = thing in things and holder in (HERE, *present)
-        if known and named.count(thing) == 1:
-            condition = reader.text(entry.get("condition"), limit, "condition", needed=False)
-            kept.append(Handling(thing, holder, condition))
-        else:
-            reader.note("doubled" if known else "unknown_id", detail=f"{given} -> {holder}")
-            missed += [holder] if holder in present else []
-    return tuple(kept), tuple(dict.fromkeys(missed))
+    def _handlings(self, value: JsonValue, facts: SceneFacts) -> tuple[tuple[Handling, ...], tuple[str, ...]]:
+        present, things = facts.present, {thing.id for thing in facts.things}
+        entries = [one for one in _items(value) if isinstance(one, dict)]
+        named = [one.get("id") for one in entries]
+        kept: list[Handling] = []
+        missed: list[str] = []
+        for entry, given in zip(entries, named, strict=True):
+            thing, holder = (one if isinstance(one, str) else "" for one in (given, entry.get("holder")))
+            known = thing in things and holder in (HERE, *present)
+            if known and named.count(thing) == 1:
+                kept.append(Handling(thing, holder, self.text(entry.get("condition"), "condition", needed=False)))
+            else:
+                self.note("doubled" if known else "unknown_id", detail=f"{given} -> {holder}")
+                missed += [holder] if holder in present else []
+        return tuple(kept), tuple(dict.fromkeys(missed))
 
 
-def _items(value: JsonValue) -> Iterable[JsonValue]:
-    return value if isinstance(value, list) else ()
+def _entries(value: JsonValue) -> dict[str, JsonValue]:
+    return value if isinstance(value, dict) else {}
+
+
+def _items(value: JsonValue) -> list[JsonValue]:
+    return value if isinstance(value, list) else []
 
 
 @cache
-def _own(letters: str) -> re.Pattern[str]:
+def _letters(letters: str) -> re.Pattern[str]:
     return re.compile(f"[{letters}]", re.IGNORECASE)

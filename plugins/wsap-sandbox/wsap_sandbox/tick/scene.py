@@ -74,8 +74,7 @@ class Resolution:
             for one in self._present
         }
         self._public = privacy.public_texts(self.facts)
-        known = privacy.runs_of(privacy.sizes_of(frozenset().union(*private.values())), self._public)
-        self._private = {one: hidden - known for one, hidden in private.items()}
+        self._private = {one: hidden - privacy.runs_said(hidden, self._public) for one, hidden in private.items()}
         self._all_private: Runs = frozenset().union(*self._private.values())
 
     def scene(self) -> Scene:
@@ -201,7 +200,7 @@ class Resolution:
         noticed = (event.text for event in self._events if one in event.witnesses)
         unknown: Runs = others.union(*map(privacy.runs, missed)) - self._private[one]
         known = (*self._public, self.decisions[one].intention, *noticed)
-        return unknown - privacy.runs_of(privacy.sizes_of(unknown), known)
+        return unknown - privacy.runs_said(unknown, known)
 
     def _public_text(self, text: str) -> str:
         return self._cut(text, self._all_private, self._place.id)
