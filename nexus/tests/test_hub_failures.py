@@ -201,13 +201,13 @@ def test_a_game_that_fails_too_often_is_offline_until_somebody_puts_it_online(tm
             stay = await field.enter("ada", "unruly")
             await field.closed(stay.session)
         await field.until(lambda: field.happened("game_offline"))
-        assert field.nexus.game_info("unruly").status == "offline"
+        assert field.nexus.entrance.game_info("unruly").status == "offline"
         with pytest.raises(GameUnavailableError, match="failed 3 times within 10 minutes"):
             await field.enter("ada", "unruly")
         assert (await field.enter("bob", "crafter", EntryRequest(steps=2))).session.game == "crafter"
 
     async def after_restart(field: Field) -> None:
-        assert field.nexus.game_info("unruly").status == "offline"
+        assert field.nexus.entrance.game_info("unruly").status == "offline"
         with pytest.raises(GameUnavailableError):
             await field.enter("ada", "unruly")
         field.nexus.set_game_status("unruly", "available", "repaired")
@@ -228,7 +228,7 @@ def test_failures_longer_ago_than_the_window_do_not_count(tmp_path: Path) -> Non
         for _ in range(5):
             assert not field.nexus.breaker.count("unruly", "unruly-000001", UsageError("oops"))
             now += 400.0
-        assert field.nexus.game_info("unruly").status == "available"
+        assert field.nexus.entrance.game_info("unruly").status == "available"
         assert field.nexus.breaker.count("unruly", "unruly-000001", UsageError("oops")) is False
         assert field.nexus.breaker.count("unruly", "unruly-000001", UsageError("oops")) is True
 
@@ -247,7 +247,7 @@ def test_a_game_that_crashes_its_worker_is_counted_and_everybody_else_plays_on(t
         # It was tried once more, and what it is tried with counts, too.
         assert len(field.happened("game_failed")) == 2
         assert (await field.closed(other.session)).reason == "step_limit"
-        assert field.nexus.game_info("crafter").status == "available"
+        assert field.nexus.entrance.game_info("crafter").status == "available"
 
     live(tmp_path, test, workers=1, pace=50)
 
@@ -336,7 +336,7 @@ def test_an_agent_that_fails_is_paused_where_it_is_and_goes_on_when_it_is_resume
         with field.nexus.nexus_store.look() as tx:
             agent = tx.agent("ada")
             assert (agent.state, agent.session_id) == ("paused", stay.session.id)
-        assert field.nexus.game_info("unruly").status == "available"
+        assert field.nexus.entrance.game_info("unruly").status == "available"
         field.say("go")
         await asyncio.gather(*field.nexus.sessions.tasks.values())
         field.nexus.resume("ada")
@@ -385,7 +385,7 @@ def test_where_an_agent_cannot_even_stand_still_everybody_comes_home(tmp_path: P
         with field.nexus.nexus_store.look() as tx:
             assert (tx.agent("cleo").state, tx.agent("dan").state) == ("active", "paused")
             assert {tx.agent(agent).place for agent in ("cleo", "dan")} == {"nexus"}
-        assert field.nexus.game_info("matrix").status == "available"
+        assert field.nexus.entrance.game_info("matrix").status == "available"
         assert not field.happened("game_failed")
 
     live(tmp_path, test, pace=100, lobby_seconds=5.0)

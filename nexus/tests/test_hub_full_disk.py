@@ -122,7 +122,7 @@ def test_a_transit_that_could_not_be_written_is_made_up_for(tmp_path: Path, leav
                     await until_full(place)
             else:
                 await nexus.live.external.observation("ida")
-                nexus.request_enter("ida", "echo", EntryRequest())
+                nexus.entrance.request_enter("ida", "echo", EntryRequest())
                 with full_disk():
                     nexus.live.controls["ida"].stop()
                     await until_full(place)

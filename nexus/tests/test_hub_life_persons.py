@@ -212,12 +212,12 @@ def test_a_nexus_that_was_never_started_can_be_asked_about_its_agents(tmp_path: 
         nexus = Nexus(HOST, store, Settings(games=("echo",)))
         with nexus.nexus_store.change() as tx:
             tx.register("ida")
-        assert nexus.diary("ida") == []
+        assert nexus.agent_context.words.diary("ida") == []
         with pytest.raises(UnknownNameError):
-            nexus.diary("nobody")
-        answer = asyncio.run(nexus.talk("ida", "Who are you?"))
+            nexus.agent_context.words.diary("nobody")
+        answer = asyncio.run(nexus.agent_context.words.talk("ida", "Who are you?"))
         rules = "ida decides by rules, which can't answer. This is what the nexus knows: I am ida, "
         assert (answer.how, str(answer)[: len(rules)]) == ("facts", rules)
         for text in ("", "  ", "x" * 2001):
             with pytest.raises(UsageError):
-                asyncio.run(nexus.talk("ida", text))
+                asyncio.run(nexus.agent_context.words.talk("ida", text))

@@ -25,7 +25,7 @@ def limited(game: str, worlds: int) -> AdapterSpec:
 
 
 def stands(place: Place) -> str:
-    return place.nexus.game_info("small").status
+    return place.nexus.entrance.game_info("small").status
 
 
 def test_a_game_whose_only_world_is_taken_is_busy_until_it_is_left(tmp_path: Path) -> None:
@@ -33,10 +33,10 @@ def test_a_game_whose_only_world_is_taken_is_busy_until_it_is_left(tmp_path: Pat
         agents = {"a": OUTSIDE, "b": OUTSIDE}
         async with nexus_at(tmp_path, agents, host=host_with(limited("echo", 1)), games=("small", "echo")) as place:
             nexus = place.nexus
-            assert (stands(place), nexus.game_info("small").capacity) == ("available", 1)
+            assert (stands(place), nexus.entrance.game_info("small").capacity) == ("available", 1)
             await nexus.enter("a", "small", EntryRequest())
             assert stands(place) == "busy"
-            assert nexus.game_info("echo").status == "available"
+            assert nexus.entrance.game_info("echo").status == "available"
             with pytest.raises(GameUnavailableError, match="Small is busy: its only world is taken"):
                 await nexus.enter("b", "small", EntryRequest())
             told = next(world for world in nexus.agent_context.surroundings("b").games if world.game == "small")
@@ -72,12 +72,12 @@ def test_agents_on_their_way_share_a_world_with_several_seats_and_no_more_than_i
         agents = {"a": OUTSIDE, "b": OUTSIDE, "c": OUTSIDE}
         async with nexus_at(tmp_path, agents, host=host_with(limited("matrix", 1)), games=("small",)) as place:
             nexus = place.nexus
-            assert nexus.game_info("small").capacity == 2
+            assert nexus.entrance.game_info("small").capacity == 2
             both = [asyncio.create_task(nexus.enter(agent, "small", EntryRequest())) for agent in ("a", "b")]
             await asyncio.sleep(0)
             assert stands(place) == "busy", "both seats are spoken for"
             with pytest.raises(GameUnavailableError):
-                nexus.request_enter("c", "small", EntryRequest())
+                nexus.entrance.request_enter("c", "small", EntryRequest())
             first, second = await asyncio.gather(*both)
             assert first.session.world_id == second.session.world_id
             assert stands(place) == "busy"
@@ -93,7 +93,7 @@ def test_who_is_late_for_the_only_world_stays_at_home(tmp_path: Path) -> None:
             nexus = place.nexus
             await nexus.agent_tasks.end()
             for agent in agents:
-                nexus.request_enter(agent, "small", EntryRequest())
+                nexus.entrance.request_enter(agent, "small", EntryRequest())
             first, late = nexus.live.entries.pop("a"), nexus.live.entries.pop("b")
             assert await nexus.capacity.enter_together([first], spec, nexus.sessions.enter_together) is not None
             assert await nexus.capacity.enter_together([late], spec, nexus.sessions.enter_together) is None

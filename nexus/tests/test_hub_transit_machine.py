@@ -143,7 +143,7 @@ class Nexuses(RuleBasedStateMachine):
 
         async def drop() -> None:
             if going and self.place(agent) == "nexus":
-                self.nexus.request_enter(agent, "quarry", EntryRequest())
+                self.nexus.entrance.request_enter(agent, "quarry", EntryRequest())
             tasks = [t for t in asyncio.all_tasks() if t is not asyncio.current_task()]
             self.nexus.live.stopping = True
             for task in tasks:

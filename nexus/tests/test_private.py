@@ -202,9 +202,9 @@ async def filled(served: Served) -> Scene:
         await nexus.enter(agent, "cards", goals)
         await nexus.await_exit(agent)
     await nexus.enter("fay", "cards", EntryRequest())
-    while not nexus.diary("mia"):  # noqa: ASYNC110 nothing tells of it
+    while not nexus.agent_context.words.diary("mia"):  # noqa: ASYNC110 nothing tells of it
         await asyncio.sleep(0)
-    await nexus.talk("mia", mark("said"))
+    await nexus.agent_context.words.talk("mia", mark("said"))
     await nexus.enter("mia", "cards", EntryRequest(goals=(mark("goal"),)))
     playing = (await nexus.enter("tom", "cards", EntryRequest())).session.run_id
     stays = await asyncio.gather(*(nexus.enter(agent, "tossim", EntryRequest()) for agent in ("ada", "bob")))

@@ -263,7 +263,7 @@ def test_a_member_of_a_family_is_entered_in_the_nexus_wherever_its_worlds_are(pl
         agents = {"ada": {"*": EXTERNAL}}
         host = PluginHost.discovered()
         async with nexus_at(place, agents, host=host, games=("tale:inn",), workers=workers) as nexus:
-            info = nexus.nexus.game_info("tale:inn")
+            info = nexus.nexus.entrance.game_info("tale:inn")
             assert (info.id, info.multiplayer, info.capacity) == ("tale:inn", False, 1)
             entered = await nexus.nexus.enter("ada", "tale:inn", EntryRequest())
             assert entered.session.game == "tale:inn"

@@ -61,7 +61,7 @@ async def recall(nexus: Hub, agent_id: str, by: Admin) -> Response:
 async def send(nexus: Hub, agent_id: str, where: Destination, by: Admin) -> Response:
     """Send an agent into a game, from the nexus or from another world."""
     terms = EntryRequest(tuple(where.goals), where.exit_when, where.steps)
-    nexus.game_info(where.game)
+    nexus.entrance.game_info(where.game)
     try:
         async with asyncio.timeout(TIMEOUT):
             if agent_id in nexus.live.sessions:

@@ -58,7 +58,7 @@ async def memories(nexus: Hub, agent_id: str, most: Annotated[int, Query(ge=1, l
             "strategies": [shortened(text, 2000) for text in identity.strategies[:MOST]],
             "in_mind": _in_mind(nexus, agent_id, most) or _kept(nexus, agent_id, most),
             "lessons": lessons[:most],
-            "diary": [encode(entry) for entry in nexus.diary(agent_id, limit=20)],
+            "diary": [encode(entry) for entry in nexus.agent_context.words.diary(agent_id, limit=20)],
         }
     )
 

@@ -76,7 +76,7 @@ async def overview(nexus: Hub, request: Request, private: Private) -> Response:
             "attention": _full_disk(nexus) + (_attention(tx) if private else []),
             "spent": usage_last_day(nexus, tx),
             "health": _health(nexus, request),
-            "games": [encode(info) for info in nexus.games()],
+            "games": [encode(info) for info in nexus.entrance.games()],
         }
     return json_response(body)
 
@@ -181,7 +181,7 @@ async def world(nexus: Hub, world_id: str, private: Private) -> Response:
             "sessions": [_session(s, private) for s in past],
             "names": _names(tx, [s.agent_id for s in past] + [row["agent_id"] for row in found]),
         }
-    info = [game for game in nexus.games() if game.id == record.game]
+    info = [game for game in nexus.entrance.games() if game.id == record.game]
     if over:
         body["look_back"] = look_back(nexus, past[0].run_id)
     return json_response({**body, "game": encode(info[0]) if info else None})

@@ -11,7 +11,6 @@ from wsap_core.host import PluginHost
 from wsap_core.seams.clock import Clock, SystemClock
 from wsap_core.seams.context import Context
 from wsap_core.seams.services import Services
-from wsap_core.specs import AdapterSpec
 from wsap_llm.backends.pool import ModelPool
 from wsap_nexus.agents.messages import Wakeups
 from wsap_nexus.errors import LockLostError, NotInWorldError
@@ -36,12 +35,11 @@ from wsap_nexus.runs.run import Run
 from wsap_nexus.runs.session import InstalledSpecs
 from wsap_nexus.runs.store import Store
 from wsap_nexus.runs.world_calls import journalled
-from wsap_nexus.store.entities import AgentIdentity, Answered, DiaryEntry, EntryRequest, SessionRecord
+from wsap_nexus.store.entities import AgentIdentity, EntryRequest, SessionRecord
 from wsap_nexus.store.events import AgentPaused, AgentResumed, NexusStarted, NexusStopped
 from wsap_nexus.store.events.endings import GAME_OFFLINE
 from wsap_nexus.store.lock import EVERY, instance_lock
 from wsap_nexus.store.nexus_store import NexusStore
-from wsap_nexus.worlds.game_info import GameInfo
 from wsap_nexus.worlds.placement import Placement
 
 
@@ -118,8 +116,9 @@ class Nexus:
         )
         self.capacity = Capacity(context)
         """Whether games have a world for one more."""
-        self._entrance = Entrance(context, self.capacity)
-        self.agent_context = AgentContext(context, self._entrance)
+        self.entrance = Entrance(context, self.capacity)
+        """Which games can be entered, and the ways into them."""
+        self.agent_context = AgentContext(context, self.entrance)
         """What agents perceive in the nexus, remember, say and write."""
         self.failures = FailureHandler(context, self.agent_context)
         """What becomes of agents when something fails."""
@@ -132,7 +131,7 @@ class Nexus:
             context, seating=seating, agent_context=self.agent_context, failures=self.failures, sessions=self.sessions
         )
         """The worlds that live here."""
-        self._entrance.check = self.kept.check
+        self.entrance.check = self.kept.check
         self.agent_tasks = AgentTasks(
             context, sessions=self.sessions, capacity=self.capacity, agent_context=self.agent_context,
             seating=seating, failures=self.failures, kept=self.kept,
@@ -292,7 +291,7 @@ class Nexus:
             TransitError: it can't go there now.
             WorldError: the world didn't let it in; it is still in the nexus.
         """
-        self.request_enter(agent_id, game, terms)
+        self.entrance.request_enter(agent_id, game, terms)
         arriving = self.live.arriving.wait(agent_id)
         visit = self.live.controls.get(agent_id)
         if visit is not None:
@@ -327,37 +326,6 @@ class Nexus:
             raise NotInWorldError(f"{agent_id!r} is in no world.")
         return self.live.leaving.wait(agent_id)
 
-    # --- what agents in the nexus ask for ---------------------------------------------------------
-
-    async def talk(self, agent_id: str, text: str) -> Answered:
-        """Say something to an agent: in the nexus it answers, in a world it hears a whisper.
-
-        Raises:
-            UnknownNameError: there is no such agent.
-            UsageError: nothing was said, or too much.
-        """
-        return await self.agent_context.words.talk(agent_id, text)
-
-    def diary(self, agent_id: str, *, before: int | None = None, limit: int = 50) -> list[DiaryEntry]:
-        """Return an agent's diary, newest first, a page at a time; `before` is the number of the last entry seen."""
-        return self.agent_context.words.diary(agent_id, before=before, limit=limit)
-
-    def specs(self) -> dict[str, AdapterSpec]:
-        """Return every game that can be entered, by name."""
-        return self._entrance.specs()
-
-    def games(self) -> list[GameInfo]:
-        """Return what is known of every game that can be entered."""
-        return self._entrance.games()
-
-    def game_info(self, game: str) -> GameInfo:
-        """Return what is known of a game.
-
-        Raises:
-            UnknownNameError: there is none of that name.
-        """
-        return self._entrance.game_info(game)
-
     def set_game_status(self, game: str, status: str, reason: str = "") -> Availability:
         """Say whether a game may be entered, from now on and after a restart; who is in it comes back if not.
 
@@ -370,17 +338,8 @@ class Nexus:
             UnknownNameError: there is none of that name.
             UsageError: there is no such status.
         """
-        self.game_info(game)
+        self.entrance.game_info(game)
         return self.breaker.put(game, status, reason)
-
-    def request_enter(self, agent_id: str, game: str, terms: EntryRequest) -> str:
-        """Prepare an agent's way into a game, and return what to tell it.
-
-        Raises:
-            UnknownNameError: there is no such game or agent.
-            TransitError: it can't go there now.
-        """
-        return self._entrance.request_enter(agent_id, game, terms)
 
     # --- parts ------------------------------------------------------------------------------------------
 

@@ -19,13 +19,13 @@ GameName = Annotated[str, Path(max_length=200)]
 @router.get("/games", responses={200: {"model": responses.Games}})
 async def games(nexus: Hub) -> Response:
     """List the games that agents can enter."""
-    return answer({"games": nexus.games()})
+    return answer({"games": nexus.entrance.games()})
 
 
 @router.get("/games/{game}", responses={200: {"model": responses.GameAnswer}})
 async def game(nexus: Hub, game: GameName) -> Response:
     """What the nexus knows about a game."""
-    return answer({"game": nexus.game_info(game)})
+    return answer({"game": nexus.entrance.game_info(game)})
 
 
 @router.post("/games", responses={200: {"model": responses.GameAnswer}, 201: {"model": responses.GameAnswer}})
@@ -41,4 +41,4 @@ async def join(nexus: Hub, new: requests.NewGame, by: Admin) -> Response:
 async def set_status(nexus: Hub, game: GameName, new: requests.NewStatus, by: Admin) -> Response:
     """Set whether a game can be entered; if not, the agents in it return."""
     nexus.set_game_status(game, new.status, new.reason)
-    return answer({"game": nexus.game_info(game)})
+    return answer({"game": nexus.entrance.game_info(game)})

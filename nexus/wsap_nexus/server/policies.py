@@ -35,7 +35,7 @@ def read_policies(
     """
     found: dict[str, Policy] = {}
     for game, shape in given.items():
-        if game not in ("*", "nexus") and game not in (games := [g.id for g in nexus.games()]):
+        if game not in ("*", "nexus") and game not in (games := [g.id for g in nexus.entrance.games()]):
             raise UnknownNameError("game", game, games)
         agent, model = agent_named(shape.agent, nexus.host)
         if "/" in agent or "\\" in agent or ":" in agent:

@@ -50,7 +50,7 @@ async def say(nexus: Hub, agent_id: ManagedAgent, said: requests.NewTalk, once: 
 
 def _idempotent_talk(nexus: Nexus, agent_id: str, text: str) -> IdempotentRequest:
     async def do() -> Reply:
-        return reply_of(encode(await nexus.talk(agent_id, text)))
+        return reply_of(encode(await nexus.agent_context.words.talk(agent_id, text)))
 
     def intend() -> Intent:
         with nexus.nexus_store.look() as tx:
