@@ -120,17 +120,13 @@ class CommandLog(ExitStack):
         """
         context, command_id, body = command.context, self._ids(), ""
         values: dict[str, Any] = {  # Any: of columns
+            **command.model_dump(include={"agent_id", "protocol_version", "command", "params", "episode_id"}),
             "id": command_id,
-            "agent_id": command.agent_id,
             "key": key,
             "fingerprint": "" if key is None else records.fingerprint(command),
             "engine": engine,
-            "protocol_version": command.protocol_version,
             "timestamp": command.timestamp.isoformat(),
-            "command": command.command,
-            "params": command.params,
             "reasoning": clean(command.reasoning),
-            "episode_id": command.episode_id,
             "context": None if context is None else context.model_dump(mode="json", exclude_none=True),
             "state": "accepted",
             "received": self._now(),

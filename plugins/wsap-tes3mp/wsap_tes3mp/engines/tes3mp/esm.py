@@ -39,6 +39,10 @@ _WEIGHTS = {
     b"APPA": (b"AADT", 8), b"LIGH": (b"LHDT", 0),
 }  # fmt: skip
 """Type of an item's record -> the subrecord that holds its weight, and where."""
+_WANTED = frozenset({*_KINDS, *_WEIGHTS, b"CELL", b"DIAL", b"INFO"})
+_THING = b"FRMR"
+"""The subrecord with which each thing in a cell begins."""
+Parts = dict[bytes, bytes]
 
 
 @dataclass(frozen=True)
@@ -123,14 +127,14 @@ def _in_folder(folder: Path) -> list[Path]:
     return sorted(files, key=lambda path: (path.suffix.lower() == ".esp", path.stat().st_mtime, path.name.lower()))
 
 
-def _parts(record: bytes, until: bytes | None = None) -> dict[bytes, bytes]:
-    """Return the first subrecord of each type, up to the first that is `until` or goes beyond what there is."""
-    found: dict[bytes, bytes] = {}
+def _parts(record: bytes) -> Parts:
+    """Return the first subrecord of each type, up to the things in a cell or the first that goes beyond the end."""
+    found: Parts = {}
     at = 0
     while at + _PART.size <= len(record):
         kind, size = _PART.unpack_from(record, at)
         at += _PART.size
-        if kind == until or size > len(record) - at:
+        if kind == _THING or size > len(record) - at:
             break
         found.setdefault(kind, record[at : at + size])
         at += size
@@ -142,7 +146,7 @@ class _Reader:
 
     def __init__(self, data: GameData, encoding: str) -> None:
         self._data, self._encoding = data, encoding
-        self._journal: str | None = None
+        self._journal: Quest | None = None
         """The quest that the INFO records belong to that come now."""
 
     def read(self, stream: BinaryIO, name: str) -> None:
@@ -158,14 +162,8 @@ class _Reader:
             if size > end - at or len(header) < _HEADER.size:
                 start = at - _HEADER.size
                 raise ConfigError(f"The data file {name} is damaged: the record at byte {start} goes beyond its end.")
-            if kind in _KINDS or kind in _WEIGHTS:
-                self._object(kind, stream.read(min(size, _MOST)))
-            elif kind == b"CELL":
-                self._cell(stream.read(min(size, _MOST)))
-            elif kind == b"DIAL":
-                self._dialogue(stream.read(min(size, _MOST)))
-            elif kind == b"INFO" and self._journal is not None:
-                self._info(self._journal, stream.read(min(size, _MOST)))
+            if kind in _WANTED and (kind != b"INFO" or self._journal is not None):
+                self._take(kind, _parts(stream.read(min(size, _MOST))))
             at += size
             stream.seek(at)
 
@@ -173,9 +171,23 @@ class _Reader:
         text = raw.split(b"\0", 1)[0][:_LONGEST_NAME].decode(self._encoding, "replace")
         return "".join(c if c.isprintable() else " " for c in text).strip()
 
-    def _object(self, kind: bytes, record: bytes) -> None:
-        parts = _parts(record)
-        ref_id = self._text(parts.get(b"NAME", b"")).lower()
+    def _take(self, kind: bytes, parts: Parts) -> None:
+        name = self._text(parts.get(b"NAME", b""))
+        if kind == b"CELL":
+            self._cell(name, parts)
+        elif kind == b"DIAL":
+            journal = name and parts.get(b"DATA", b"")[:1] == bytes([_JOURNAL])
+            self._journal = self._data.quests.setdefault(name.lower(), Quest()) if journal else None
+        elif kind != b"INFO":
+            self._object(kind, name.lower(), parts)
+        elif self._journal is not None:
+            if b"QSTN" in parts:
+                self._journal.name = name or None
+            index = _number(parts.get(b"DATA", b""), 4, "<i")
+            if b"QSTF" in parts and index is not None:
+                self._journal.finished.add(int(index))
+
+    def _object(self, kind: bytes, ref_id: str, parts: Parts) -> None:
         if not ref_id:
             return
         if b"DELE" in parts:
@@ -194,32 +206,14 @@ class _Reader:
             weight = float(f"{weight:.4g}") if 0 <= weight < 1e6 else None
         self._data.objects[ref_id] = GameObject(name, "item", weight)
 
-    def _cell(self, record: bytes) -> None:
-        parts = _parts(record, until=b"FRMR")  # what follows are the things in the cell
+    def _cell(self, name: str, parts: Parts) -> None:
         flags, east, north = (_number(parts.get(b"DATA", b""), at, "<i") for at in (0, 4, 8))
-        name = self._text(parts.get(b"NAME", b""))
         if flags is None or east is None or north is None or not name:
             return
         if int(flags) & 1:
             self._data.interiors[name.lower()] = name
         else:
             self._data.exteriors[int(east), int(north)] = name
-
-    def _dialogue(self, record: bytes) -> None:
-        parts = _parts(record)
-        quest = self._text(parts.get(b"NAME", b"")).lower()
-        self._journal = quest if quest and parts.get(b"DATA", b"")[:1] == bytes([_JOURNAL]) else None
-        if self._journal is not None:
-            self._data.quests.setdefault(self._journal, Quest())
-
-    def _info(self, journal: str, record: bytes) -> None:
-        parts = _parts(record)
-        quest = self._data.quests[journal]
-        if b"QSTN" in parts:
-            quest.name = self._text(parts.get(b"NAME", b"")) or None
-        index = _number(parts.get(b"DATA", b""), 4, "<i")
-        if b"QSTF" in parts and index is not None:
-            quest.finished.add(int(index))
 
 
 def _number(raw: bytes, at: int, form: str) -> float | None:
