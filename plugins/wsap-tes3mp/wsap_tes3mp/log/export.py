@@ -121,7 +121,8 @@ def write(
     written, redactor = Written(), Redactor(redaction or Redaction(), agents)
     known: set[str] = set()
     for one in logged:
-        state = None if one.perception is None else redactor.line(_visible(one.perception))
+        seen = None if one.perception is None else {k: v for k, v in one.perception.items() if k not in OPAQUE}
+        state = None if seen is None else redactor.line(seen)
         if form == "chat":
             if state is None:
                 written.without_perception += 1
@@ -158,10 +159,6 @@ def system_prompt() -> str:
 
 
 _SYSTEM = Message(role="system", content=system_prompt())
-
-
-def _visible(perception: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
-    return {key: value for key, value in perception.items() if key not in OPAQUE}
 
 
 def _head(record: CommandRecord, redactor: Redactor) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from itertools import islice
 from typing import Any
 
 from pydantic import JsonValue
-from sqlalchemy import ColumnElement, Select, and_, case, delete, exists, func, or_, select
+from sqlalchemy import ColumnElement, and_, case, delete, exists, func, or_, select
 
 from wsap_tes3mp.log.log import CommandLog
 from wsap_tes3mp.log.records import COMMAND, PERCEPTION, CommandRecord, record_of
@@ -57,11 +57,8 @@ class Filter:
 
 def newest(log: CommandLog, chosen: Filter, limit: int) -> list[CommandRecord]:
     """Return the newest commands that are chosen, newest first."""
-    return [record_of(row) for row in log.read(_select(chosen).order_by(COMMAND.c.number.desc()).limit(limit))]
-
-
-def _select(chosen: Filter) -> Select[Any]:
-    return select(COMMAND).where(*chosen.where())
+    statement = select(COMMAND).where(*chosen.where()).order_by(COMMAND.c.number.desc()).limit(limit)
+    return [record_of(row) for row in log.read(statement)]
 
 
 def all_agents(log: CommandLog) -> list[str]:

@@ -218,11 +218,8 @@ def _use_on(world: World, body: Body, item_id: str, target: Thing | Body) -> str
         return told
     if target.kind == "npc":
         return talking.gift(world, body, item_id, person_at(world, body, target.id))
-    if target.kind == "container" and not _fixed(target):
+    fixed = any(one.id == target.base and one.fixed for one in definitions().containers)
+    if target.kind == "container" and not fixed:
         move_items(body.items, target.items, item_id)
         return f"You put {world.item(item_id).name} into it."
     raise Refused("NO_USE", f"{world.item(item_id).name} does nothing there now.")
-
-
-def _fixed(holder: Thing) -> bool:
-    return any(one.id == holder.base and one.fixed for one in definitions().containers)

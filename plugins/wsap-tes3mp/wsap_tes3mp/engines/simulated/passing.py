@@ -12,6 +12,8 @@ from wsap_tes3mp.engines.simulated.state import GAME_SECONDS, Body, World
 
 BEAT = 1.0
 """Seconds of a step where creatures are near bodies."""
+_HOUR = 3600 / GAME_SECONDS
+"""Seconds of an hour of the world's day."""
 _HEALING = 0.25
 """Health that a second of rest gives outside; inside twice that."""
 
@@ -20,7 +22,7 @@ def advance(world: World, seconds: float, resting: Body | None = None) -> None:
     """Let time pass: less only if a resting body is hurt or dies."""
     left = seconds
     while left > 1e-6:
-        step = min(left, BEAT if danger(world) else _until_next_hour(world))
+        step = min(left, BEAT if danger(world) else _HOUR - math.fmod(world.time, _HOUR) + 1e-3)
         health = resting.health if resting is not None else 0
         _pass(world, step)
         left -= step
@@ -28,11 +30,6 @@ def advance(world: World, seconds: float, resting: Body | None = None) -> None:
             if resting.health < health:
                 break
             rest(world, resting, step)
-
-
-def _until_next_hour(world: World) -> float:
-    hour = 3600 / GAME_SECONDS
-    return hour - math.fmod(world.time, hour) + 1e-3
 
 
 def _pass(world: World, seconds: float) -> None:

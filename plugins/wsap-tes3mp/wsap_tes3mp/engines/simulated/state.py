@@ -55,6 +55,7 @@ class Body:
     """An agent in the world."""
 
     agent_id: str
+    """Its entity id is `agent:` with this."""
     name: str
     cell: str
     x: float
@@ -243,11 +244,6 @@ def sees(world: World, body: Body, other: Thing | Body) -> bool:
         return False
     inside = definitions().cells[body.cell].inside
     return inside or (isinstance(other, Thing) and other.kind == "door") or distance(body, other) <= world.sight
-
-
-def player_id(agent_id: str) -> str:
-    """Return the entity id of an agent's body."""
-    return f"agent:{agent_id}"
 
 
 def thing_near(world: World, body: Body, entity_id: str) -> Thing | Body:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from wsap_tes3mp.engines.simulated.definitions import definitions
-from wsap_tes3mp.engines.simulated.state import CAPACITY, Body, Thing, World, distance, player_id, sees
+from wsap_tes3mp.engines.simulated.state import CAPACITY, Body, Thing, World, distance, sees
 from wsap_tes3mp.engines.simulated.talking import open_topics, words
 from wsap_tes3mp.protocol.bridge import AgentInfo
 
@@ -64,7 +64,7 @@ def _entities(world: World, body: Body) -> list[dict[str, Any]]:
     for other in filter(lambda one: sees(world, body, one), others):
         row: dict[str, Any] = {"name": other.name, "distance": distance(body, other)}
         if isinstance(other, Body):
-            row |= {"entity_id": player_id(other.agent_id), "entity_type": "player"}
+            row |= {"entity_id": f"agent:{other.agent_id}", "entity_type": "player"}
         else:
             dead = other.kind == "creature" and other.health <= 0
             row |= {"entity_id": other.id, "entity_type": "container" if dead else other.kind}

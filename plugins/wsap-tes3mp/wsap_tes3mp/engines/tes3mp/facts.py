@@ -70,6 +70,7 @@ def body_of(facts: Facts, *, names: GameData | None = None) -> Row:
     if not isinstance(interior, bool):
         interior = GRID.fullmatch(cell) is None
     inventory = _inventory(facts, names)
+    gold = sum(row["count"] for row in inventory if row["item_id"].lower() == "gold_001")
     load = _load(facts, inventory, names)
     hour, weather = number(facts.get("hour")), _weather(facts.get("weather"))
     active, completed = _quests(facts, names)
@@ -91,8 +92,8 @@ def body_of(facts: Facts, *, names: GameData | None = None) -> Row:
         "health": _health(facts),
         "nearby_entities": _entities(facts, cell, place, interior, names),
         "inventory_summary": {
-            "gold": sum(row["count"] for row in inventory if _is_gold(row)),
-            "item_count": sum(row["count"] for row in inventory if not _is_gold(row)),
+            "gold": gold,
+            "item_count": sum(row["count"] for row in inventory) - gold,
             "encumbrance_pct": load or 0.0,
         },
         "inventory": inventory,
@@ -158,10 +159,6 @@ def _inventory(facts: Facts, names: GameData | None) -> list[Row]:
         {"item_id": item, "name": (names and names.find(item).name) or item, "count": count, "equipped": equipped}
         for (item, equipped), count in sorted(found.items())
     ]
-
-
-def _is_gold(item: Row) -> bool:
-    return str(item["item_id"]).lower() == "gold_001"
 
 
 def _load(facts: Facts, inventory: list[Row], names: GameData | None) -> float | None:
