@@ -7,7 +7,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, cast
 
@@ -114,6 +114,19 @@ def test_the_same_address_is_the_same_backend_and_another_is_another(server: Mod
     assert models.backend(" openai/qwen3:8b ") is first
     assert models.backend("openai/llama3.2:latest") is not first
     assert first.model == "openai/qwen3:8b"
+
+
+def test_one_address_with_other_options_is_another_backend() -> None:
+    seen: list[tuple[str, str]] = []
+
+    def create(context: Context) -> ScriptedBackend:
+        seen.append((context.config["model"], context.config.get("effort", "any")))
+        return ScriptedBackend(["x"])
+
+    models = ModelPool(made(("hub", create)), options={"hub": {"effort": "low"}})
+    plain, high = models.backend("hub/x"), models.backend("hub/x", {"effort": "high"})
+    assert (models.backend("hub/x"), models.backend("hub/x", {"effort": "high"})) == (plain, high)
+    assert seen == [("x", "low"), ("x", "high")]
 
 
 def test_the_rest_of_an_address_may_hold_slashes() -> None:
@@ -245,12 +258,14 @@ def test_a_stated_price_makes_a_cost(server: ModelServer) -> None:
     assert asyncio.run(main()) == pytest.approx(25e-6)
 
 
-def test_no_more_than_allowed_are_asked_at_once(server: ModelServer) -> None:
+@pytest.mark.parametrize("options", [({}, {}), ({}, {"timeout": 60})], ids=["one set", "two sets"])
+def test_no_more_than_allowed_are_asked_at_once(server: ModelServer, options: tuple[Mapping[str, Any], ...]) -> None:
     server.default = Say("here", wait=True)
 
     async def main() -> int:
         async with openai_models(server, policy=RequestPolicy(concurrency=3)) as models:
-            asked = [asyncio.create_task(collect(models.backend("openai/qwen3:8b"), REQUEST)) for _ in range(9)]
+            backends = [models.backend("openai/qwen3:8b", options[n % 2]) for n in range(9)]
+            asked = [asyncio.create_task(collect(backend, REQUEST)) for backend in backends]
             await asyncio.to_thread(server.await_requests, 3)
             at_once = len(server.requests)
             server.release()

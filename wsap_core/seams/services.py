@@ -178,7 +178,7 @@ class WorldModels(Protocol):
         Of the game's or agent's `options`, those that begin with `model.` are the backend's.
 
         Raises:
-            WsapError: there is no such backend, it can't be asked, or it is used with other options.
+            WsapError: there is no such backend, or it can't be asked.
         """
 
 

@@ -74,10 +74,9 @@ async def _verdict(address: str | None, host: PluginHost, options: Mapping[str, 
     who = f"{single_line(chosen.address)} ({chosen.why})"
     failed = "problem" if chosen.must else "warning"
     async with ModelPool(host, policy=RequestPolicy(attempts=1)) as models:
-        models.configure(chosen.address, options)
         try:
             async with asyncio.timeout(wait):
-                backend = await models.ready(chosen.address)
+                backend = await models.ready(chosen.address, options)
                 constraint = JsonConstraint(SCHEMA) if backend.abilities.json_schema else None
                 messages = (Message("system", RULES), Message("user", SCENE))
                 reply = await collect(backend, Request(messages, constraint=constraint))

@@ -218,7 +218,7 @@ class JournalledModels:
 
         Raises:
             RecordMismatchError: a recorded run is played again, in which this model was not opened.
-            WsapError: there is no such backend, it can't be asked, or it is used with other options.
+            WsapError: there is no such backend, or it can't be asked.
         """
         name, journal = name.strip(), self.journal
         backend = None

@@ -143,6 +143,20 @@ def test_conditions_say_how_the_entrant_itself_was_given_legal_actions(tmp_path:
     assert (record.conditions["legal"], record.conditions["models"]) == ("hidden", "scripted/x")
 
 
+def test_one_model_with_other_options_of_its_backend_is_an_entrant_of_its_own(tmp_path: Path) -> None:
+    def saying(label: str, action: str) -> Entrant:
+        own = {"model": "scripted/x", "model.reply": f'{{"action": "{action}"}}', "plan": "no"}
+        return Entrant(agent="llm", label=label, options=own)
+
+    short = GameEntry(game="minigrid", steps=6, metric="levels")
+    entrants = (saying("goes", "forward"), saying("turns", "left"), saying("goes again", "forward"))
+    models = suite("random", seeds=1, games=(short,), entrants=entrants)
+    goes, turns, again = (
+        record.trajectory for record in evaluate(Evaluation(models, models.entrants), tmp_path).records
+    )
+    assert goes == again != turns
+
+
 def test_ctrl_c_says_how_to_go_on(tmp_path: Path) -> None:
     def interrupt(so_far: Progress) -> None:
         live(so_far)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
@@ -54,23 +54,16 @@ def create(context: Context) -> LLMAgent:
     calls = AgentCalls(UsageCounter(), journal)
     given = _of_part(context, "model")
 
-    def configure(name: str) -> None:
-        """Give the model its options, and every other one of its backend that the agent's parts ask."""
-        if given and name.partition("/")[0] == address.partition("/")[0]:
-            pool.configure(name, given)
-
-    memory = _memory(context, _MemoryModels(pool, calls, configure))
+    memory = _memory(context, _MemoryModels(pool, calls, address.partition("/")[0], given))
     if memory is None and "reflect" in context.config and options.reflect:
         raise ConfigError("Lessons need a memory that keeps them: add --memory fulltext, or leave reflect out.")
-    if journal is None or not journal.offline:
-        configure(address)
-    model: Backend = pool.for_agent(address, calls)
+    model: Backend = pool.for_agent(address, calls, given)
     if skin := text(context, "skin"):
         model = Skinned(model, _lexicon(context, skin))
 
     async def prepare() -> None:
         if journal is None or not journal.offline:
-            await pool.ready(address)
+            await pool.ready(address, given)
         if journal is not None:
             journal.note_model(address, model.abilities, prompts.version)
 
@@ -135,12 +128,13 @@ class _MemoryModels:
 
     pool: ModelPool
     calls: AgentCalls
-    configure: Callable[[str], None]
+    kind: str
+    """The name of the backend of the agent's own model,"""
+    own: Mapping[str, Any]
+    """and its options, which hold for every model of that backend."""
 
     def backend(self, name: str) -> Model:
-        if self.calls.journal is None or not self.calls.journal.offline:
-            self.configure(name)
-        return self.pool.for_memory(name, self.calls)
+        return self.pool.for_memory(name, self.calls, self.own if name.partition("/")[0] == self.kind else None)
 
 
 def _memory(context: Context, models: _MemoryModels) -> AgentMemory | None:

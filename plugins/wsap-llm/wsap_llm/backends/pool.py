@@ -1,8 +1,10 @@
-"""`ModelPool`: from an address such as `ollama/qwen3:8b` to a backend with its middlewares, one for each address."""
+"""`ModelPool`: from an address such as `ollama/qwen3:8b` to a backend with its middlewares, one for each set
+of options."""
 
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import os
 from collections.abc import Mapping, Sequence
@@ -112,37 +114,39 @@ class ModelPool:
         self._services = replace(services, progress=self._tell)
         self._seed = seed
         self._decision = decision or BudgetLimits()
-        self._models: dict[str, Model] = {}
-        self._own: dict[str, dict[str, Any]] = {}
+        self._models: dict[tuple[str, str], Model] = {}
+        self._rates: dict[str, RateLimit] = {}
         self.meter = Meter()
         """How fast the models answered."""
 
-    def backend(self, name: str) -> Model:
-        """Return the model of an address; the same one each time, so that limits are shared.
+    def backend(self, name: str, own: Mapping[str, Any] | None = None) -> Model:
+        """Return the model of an address with options of its own, which come before those for all of its backend; the
+        same one each time. Limits on requests to a model hold for all its options together.
 
         Raises UsageError if it is no address, UnknownNameError if no backend of that name is installed, and PluginError
         if the backend can't be made.
         """
-        name = name.strip()
-        if name not in self._models:
+        name, own = name.strip(), own or {}
+        key = name, json.dumps(own, sort_keys=True, default=repr)
+        if key not in self._models:
             spec, rest = find_backend(self._host, name)
-            context = self._context(spec, rest, self._own.get(name, {}))
+            context = self._context(spec, rest, own)
             made = build(spec.factory, context)
             if not isinstance(made, Backend):
                 raise PluginError(f"The factory of the backend {spec.name!r} gave a {type(made).__name__}.")
             assert isinstance(context.config, Options), "_context makes it"
             check_used(f"The backend {spec.name!r}", context.config)
-            self._models[name] = Model(made, self._shared(name, made, context))
-        return self._models[name]
+            self._models[key] = Model(made, self._shared(name, made, context))
+        return self._models[key]
 
     # The order of all middlewares is in the next three methods: those of an agent go around the shared ones.
 
-    def for_agent(self, name: str, calls: AgentCalls) -> Model:
+    def for_agent(self, name: str, calls: AgentCalls, own: Mapping[str, Any] | None = None) -> Model:
         """Return the model of an address for the decisions of one agent: recorded, or replayed, and within limits."""
         journal = calls.journal
         if journal is not None and journal.offline:
             return Model(Replayed(name, journal, journal.abilities(name)), ())
-        model, around = self.backend(name), list[Middleware]()
+        model, around = self.backend(name, own), list[Middleware]()
         if journal is not None:
             around.append(Record(journal, model.model))
         if self._decision:
@@ -150,14 +154,14 @@ class ModelPool:
             around.append(CheckDecision(self._decision, calls.counter, cost_of=self._cost_of(name, model.backend)))
         return Model(model, around) if around else model
 
-    def for_memory(self, name: str, calls: AgentCalls) -> Model:
+    def for_memory(self, name: str, calls: AgentCalls, own: Mapping[str, Any] | None = None) -> Model:
         """Return the model of an address for the memory of an agent: counted, recorded, or replayed."""
         journal, count = calls.journal, Count(calls.counter)
         if journal is None:
-            return Model(self.backend(name), [count])
+            return Model(self.backend(name, own), [count])
         if journal.offline:
             return Model(Replayed(name, journal), [count, KeepFailures(journal, name)])
-        model = self.backend(name)
+        model = self.backend(name, own)
         return Model(model, [count, KeepFailures(journal, model.model), Record(journal, model.model)])
 
     def _shared(self, name: str, backend: Backend, context: Context) -> list[Middleware]:
@@ -176,7 +180,8 @@ class ModelPool:
             found.append(retry)
         if policy.concurrency is not None or policy.per_minute is not None:
             # Inside the retries, so that a request that pauses takes nobody's place.
-            found.append(RateLimit(concurrency=policy.concurrency, per_minute=policy.per_minute, clock=self._clock))
+            limit = RateLimit(concurrency=policy.concurrency, per_minute=policy.per_minute, clock=self._clock)
+            found.append(self._rates.setdefault(name, limit))
         if self._budgets or price is not None:
             found.append(CheckBudgets(self._budgets, price=price, cost_of=self._cost_of(name, backend)))
         found.append(Measure(self.meter, name, self._tell))
@@ -185,14 +190,6 @@ class ModelPool:
     def _cost_of(self, name: str, backend: Backend) -> CostOf | None:
         price = self._prices.get(name.strip())
         return price.of if price is not None else getattr(backend, "cost_of", None)
-
-    def configure(self, name: str, options: Mapping[str, Any]) -> None:
-        """Set the backend's options for one address, over those for all; before it is asked for. Raises UsageError if
-        it was handed out with other options."""
-        name = name.strip()
-        if name in self._models and self._own.get(name, {}) != options:
-            raise UsageError(f"The model {single_line(name)[:80]} is used with two different sets of options; use one.")
-        self._own[name] = dict(options)
 
     def knows_price(self, name: str) -> bool:
         """Return whether the price of a model was given, or its backend has prices of its own. Raises WsapError if
@@ -204,10 +201,10 @@ class ModelPool:
         for budget in self._budgets:
             budget.belongs_to(run_id)
 
-    async def ready(self, name: str) -> Model:
-        """Return the model of an address once its backend knows what it can do. Raises BackendError if it can't be
-        asked; besides what `backend` raises."""
-        model = self.backend(name)
+    async def ready(self, name: str, own: Mapping[str, Any] | None = None) -> Model:
+        """Return the model of an address with these options once its backend knows what it can do. Raises
+        BackendError if it can't be asked; besides what `backend` raises."""
+        model = self.backend(name, own)
         if (prepare := getattr(model.backend, "prepare", None)) is not None:
             await prepare()
         return model
@@ -216,12 +213,11 @@ class ModelPool:
         """Return the model of an address once its backend knows what it can do; for commands and games.
 
         Of an agent's or a game's `options`, those that begin with `model.` are the backend's. Raises ConfigError if an
-        option names an environment variable that is not set, and WsapError if there is no such backend, it can't be
-        asked, or it is used with other options.
+        option names an environment variable that is not set, and WsapError if there is no such backend, or it can't be
+        asked.
         """
         own = with_prefix(options or {}, "model.")
-        self.configure(name, {key[6:]: value for key, value in with_secrets(own, os.environ).items()})
-        return await self.ready(name)
+        return await self.ready(name, {key[6:]: value for key, value in with_secrets(own, os.environ).items()})
 
     async def __aenter__(self) -> ModelPool:
         return self
@@ -234,7 +230,7 @@ class ModelPool:
         not be closed."""
         models, self._models = self._models, {}
         results = await asyncio.gather(*(model.aclose() for model in models.values()), return_exceptions=True)
-        for name, result in zip(models, results, strict=True):
+        for (name, _), result in zip(models, results, strict=True):
             if isinstance(result, BaseException):
                 raise PluginError(f"The backend of {name} could not be closed: {single_line(result)}.") from result
 
