@@ -21,7 +21,7 @@ from test_tes3mp_log import commanded, perceived
 from wsap_core.errors import UsageError
 from wsap_nexus.http.errors import error_body
 from wsap_nexus.http.retries import Retries, Tries
-from wsap_tes3mp.client import BridgeClient, BridgeRefusedError
+from wsap_tes3mp.client import BridgeClient, BridgeRefusedError, local_token
 from wsap_tes3mp.protocol.errors import (
     SEED_CODES,
     BridgeError,
@@ -269,3 +269,12 @@ def test_the_errors_of_the_seed_come_back_as_themselves() -> None:
 def test_an_address_that_is_none_is_refused(url: str) -> None:
     with pytest.raises(UsageError, match="Invalid bridge address"):
         BridgeClient(url)
+
+
+def test_no_other_machine_gets_the_token_of_the_bridge_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WSAP_HOME", str(tmp_path))
+    assert local_token("http://127.0.0.1:8765") is None
+    (tmp_path / "tes3mp").mkdir()
+    (tmp_path / "tes3mp" / "token").write_text("secret-of-here\n")
+    assert local_token("http://127.0.0.1:8765") == "secret-of-here"
+    assert local_token("http://192.168.0.7:8765") is None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import secrets
 from collections.abc import Callable, Mapping
@@ -17,10 +18,12 @@ from wsap_core.errors import UsageError
 from wsap_core.protocol.wire import dumps
 from wsap_core.seams.clock import Clock, SystemClock
 from wsap_core.untrusted import single_line
+from wsap_nexus.http.listening import is_loopback
 from wsap_nexus.http.refusals import NotJsonError
 from wsap_nexus.http.retries import Retries, Tries, never_sent
 from wsap_nexus.http.strict import read_json
 from wsap_tes3mp.bridge.port import BridgePort
+from wsap_tes3mp.paths import token_file
 from wsap_tes3mp.protocol import errors
 from wsap_tes3mp.protocol.bridge import AgentInfo, AgentList, BridgeStatus, ItemsReceipt, ItemsRequest, JoinRequest
 from wsap_tes3mp.protocol.commands import FINAL, CommandAccepted, CommandInput, Outcome
@@ -267,6 +270,12 @@ class BridgeClient(AsyncExitStack, BridgePort):
                 f"The bridge's answer can't be read: {reason} It may have taken the command."
             )
         raise errors.SchemaMismatchError(f"What answers at {self.url} ({status}) is no bridge: {reason}")
+
+
+def local_token(url: str) -> str | None:
+    """Return the token that `wsap tes3mp serve` keeps here; None if there is none, or for another machine's bridge."""
+    file, near = token_file(), is_loopback(urlsplit(_checked(url)).hostname or "")
+    return file.read_text("utf-8").strip() if near and os.access(file, os.R_OK) else None
 
 
 def _checked(url: str) -> str:

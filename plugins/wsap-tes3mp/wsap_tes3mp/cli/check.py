@@ -7,7 +7,6 @@ from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
-from urllib.parse import urlsplit
 
 import click
 
@@ -48,7 +47,7 @@ def check(
             reason = f" ({single_line(result.reason)})" if result.reason else ""
             click.echo(f"{_MARKS[result.status]}  {result.name:<16}{result.summary}{reason}")
 
-    results = asyncio.run(_run(url, agent, only, tell, act=act, token=_token(url, token_file)))
+    results = asyncio.run(_run(url, agent, only, tell, act=act, token_file=token_file))
     failed = sum(result.status == "failed" for result in results)
     skipped = sum(result.status == "skipped" for result in results)
     if as_json:
@@ -59,24 +58,14 @@ def check(
         click.get_current_context().exit(1)
 
 
-def _token(url: str, file: Path | None) -> str | None:
-    from wsap_core.textfile import read_text
-    from wsap_nexus.http.listening import is_loopback
-    from wsap_tes3mp.paths import token_file
-
-    if file is None:
-        file = token_file()
-        if not file.is_file() or not is_loopback(urlsplit(url).hostname or ""):  # no other machine gets it
-            return None
-    return read_text(file, "The bridge's token").strip()
-
-
 async def _run(
     url: str, agent: str | None, only: tuple[str, ...], tell: Callable[[CheckResult], None], *, act: bool,
-    token: str | None,
+    token_file: Path | None,
 ) -> list[CheckResult]:  # fmt: skip
-    from wsap_tes3mp.client import BridgeClient
+    from wsap_core.textfile import read_text
+    from wsap_tes3mp.client import BridgeClient, local_token
     from wsap_tes3mp.conformance import run_checks
 
+    token = local_token(url) if token_file is None else read_text(token_file, "The bridge's token").strip()
     async with BridgeClient(url, token) as client:
         return await run_checks(client, agent=agent, act=act, only=only, progress=tell)

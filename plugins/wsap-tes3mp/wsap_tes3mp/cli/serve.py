@@ -87,7 +87,6 @@ def serve(
         refuse_given("with --engine tes3mp", "agents", "seed", "stepped")
         from wsap_tes3mp.engines.tes3mp.engine import open_engine
 
-        script_token = script_token or paths.script_token_file()
         made = open_engine(script_token, address=script, data=data, encoding=encoding)
     asyncio.run(
         _serve(made, log or paths.log_file(), Address(host, port), deadline, trusting=trusting, as_json=as_json)

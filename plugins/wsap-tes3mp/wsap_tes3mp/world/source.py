@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Coroutine
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, nullcontext
@@ -18,7 +17,7 @@ from wsap_tes3mp.bridge.bridge import Bridge
 from wsap_tes3mp.bridge.port import BridgePort
 from wsap_tes3mp.engines.engine import Carrying, Engine, Joinable, Respawning
 from wsap_tes3mp.log.log import CommandLog
-from wsap_tes3mp.paths import log_file, script_token_file, token_file
+from wsap_tes3mp.paths import log_file
 from wsap_tes3mp.protocol.errors import BridgeUnavailableError
 from wsap_tes3mp.world.options import WorldOptions
 
@@ -136,9 +135,10 @@ class Live(Source):
             self._due.pop(0)
 
     def _reached(self) -> BridgePort:
-        from wsap_tes3mp.client import BridgeClient  # deferred for weight: an embedded world needs no HTTP
+        from wsap_tes3mp.client import BridgeClient, local_token  # deferred: an embedded world needs no HTTP
 
-        client = BridgeClient(self.options.bridge, self.options.token or _own_token(), clock=self.clock)
+        url = self.options.bridge
+        client = BridgeClient(url, self.options.token or local_token(url), clock=self.clock)
         self._opened.push_async_callback(client.aclose)
         return client
 
@@ -146,8 +146,7 @@ class Live(Source):
         from wsap_tes3mp.engines.tes3mp.engine import ADDRESS, open_engine  # deferred for weight, as above
 
         given = self.options
-        address = given.address or ADDRESS
-        engine = open_engine(script_token_file(), address=address, token=given.token, clock=self.clock)
+        engine = open_engine(address=given.address or ADDRESS, token=given.token, clock=self.clock)
         log = self._opened.enter_context(CommandLog(given.log or log_file()))
         bridge = Bridge(engine, log, clock=self.clock)
         self._opened.push_async_callback(bridge.stop)
@@ -160,9 +159,3 @@ class Live(Source):
     @override
     async def close(self) -> None:
         await self._opened.aclose()
-
-
-def _own_token() -> str | None:
-    """Return the token of a bridge on this machine, as `wsap tes3mp serve` wrote it; None where there is none."""
-    path = token_file()
-    return path.read_text("utf-8").strip() if os.access(path, os.R_OK) else None

@@ -342,7 +342,7 @@ def _agent_of(row: object) -> AgentInfo | None:
 
 
 def open_engine(
-    token_file: Path,
+    token_file: Path | None = None,
     *,
     address: str = ADDRESS,
     token: str = "",
@@ -351,6 +351,8 @@ def open_engine(
     clock: Clock | None = None,
 ) -> Tes3mpEngine:
     """Return an engine that is not started yet; its `names` are of the game's data files, or folders of them.
+
+    Without a token it takes that in the file, or else that of `wsap tes3mp install`.
 
     Raises:
         ConfigError: there is no token, the address is none, or a data file can't be read.
@@ -361,9 +363,8 @@ def open_engine(
             raise ConfigError(f"The mailbox {address} is no folder; make it, and name it in the script's settings.lua.")
     elif not host or not port.isdecimal() or not 0 < int(port) < 65536:
         raise ConfigError(f"{address!r} is no address of the script; name HOST:PORT, such as {ADDRESS}, or a folder.")
-    return Tes3mpEngine(
-        token or _token(token_file), address, names=read_data(data, encoding=encoding) if data else None, clock=clock
-    )
+    names = read_data(data, encoding=encoding) if data else None
+    return Tes3mpEngine(token or _token(token_file or script_token_file()), address, names=names, clock=clock)
 
 
 def _token(path: Path) -> str:
