@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any
 
 from fastapi import Depends, Path, Request, Response
-from pydantic import BaseModel, StringConstraints
+from pydantic import StringConstraints
 
 from wsap_nexus.agents.portable import check_not_removed
 from wsap_nexus.http.callers import Admin, Known
@@ -25,8 +25,11 @@ SessionId = Annotated[str, Path(pattern=r"^[a-z0-9][a-z0-9-]{0,63}$")]
 """A session's id."""
 
 
-def replies(model: type[BaseModel], *statuses: int) -> dict[int | str, dict[str, Any]]:
-    """Return the documented responses of a route: the model for each status (200 if none is given), 202 as pending."""
+def replies(model: type[Any], *statuses: int) -> dict[int | str, dict[str, Any]]:
+    """Return the documented responses of a route: the model for each status (200 if none is given), 202 as pending.
+
+    Any: the class of a pydantic model, or of a dataclass.
+    """
     return {status: {"model": responses.Pending if status == 202 else model} for status in statuses or (200,)}
 
 

@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, Field, WithJsonSchema
 
+from wsap_nexus.store.entities import DiaryEntry, Exchange
 from wsap_nexus.worlds.game_info import GameInfo
 
 PART = "x-wsap-message"
@@ -329,57 +330,17 @@ class Sent(Answer):
     recipients: list[str]
 
 
-How = Literal["words", "facts", "whisper", "letter"]
-
-
-class TalkAnswer(Answer):
-    """The answer to what a person said to an agent."""
-
-    text: str
-    how: How
-    """
-    `words`: the agent's own answer; `facts`: it cannot talk, and the nexus says what it knows; `whisper`: it is in a
-    world and hears it at its next decision; `letter`: it gets it as a message.
-    """
-
-
-class ExchangeShape(Answer):
-    """What a person said to an agent, and the answer."""
-
-    number: int
-    """The number of its event."""
-    time: str
-    """ISO 8601, UTC."""
-    said: str
-    reply: str
-    how: How
-
-
 class Talk(Answer):
     """What people said to an agent, newest first."""
 
-    exchanges: list[ExchangeShape]
+    exchanges: list[Exchange]
     next: int | None
     """The `before` of the next page; None at the end."""
-
-
-class EntryShape(Answer):
-    """An entry of a diary, about one session in a world."""
-
-    number: int
-    """The number of its event."""
-    time: str
-    """ISO 8601, UTC."""
-    text: str
-    game: str
-    session: str | None
-    own_words: bool
-    """Whether the agent wrote it; false if it was made from the log."""
 
 
 class Diary(Answer):
     """A diary, newest entries first."""
 
-    entries: list[EntryShape]
+    entries: list[DiaryEntry]
     next: int | None
     """The `before` of the next page; None at the end."""

@@ -41,7 +41,7 @@ async def read_talk(nexus: Hub, agent_id: OwnAgent, before: Before = None, limit
     return answer(_page("exchanges", found, limit))
 
 
-@router.post("/talk", responses=replies(responses.TalkAnswer, 200, 202))
+@router.post("/talk", responses=replies(Answered, 200, 202))
 async def say(nexus: Hub, agent_id: ManagedAgent, said: requests.NewTalk, once: Once30) -> Response:
     """Say something to an agent: in the nexus it answers, in a world it hears a whisper; 202 while it thinks."""
     request = _idempotent_talk(nexus, agent_id, talk.checked(said.text))
