@@ -25,7 +25,7 @@ from dataclasses import dataclass, field
 from wsap_core.seams.model import Reply, Request, collect
 from wsap_sandbox.model import LANGUAGES
 from wsap_sandbox.storyteller.backend import Storyteller
-from wsap_sandbox.storyteller.deeds import deed_of
+from wsap_sandbox.storyteller.intentions import deed_of
 from wsap_sandbox.storyteller.lore import Lore, lore_of
 from wsap_sandbox.templates.loader import read_template, template_names, world_of
 from wsap_sandbox.tick.engine import Engine, Story

@@ -16,8 +16,7 @@ from wsap_core.errors import UsageError
 from wsap_core.protocol import PlaceGraphBlock, TextBlock, TimelineBlock
 from wsap_sandbox.model import World
 from wsap_sandbox.story.chapters import read_chapters
-from wsap_sandbox.story.files import html, markdown
-from wsap_sandbox.story.views import run_view
+from wsap_sandbox.story.views import html, markdown, run_view
 
 
 @pytest.fixture

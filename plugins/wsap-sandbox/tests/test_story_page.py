@@ -15,7 +15,7 @@ from sandbox_kit import mill
 from story_kit import EVIL, told
 
 from wsap_sandbox.story.chapters import read_chapters
-from wsap_sandbox.story.files import html
+from wsap_sandbox.story.views import html
 
 pytestmark = pytest.mark.slow
 

@@ -14,9 +14,9 @@ from wsap_core.seams.listing import Listing, ModelInfo
 from wsap_core.seams.model import Abilities, Chunk, Finish, JsonConstraint, Request, TextChunk
 from wsap_core.seams.model_errors import BadRequestError
 from wsap_sandbox.storyteller.grammar import number_of
+from wsap_sandbox.storyteller.intentions import Mind, summary
 from wsap_sandbox.storyteller.lore import lore_of
 from wsap_sandbox.storyteller.master import Master
-from wsap_sandbox.storyteller.mind import Mind, summary
 from wsap_sandbox.storyteller.narrator import Narrator
 from wsap_sandbox.templates.loader import read_template
 from wsap_sandbox.templates.shape import TemplateShape

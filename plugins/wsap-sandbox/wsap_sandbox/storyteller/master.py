@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from wsap_core.protocol.values import JsonValue
-from wsap_sandbox.storyteller.deeds import Deed, deed_of, mood_towards
 from wsap_sandbox.storyteller.grammar import Form, Lists, number_of, one_of
+from wsap_sandbox.storyteller.intentions import Deed, deed_of, mood_towards
 from wsap_sandbox.storyteller.lore import ARC, LOST, WORSE_AT, Lore, phase_of
 from wsap_sandbox.templates.shape import StakeShape
 from wsap_sandbox.tick.facts import Actor, SceneFacts

@@ -1,0 +1,315 @@
+"""`wsap sandbox new`, `rewind`, `branch`, `diff`, `reset`, and all that meddles in a story before its next tick."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import aclosing
+from dataclasses import fields
+from heapq import merge
+from itertools import groupby
+from operator import itemgetter
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from wsap_core.cli.params import typed_pairs
+from wsap_core.errors import SnapshotError, UsageError
+from wsap_core.specs import OptionDef
+from wsap_core.untrusted import single_line
+from wsap_sandbox.cli.common import Stories, Told, part_id, story_command, wrapped
+from wsap_sandbox.options import STORYTELLER, SandboxOptions, packed_world
+from wsap_sandbox.plugin import OPTIONS
+
+if TYPE_CHECKING:
+    from wsap_core.protocol.values import JsonValue
+
+WORLD_FORMAT = "wsap-sandbox-world"
+"""The format's name in a world file."""
+_SNAPSHOT_EVERY = 20
+"""Ticks between two snapshots: restoring any tick takes at most so many more."""
+_WORLD = ("language", "cells")
+_TAKEN = [known for known in OPTIONS if known.name not in ("template", "world", "model.KEY")]
+"""The options of the game that are options of the command, too."""
+
+
+def _option(known: OptionDef) -> click.Option:
+    """Return an option of the game as one of the command line."""
+    flag = f"--{known.name.replace('_', '-')}"
+    if known.values == "yes|no":
+        return click.Option([flag], is_flag=True, help=known.summary)
+    low, between, high = known.values.partition("-")
+    one_of = click.Choice(known.values.split("|")) if "|" in known.values else None
+    kind = click.IntRange(int(low), int(high)) if between else one_of
+    shown = "ADDRESS" if known.name.endswith("model") else None
+    return click.Option([flag], type=kind, metavar=shown, help=f"{known.summary} Default: {known.default}.")
+
+
+@story_command(
+    "wsap sandbox new village",
+    "wsap sandbox new brod --template village --language ru --model ollama/qwen3:8b",
+    "wsap sandbox new copy --from village.world.json",
+    sections={
+        "World": ("template", *_WORLD, "seed", "source"),
+        "Model": (*(known.name for known in _TAKEN if known.name not in _WORLD), "backend_options"),
+    },
+    params=list(map(_option, _TAKEN)),
+)
+@click.argument("name")
+@click.option("--template", metavar="NAME_OR_FILE",
+              help="village, lighthouse, or a template of your own; NAME if there is such a template, else "
+              "village.")  # fmt: skip
+@click.option("--from", "source", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE",
+              help="A world file of wsap sandbox export, which goes on from its tick.")  # fmt: skip
+@click.option("--seed", type=click.IntRange(0, 2**31 - 1), default=0, show_default=True,
+              help="Random seed; the same seed gives the same story.")  # fmt: skip
+@click.option("--model-option", "backend_options", multiple=True, metavar="KEY=VALUE",
+              help="An option of the models' backend, such as num_ctx=16384; may be repeated.")  # fmt: skip
+def new(
+    stories: Stories, name: str, template: str | None, source: Path | None, seed: int,
+    backend_options: tuple[str, ...], **given: Any,
+) -> Told:  # fmt: skip
+    """Begin the story NAME.
+
+    Nothing is told yet: wsap sandbox run NAME lets it go on. The story is a recorded run of that id, so
+    wsap runs, replay and export know it too. The models are part of the story; their keys never are.
+    """
+    options = {key: value for key, value in given.items() if value not in (None, False)}
+    options |= {f"model.{key}": value for key, value in typed_pairs("--model-option", backend_options).items()}
+    if source is not None:
+        if template is not None or "language" in options:
+            raise UsageError("--from has a world of its own; leave out --template and --language.")
+        options["world"] = packed_world(read_world(source))
+    else:
+        options |= _template(template, name)
+    check_models(options)
+    stories.check_new(name)
+    asyncio.run(_begin(stories, name, seed, options))
+    world = stories.world(name).state
+    data = {"run": name, "title": world.title, "language": world.language, "tick": world.tick,
+            "characters": [one.id for one in world.characters], "places": [one.id for one in world.places]}  # fmt: skip
+    counted = f"{len(world.characters)} characters, {len(world.places)} places"
+    return data, f"{wrapped(f'{world.title}. {world.premise}')}\n\n{counted}. Go on: wsap sandbox run {name}"
+
+
+def check_models(options: Mapping[str, Any]) -> None:
+    """Refuse models that nobody offers, before a story is begun with them.
+
+    Raises UsageError if an address names no installed backend.
+    """
+    from wsap_core.host import PluginHost  # deferred for weight
+    from wsap_llm.kit import find_backend
+
+    for address in sorted(set(SandboxOptions.read(options).models.values()) - {STORYTELLER}):
+        find_backend(PluginHost.discovered(), address)
+
+
+async def _begin(stories: Stories, name: str, seed: int, options: dict[str, Any]) -> None:
+    models: Any = stories.services.models
+    async with aclosing(models):
+        await stories.runner.play(
+            "sandbox", {}, seed=seed, options=options, run=name, steps=0, snapshot_every=_SNAPSHOT_EVERY
+        )
+
+
+def _template(template: str | None, name: str) -> dict[str, Any]:
+    """Return the options that name a template."""
+    from wsap_sandbox.templates.loader import template_names
+
+    if template is None:
+        return {"template": name} if name in template_names() else {}
+    path = Path(template).expanduser()
+    is_file = template not in template_names() and (path.suffix == ".toml" or "/" in template)
+    return {"template": str(path.resolve()) if is_file else template}
+
+
+def read_world(path: Path) -> dict[str, Any]:
+    """Return the world in a file that `wsap sandbox export --format world` wrote.
+
+    Raises UsageError if it can't be read, or is something else.
+    """
+    from wsap_core.textfile import read_text
+    from wsap_sandbox.model import World, load
+
+    try:
+        data = json.loads(read_text(path, "The world file"))
+        if data["format"] != WORLD_FORMAT:
+            raise ValueError
+        world: dict[str, Any] = data["world"]
+        load(world, World)
+    except SnapshotError as error:
+        raise UsageError(f"{path} can't be used: {error}") from error
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        raise UsageError(f"{path} is not a world file; wsap sandbox export --format world writes one.") from error
+    return world
+
+
+_SHOWN = 200
+
+
+@story_command("wsap sandbox rewind village 12")
+@click.argument("story")
+@click.argument("tick", type=int)
+def rewind(stories: Stories, story: str, tick: int) -> Told:
+    """Let the STORY go on from an earlier TICK; 0 is its beginning.
+
+    The ticks after it stay in the log, but no longer belong to the story; to keep both, use branch.
+    """
+    return _rewind(stories, story, tick, f"at tick {tick} again; it was at")
+
+
+@story_command("wsap sandbox reset village")
+@click.argument("story")
+def reset(stories: Stories, story: str) -> Told:
+    """Let the STORY begin anew; what was recorded stays in its log."""
+    first = int((stories.about(story)["config"].get("branched_from") or {}).get("step", 0))
+    return _rewind(stories, story, first, "at its beginning again; it was at tick")
+
+
+def _rewind(stories: Stories, story: str, tick: int, where: str) -> Told:
+    stories.check_tick(story, tick)
+    before = stories.runs.ticks(story)
+    asyncio.run(stories.runner.rewind(story, tick))
+    return {"run": story, "tick": tick, "was": before}, f"{story} is {where} {before}."
+
+
+@story_command("wsap sandbox branch village flood --at 12")
+@click.argument("story")
+@click.argument("name")
+@click.option("--at", "tick", type=int, metavar="TICK", help="The tick to begin from; the newest if not given.")
+def branch(stories: Stories, story: str, name: str, tick: int | None) -> Told:
+    """Begin the story NAME from a tick of the STORY, memories included; nobody sits in a character there."""
+    at = stories.runs.ticks(story) if tick is None else tick
+    stories.check_tick(story, at)
+    stories.check_new(name)
+    asyncio.run(stories.runner.branch(story, at, name))
+    said = f"{name} begins at tick {at} of {story}. Go on: wsap sandbox run {name}"
+    return {"run": name, "from": story, "tick": at}, said
+
+
+@story_command("wsap sandbox diff village flood", "wsap sandbox diff village flood --at 20")
+@click.argument("one")
+@click.argument("other")
+@click.option("--at", "tick", type=int, metavar="TICK", help="The tick to compare at; the newest that both have.")
+def diff(stories: Stories, one: str, other: str, tick: int | None) -> Told:
+    """Compare the stories ONE and OTHER: since when, and in what, they differ."""
+    one, other = stories.find(one), stories.find(other)
+    at = min(map(stories.runs.ticks, (one, other))) if tick is None else tick
+    for name in (one, other):
+        stories.check_tick(name, at)
+    since = _first_difference(stories, one, other, at)
+    found = list(_differences(stories.world(one, at).state, stories.world(other, at).state))
+    rows = [dict(zip(("part", "field", "one", "other"), each, strict=True)) for each in found]
+    lines = [] if since is None else [f"They differ since tick {since}; at tick {at}:"]
+    for part, field, a, b in found:
+        lines += [wrapped(f"{part}, {field}"), click.style(wrapped(f"- {_short(a)}", "  "), fg="red"),
+                  click.style(wrapped(f"+ {_short(b)}", "  "), fg="green")]  # fmt: skip
+    said = "\n".join(lines) or f"{one} and {other} are the same up to tick {at}."
+    return {"one": one, "other": other, "tick": at, "since": since, "differences": rows}, said
+
+
+def _first_difference(stories: Stories, one: str, other: str, last: int) -> int | None:
+    """Return the first tick that went differently; None if all that both have are the same."""
+    step = itemgetter("step")
+    events = merge(*(stories.runs.history(name, "tick", last=last) for name in (one, other)), key=step)
+    for tick, both in groupby(events, step):
+        bodies = [event["body"] for event in both]
+        if bodies[0] != bodies[-1]:  # there is one where one of them begins later
+            return int(tick)
+    return None
+
+
+def _differences(one: Any, other: Any) -> Iterator[tuple[str, str, Any, Any]]:
+    """Give part, field and both values of everything in which two worlds differ."""
+    for field in ("premise", "cells", "seed"):
+        if getattr(one, field) != getattr(other, field):
+            yield one.title, field, getattr(one, field), getattr(other, field)
+    for group in ("places", "characters", "objects"):
+        ours, theirs = ({part.id: part for part in getattr(world, group)} for world in (one, other))
+        for part in [*ours, *(part for part in theirs if part not in ours)]:
+            if part not in ours or part not in theirs:
+                yield part, "exists", part in ours, part in theirs
+                continue
+            for name in (field.name for field in fields(ours[part])):
+                a, b = getattr(ours[part], name), getattr(theirs[part], name)
+                if a != b and name != "past":
+                    yield from _memories(part, a, b) if name == "memory" else [(part, name, a, b)]
+
+
+def _memories(part: str, one: Any, other: Any) -> Iterator[tuple[str, str, Any, Any]]:
+    if one.summary != other.summary:
+        yield part, "summary", one.summary, other.summary
+    ours, theirs = ([cell.text for cell in memory.cells] for memory in (one, other))
+    if ours != theirs:
+        yield part, "memory", ours[0] if ours else "", theirs[0] if theirs else ""
+
+
+def _short(value: object) -> str:
+    text = single_line(", ".join(map(str, value)) if isinstance(value, tuple) else value) or "nothing"
+    return text if len(text) <= _SHOWN else text[: _SHOWN - 3] + "..."
+
+
+Word = tuple[str, str, tuple[str, ...] | None]
+"""An argument, the key of the influence that it gives, and which kinds of parts it names; None for a text."""
+_WHO: Word = ("CHARACTER", "character", ("character",))
+
+
+def _command(name: str, kind: str, words: tuple[Word, ...], text: str, example: str, *options: click.Option) -> Any:
+    """Return a command that checks an influence against the story as it stands, hands it in, and says what will be."""
+
+    def handed_in(stories: Stories, story: str, **given: Any) -> Told:
+        world = stories.world(story)
+        body: dict[str, JsonValue] = {"kind": kind}
+        for word, key, kinds in words:
+            typed = given.pop(word.lower())
+            typed = typed.replace("-", "_") if key == "field" else typed
+            found = typed if kinds is None else part_id(world.state, typed, *kinds)
+            # An object is put into a place or into somebody's hands.
+            body[key or next(part.kind for part in world.state.parts if part.id == found)] = found
+        body |= {key: value for key, value in given.items() if value}
+        said = world.influence(body)
+        stories.runner.influence(story, body)
+        data = {"run": story, "influence": body, "before_tick": world.state.tick + 1, "said": said}
+        return data, wrapped(f"Before the next tick of {story}: {said}")
+
+    handed_in.__name__, handed_in.__doc__ = name, text
+    arguments = [click.Argument([word.lower()], metavar=word) for word in ("STORY", *(word for word, _, _ in words))]
+    return story_command(f"wsap sandbox {name} {example}", params=(*arguments, *options))(handed_in)
+
+
+whisper = _command(
+    "whisper", "whisper", (_WHO, ("TEXT", "text", None)), "Whisper TEXT to a CHARACTER, who alone hears it.",
+    'village anna "The dam will not hold."',
+)  # fmt: skip
+event = _command(
+    "event", "event", (("PLACE", "place", ("place",)), ("TEXT", "text", None)), "Let TEXT happen in a PLACE.",
+    'village dam "A beam cracks."',
+)  # fmt: skip
+put_object = _command(
+    "object", "object", (("PLACE_OR_CHARACTER", "", ("place", "character")), ("NAME", "name", None)),
+    "Put a new object NAME into a place, or into the hands of a character.", 'village mill "a red lantern"',
+    click.Option(["--description"], metavar="TEXT", help="What it is."),
+)  # fmt: skip
+edit = _command(
+    "edit", "edit", (("PART", "id", ()), ("FIELD", "field", None), ("TEXT", "text", None)),
+    """Change a FIELD of a place, a character or an object to TEXT.
+
+    Of a place: name, description, moment. Of a character: name, appearance, description, secret,
+    internal_state, external_intent. Of an object: name, description, condition.
+    """,
+    'village anna external_intent "To leave the village."',
+)  # fmt: skip
+move = _command(
+    "move", "move", (("WHAT", "id", ("character", "object")), ("TO", "to", ("place", "character"))),
+    "Move a character or an object to a place; an object also to a character.", "village anna dam",
+)  # fmt: skip
+takeover = _command(
+    "takeover", "take_over", (_WHO, ("INTENTION", "text", None)),
+    """Decide what a CHARACTER means to do in the next tick, in its place.
+
+    To be a character for longer: wsap play GAME --seat CHARACTER=human.
+    """,
+    'village anna "I walk to the dam and open it."',
+)  # fmt: skip
