@@ -93,7 +93,7 @@ def compare(folder: Path, others: tuple[str, ...], *, baseline: str, as_json: bo
 )
 @click.argument("folder", type=_FOLDER)
 @click.option("--format", "form", type=click.Choice(FORMATS), required=True, help="The form; see the documentation.")
-@click.option("--out", type=click.Path(path_type=Path), help="Where to; a folder, or the file of an HTML report. "
+@click.option("--out", type=click.Path(path_type=Path), help="Where to write: a folder, or the file of an HTML report. "
               "The folder of the results by default.")  # fmt: skip
 @click.option("--database", metavar="PATH|URL", help="Where the runs are; the file in the folder by default.")
 @click.option("--dashboard", metavar="URL", default="", help="Points of the report open the replay in this dashboard.")

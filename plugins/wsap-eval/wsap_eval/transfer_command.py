@@ -40,13 +40,13 @@ PILOT = (5, 10)
 @click.option("--positive", "positives", multiple=True, metavar="GAME",
               help="A game in which it must help; if it does not seem to, the measurement failed.")  # fmt: skip
 @click.option("--entrant", required=True, metavar="NAME[,OPTION=VALUE...]", help="An agent with a memory.")
-@click.option("--lives", type=STEPS, default=20, show_default=True, help="Lives that are lived apart.")
+@click.option("--lives", type=STEPS, default=20, show_default=True, help="Number of independent lives.")
 @click.option("--seeds", type=STEPS, default=20, show_default=True, help="Target seeds of each life.")
 @click.option("--learning", type=STEPS, default=5, show_default=True, help="Episodes of learning in a life.")
 @click.option("--steps", type=STEPS, help="Decisions after which an episode is cut off.")
 @click.option("--arms", default="blank,placebo,source,practised,raw", show_default=True, metavar="NAMES",
               help="What is compared, separated by commas; source and placebo are needed.")  # fmt: skip
-@click.option("--seed", type=SEED, default=0, show_default=True, help="All seeds follow from it.")
+@click.option("--seed", type=SEED, default=0, show_default=True, help="Seed from which all others are derived.")
 @click.option("--pilot", is_flag=True, help="Play 5 lives of 10 seeds, and say how many lives are needed.")
 @click.option("--limit", "limits", multiple=True, metavar="KIND=N", help="Stop before calls, tokens or cost exceed N.")
 @click.option("--price", "prices", multiple=True, metavar="ADDRESS=IN/OUT", help="A model's price, as for wsap eval.")

@@ -42,7 +42,7 @@ class Plan:
     steps: int | None
     arms: tuple[Arm, ...] = ARMS
     seed: int = 0
-    """All seeds follow from it."""
+    """Seed from which all others are derived."""
     pilot: bool = False
 
     def __post_init__(self) -> None:
