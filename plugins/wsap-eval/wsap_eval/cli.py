@@ -9,7 +9,10 @@ import click
 from wsap_core.cli.grouped import LazyGroup
 
 COMMANDS: Mapping[str, tuple[str, str]] = {
-    "run": ("wsap_eval.run_command:run", "Play the missing episodes of an evaluation and print its table (the default)."),
+    "run": (
+        "wsap_eval.run_command:run",
+        "Play the missing episodes of an evaluation and print its table (the default).",
+    ),
     "transfer": (
         "wsap_eval.transfer_command:transfer",
         "Measure whether what was learned in one game helps in another (also: wsap eval --transfer A --to C).",
