@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 @click.option("--legal", type=click.Choice(["bound", "shown", "hidden"]), default="bound", show_default=True,
               help="How models get legal actions; for games given by --game.")  # fmt: skip
 @click.option("--limit", "limits", multiple=True, metavar="[cell.]KIND=N",
-              help="Stop before calls, tokens or cost (US dollars) exceed N; a cell at N starts no episode.")  # fmt: skip
+              help="Stop before calls, tokens or cost (US dollars) exceed N, for all or each cell.")  # fmt: skip
 @click.option("--price", "prices", multiple=True, metavar="ADDRESS=IN/OUT",
               help="US dollars for a million tokens of a model's prompts and replies; may be repeated.")  # fmt: skip
 @click.option("--until", metavar="half-width=X", help="Play seeds until each figure is known to within X.")
