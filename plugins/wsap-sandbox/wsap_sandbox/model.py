@@ -280,6 +280,14 @@ class TickRecord:
     reasked: int = 0
     """Calls asked again because the first reply could not be used, without those for stories."""
 
+    def acts(self, character: str = "") -> list[LedgerEvent]:
+        """Return what came of intentions, in order: of everybody's, or of one character's."""
+        return [one for one in self.events if one.kind in ("act", "move") and character in ("", one.actor)]
+
+    def change(self, character: str) -> CharacterChange:
+        """Return what the tick made of a character; KeyError if it was not there."""
+        return _found(self.characters, character)
+
 
 def after(world: World, record: TickRecord) -> World:
     """Return the world as a tick leaves it."""
@@ -351,13 +359,10 @@ def faults(world: World) -> Iterator[str]:
     yield from (f"{one!r} is the id of two." for one in _doubled(used))
     yield from (f"the id {one!r} has a meaning in replies; choose another." for one in used if one in RESERVED)
     places = {place.id for place in world.places}
-    for place in world.places:
-        yield from (
-            f"an exit of {place.id} leads to {to!r}, which is no place." for to in place.exits if to not in places
-        )
-    for one in world.characters:
-        if one.place not in places:
-            yield f"{one.id} is in {one.place!r}, which is no place."
+    nowhere = [(place.id, to) for place in world.places for to in place.exits if to not in places]
+    yield from (f"an exit of {one} leads to {to!r}, which is no place." for one, to in nowhere)
+    lost = [one for one in world.characters if one.place not in places]
+    yield from (f"{one.id} is in {one.place!r}, which is no place." for one in lost)
     held = [thing for holder in world.places for thing in holder.objects]
     held += [thing for one in world.characters for thing in one.inventory]
     known = {thing.id for thing in world.objects}
@@ -380,7 +385,7 @@ def adapter_of(kind: type) -> Any:  # a TypeAdapter of whichever class
 _ADAPTERS: dict[type, Any] = {}
 
 
-P = TypeVar("P", Place, Character, WorldObject)
+P = TypeVar("P", Place, Character, WorldObject, CharacterChange)
 
 
 def _found(parts: tuple[P, ...], wanted: str) -> P:

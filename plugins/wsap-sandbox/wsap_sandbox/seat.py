@@ -160,15 +160,22 @@ class CharacterSeat:
             await self._came.wait()
         return self._given
 
-    def settle(self, success: bool, message: str, achievements: Sequence[str]) -> None:
-        """Tell what came of the intention, once the tick is over."""
+    def live_through(self, before: World, record: TickRecord, earned: list[str]) -> None:
+        """Tell what came of the intention, once the tick is over; `earned` is what was achieved in the ticks before."""
+        new = achieved(before, record, self.character, earned)
+        earned += new
+        failed = any(event.outcome == "failure" for event in record.acts(self.character))
+        came_of_it = record.change(self.character).cell.came_of_it
+        self._settle(not failed, came_of_it, [name for name in new if name[0] != "_"])
+
+    def _settle(self, success: bool, message: str, achievements: Sequence[str]) -> None:
         self._given, result, self._result = None, self._result, None
         if result is not None and not result.done():
             result.set_result(ActionResult(success, message, achievements=achievements, observation=self.observe()))
 
     def give_up(self) -> None:
         """Let nobody wait any more: the world begins anew, or somebody left; what was meant is forgotten."""
-        self.settle(False, "You have left this world.", ())
+        self._settle(False, "You have left this world.", ())
         self._came.set()
 
 
@@ -185,9 +192,8 @@ def achieved(before: World, record: TickRecord, character: str, earned: Sequence
     """Return the achievements that a tick brings a character for the first time; `earned` is what it had before."""
     one = before.character(character)
     present = {other.id for other in before.present(one.place) if other.id != character}
-    acts = [event for event in record.events if event.actor == character and event.kind in ("act", "move")]
+    acts = record.acts(character)
     won = any(event.outcome == "success" for event in acts)
-    change = next(change for change in record.characters if change.id == character)
     had = {other.id: set(other.inventory) for other in before.characters}
     has = {other.id: set(other.inventory) for other in record.characters}
     found = {
@@ -196,7 +202,7 @@ def achieved(before: World, record: TickRecord, character: str, earned: Sequence
         "touch_a_nerve": any(event.triggers and event.actor in present for event in record.events),
         "give": any((had[character] - has[character]) & has.get(other, set()) for other in present),
         "receive": any((has[character] - had[character]) & had[other] for other in present),
-        "travel": change.place != one.place,
+        "travel": record.change(character).place != one.place,
         "recover": won and _FAILED in earned,
         _FAILED: any(event.outcome == "failure" for event in acts),
     }

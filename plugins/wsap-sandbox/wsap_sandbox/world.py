@@ -20,7 +20,7 @@ from wsap_core.untrusted import sanitize
 from wsap_sandbox.languages import Words, words_of
 from wsap_sandbox.model import Character, TickRecord, World, dump, load
 from wsap_sandbox.options import STORYTELLER, SandboxOptions
-from wsap_sandbox.seat import CharacterSeat, achieved, space_of
+from wsap_sandbox.seat import CharacterSeat, space_of
 from wsap_sandbox.story.chapters import tick_body
 from wsap_sandbox.story.views import world_view
 from wsap_sandbox.tick.engine import Engine, Story
@@ -112,15 +112,8 @@ class Sandbox:
             for waiting in seats.values():
                 waiting.cancel()
         before, self.state, self.record = self.state, world, record
-        changes = {change.id: change for change in record.characters}
         for seat in self._seats.values():
-            change = changes[seat.character]
-            acts = [event for event in record.events if event.actor == change.id and event.kind in ("act", "move")]
-            failed = any(event.outcome == "failure" for event in acts)
-            earned = self._earned.setdefault(seat.character, [])
-            new = achieved(before, record, change.id, earned)
-            earned += new
-            seat.settle(not failed, change.cell.came_of_it, [name for name in new if name[0] != "_"])
+            seat.live_through(before, record, self._earned.setdefault(seat.character, []))
         return Tick(record.tick, tick_body(world, record), _summary(record, words_of(world.language)))
 
     async def settle(self) -> None:
@@ -242,8 +235,7 @@ class Sandbox:
 
 
 def _summary(record: TickRecord, words: Words) -> str:
-    acts = [event for event in record.events if event.kind in ("act", "move")]
-    texts = [event.text for event in acts or record.events]
+    texts = [event.text for event in record.acts() or record.events]
     alarm = [words.say("alarm", unusable=unusable(record), calls=record.calls)] if alarming(record) else []
     text = " ".join((*alarm, *texts))
     return text if len(text) <= _SUMMARY else text[: _SUMMARY - 3].rstrip() + "..."

@@ -56,6 +56,7 @@ def _option(known: OptionDef) -> click.Option:
         "Model": (*(known.name for known in _TAKEN if known.name not in _WORLD), "backend_options"),
     },
     params=list(map(_option, _TAKEN)),
+    story=False,
 )
 @click.argument("name")
 @click.option("--template", metavar="NAME_OR_FILE",
@@ -150,7 +151,6 @@ _SHOWN = 200
 
 
 @story_command("wsap sandbox rewind village 12")
-@click.argument("story")
 @click.argument("tick", type=int)
 def rewind(stories: Stories, story: str, tick: int) -> Told:
     """Let the STORY go on from an earlier TICK; 0 is its beginning.
@@ -161,7 +161,6 @@ def rewind(stories: Stories, story: str, tick: int) -> Told:
 
 
 @story_command("wsap sandbox reset village")
-@click.argument("story")
 def reset(stories: Stories, story: str) -> Told:
     """Let the STORY begin anew; what was recorded stays in its log."""
     first = int((stories.about(story)["config"].get("branched_from") or {}).get("step", 0))
@@ -176,7 +175,6 @@ def _rewind(stories: Stories, story: str, tick: int, where: str) -> Told:
 
 
 @story_command("wsap sandbox branch village flood --at 12")
-@click.argument("story")
 @click.argument("name")
 @click.option("--at", "tick", type=int, metavar="TICK", help="The tick to begin from; the newest if not given.")
 def branch(stories: Stories, story: str, name: str, tick: int | None) -> Told:
@@ -189,7 +187,7 @@ def branch(stories: Stories, story: str, name: str, tick: int | None) -> Told:
     return {"run": name, "from": story, "tick": at}, said
 
 
-@story_command("wsap sandbox diff village flood", "wsap sandbox diff village flood --at 20")
+@story_command("wsap sandbox diff village flood", "wsap sandbox diff village flood --at 20", story=False)
 @click.argument("one")
 @click.argument("other")
 @click.option("--at", "tick", type=int, metavar="TICK", help="The tick to compare at; the newest that both have.")
@@ -275,7 +273,7 @@ def _command(name: str, kind: str, words: tuple[Word, ...], text: str, example: 
         return data, wrapped(f"Before the next tick of {story}: {said}")
 
     handed_in.__name__, handed_in.__doc__ = name, text
-    arguments = [click.Argument([word.lower()], metavar=word) for word in ("STORY", *(word for word, _, _ in words))]
+    arguments = [click.Argument([word.lower()], metavar=word) for word, _, _ in words]
     return story_command(f"wsap sandbox {name} {example}", params=(*arguments, *options))(handed_in)
 
 

@@ -41,9 +41,13 @@ _SHARED = (
 
 
 def story_command(
-    *examples: str, sections: Sections | None = None, params: Sequence[click.Parameter] = (), opens: bool = True
+    *examples: str,
+    sections: Sections | None = None,
+    params: Sequence[click.Parameter] = (),
+    opens: bool = True,
+    story: bool = True,
 ) -> Callable[[Callable[..., Told | None]], click.Command]:
-    """Make a command, with `--database` and `--json`, of a function that returns what to print; None for nothing.
+    """Make a command, with `STORY`, `--database` and `--json`, of a function that returns what to print, or None.
 
     It takes the stories of the database, then what was typed: of `story` the id of its run. If it opens the database
     itself, it takes `database` and `as_json` in their place.
@@ -63,7 +67,7 @@ def story_command(
                 print_told(told, as_json)
 
         command = click.command(cls=GroupedCommand, examples=examples, sections=sections)(called)
-        command.params += (*params, *_SHARED)
+        command.params = [*([click.Argument(["story"])] if story else []), *command.params, *params, *_SHARED]
         return command
 
     return made

@@ -15,16 +15,7 @@ import click
 from wsap_core.errors import UsageError
 from wsap_core.untrusted import single_line
 from wsap_sandbox.cli.change import WORLD_FORMAT
-from wsap_sandbox.cli.common import (
-    Stories,
-    Told,
-    chapter_data,
-    chapter_text,
-    headline,
-    part_id,
-    story_command,
-    wrapped,
-)
+from wsap_sandbox.cli.common import Stories, Told, chapter_data, chapter_text, headline, part_id, story_command, wrapped
 from wsap_sandbox.cli.run import Printer
 
 if TYPE_CHECKING:
@@ -38,7 +29,7 @@ _STATUS = {"interrupted": "stopped"}
 """A story that can go on has not been cut short."""
 
 
-@story_command("wsap sandbox status village")
+@story_command("wsap sandbox status village", story=False)
 @click.argument("story", required=False)
 def status(stories: Stories, story: str | None) -> Told:
     """Show where the STORY stands: its tick, who is where, what it took; without STORY all stories."""
@@ -94,7 +85,6 @@ def _list(stories: Stories) -> Told:
 
 
 @story_command("wsap sandbox watch village", "wsap sandbox watch village --from 1 --to 20")
-@click.argument("story")
 @click.option(
     "--from", "first", type=click.IntRange(1), metavar="TICK", help="The first tick; the newest if not given."
 )
@@ -133,7 +123,6 @@ _KEY = re.compile(r"(?:(\d+):)?(\d+)/(intent|scene|story|memory)/([^/]+)(?:/(\d+
     "wsap sandbox inspect village 12",
     "wsap sandbox inspect village 12/scene/dam",
 )
-@click.argument("story")
 @click.argument("what")
 @click.option("--at", "tick", type=int, metavar="TICK", help="After which tick; the newest if not given.")
 @click.option("--find", "words", metavar="TEXT", help="Of a character: what it witnessed with these words in it.")
@@ -252,7 +241,6 @@ FORMATS = {"markdown": "md", "html": "html", "json": "ticks", "world": "world.js
     "wsap sandbox export village --format json --out ticks",
     "wsap sandbox export village --format world --at 12 --out village.world.json",
 )
-@click.argument("story")
 @click.option("--format", "form", type=click.Choice(list(FORMATS)), default="markdown", show_default=True,
               help="markdown or html: the story. json: a folder with each tick's JSON beside its story. "
               "world: the world as it is, for wsap sandbox new --from.")  # fmt: skip

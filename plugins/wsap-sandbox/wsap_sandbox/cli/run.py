@@ -41,7 +41,6 @@ _LIMITS = (
     params=_LIMITS,
     opens=False,
 )
-@click.argument("story")
 @click.option("--ticks", type=click.IntRange(1), help="Number of ticks; until Ctrl-C if not given.")
 @click.option("--every", type=click.FloatRange(0, min_open=True), metavar="SECONDS",
               help="One tick every so many seconds, at most.")  # fmt: skip
@@ -62,7 +61,6 @@ def run(ticks: int | None, every: float | None, by_hand: bool, **given: Any) -> 
 
 
 @story_command("wsap sandbox step village", params=_LIMITS, opens=False)
-@click.argument("story")
 def step(**given: Any) -> None:
     """Carry out one tick of the STORY, and print it."""
     _go_on(ticks=1, **given)

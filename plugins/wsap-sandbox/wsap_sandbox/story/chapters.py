@@ -99,10 +99,6 @@ class Chapter:
             found.setdefault(one.place, []).append(one.id)
         return found
 
-    def change(self, character: str) -> CharacterChange | None:
-        """Return what the tick made of a character; None if it was not there."""
-        return next((one for one in self.record.characters if one.id == character), None)
-
     def inner(self, change: CharacterChange) -> dict[str, str]:
         """Return what is told of whoever is followed, by the names of the words for it."""
         told = (change.intention, change.cell.text, change.internal_state, change.external_intent)

@@ -48,10 +48,11 @@ def run_view(runs: RunReader, run: str, selection: Mapping[str, str]) -> View:
         return here and words.casefold() in scene.told.casefold() and bool(scene.told or scene.events)
 
     entries = [_entry(chapter, scene) for chapter in chapters for scene in chapter.scenes() if fits(scene)]
-    change = now.change(who) if who is not None else None
-    inner = {} if change is None else now.inner(change)
-    text = "\n".join(f"{said[key]}: {text}" for key, text in inner.items() if text)
-    followed = [] if change is None or who is None else [TextBlock(text, cast.name(who))]
+    followed = [
+        TextBlock("\n".join(f"{said[key]}: {text}" for key, text in now.inner(one).items() if text), cast.name(one.id))
+        for one in now.record.characters
+        if one.id == who
+    ]
     return View(
         (_map(now), *followed, TimelineBlock(entries, said["story"])),
         f"{cast.title}: {said['tick'].lower()} {last}",

@@ -54,9 +54,7 @@ class Engine:
         What `ask` raises stops the tick, which then has not happened. `tell` takes each story; those of one tick in the
         order of places, none before its tick is complete.
         """
-        self._ask = ask
-        self._tell = tell
-        self._settings = settings or Settings()
+        self._ask, self._tell, self._settings = ask, tell, settings or Settings()
         self._gate = asyncio.Semaphore(self._settings.concurrency)
         self._telling: asyncio.Task[None] | None = None
 
@@ -68,20 +66,17 @@ class Engine:
         With `Settings.overlap` the stories are told later (`settle` waits for them); else before this returns. `seats`
         gives the intention of each character that somebody sits in.
         """
-        tick = _Tick(self._caller(world), seats or {})
+        tick = _Tick(self._ask, self._gate, self._settings, world, seats or {})
         try:
             record = await tick.record()
             await self.settle()  # the stories of the tick before, which have had all of this one
+            if not self._settings.overlap:
+                await self._tell_all(tick.stories)
         except BaseException:
             await _cancel([*tick.tasks, *tick.stories])
             raise
-        self._telling = asyncio.create_task(self._tell_all(tick.stories))
-        if not self._settings.overlap:
-            try:
-                await self.settle()
-            except BaseException:
-                await self.cancel()  # a tick that was stopped has not happened, and nothing is told of it
-                raise
+        if self._settings.overlap:
+            self._telling = asyncio.create_task(self._tell_all(tick.stories))
         return after(world, record), record
 
     @property
@@ -104,12 +99,8 @@ class Engine:
 
     async def retell(self, world: World, record: TickRecord) -> None:
         """Tell the stories of the last tick (again), with the same calls under the same keys."""
-        await self._tell_all(
-            [asyncio.create_task(self._caller(world).story(one)) for one in known.stories_of(world, record)]
-        )
-
-    def _caller(self, world: World) -> _Caller:
-        return _Caller(self._ask, self._gate, world, self._settings)
+        tick = _Tick(self._ask, self._gate, self._settings, world, {})
+        await self._tell_all([asyncio.create_task(tick.story(one)) for one in known.stories_of(world, record)])
 
     async def _tell_all(self, stories: list[asyncio.Task[Story]]) -> None:
         try:
@@ -121,16 +112,22 @@ class Engine:
 
 
 @dataclass
-class _Caller:
-    """Asks models on behalf of one world, once more where a reply can't be used."""
+class _Tick:
+    """One tick while it is carried out."""
 
     ask: Ask
     gate: asyncio.Semaphore
-    world: World
     settings: Settings
+    world: World
+    seats: Mapping[str, Awaitable[str]]
+    stories: list[asyncio.Task[Story]] = field(default_factory=list)
+    tasks: list[asyncio.Task[Any]] = field(default_factory=list)
+    """Everything else that is under way."""
+    readings: dict[str, tuple[Reading, int]] = field(default_factory=dict)
+    """Phase and subject -> what was replied, and how often it was asked again; of all but stories."""
 
-    async def reading(self, facts: Facts, subject: str) -> tuple[Reading, int]:
-        """Return what the model's reply says, and how often it was asked again."""
+    async def _reading(self, facts: Facts, subject: str) -> tuple[Reading, int]:
+        """What the model's reply says, and how often it was asked again because the first could not be used."""
         first = await self._asked(facts, subject, 0, "")
         worst = next((one.kind for one in first.degraded if one.kind in REASKED), "")
         if not worst:
@@ -140,7 +137,7 @@ class _Caller:
 
     async def story(self, facts: StoryFacts) -> Story:
         """Return the story of a scene."""
-        reading, reasked = await self.reading(facts, facts.place.id)
+        reading, reasked = await self._reading(facts, facts.place.id)
         text = reading.text or words_of(facts.language).say("quiet", place=facts.place.name)
         return Story(facts.tick, facts.place.id, text, reading.degraded, reasked)
 
@@ -150,22 +147,9 @@ class _Caller:
             reply = await self.ask(request.key, facts, request)
         return read(reply.text, facts, subject, text=self.settings.text)
 
-
-@dataclass
-class _Tick:
-    """One tick while it is carried out."""
-
-    caller: _Caller
-    seats: Mapping[str, Awaitable[str]]
-    stories: list[asyncio.Task[Story]] = field(default_factory=list)
-    tasks: list[asyncio.Task[Any]] = field(default_factory=list)
-    """Everything else that is under way."""
-    readings: dict[str, tuple[Reading, int]] = field(default_factory=dict)
-    """Phase and subject -> what was replied, and how often it was asked again."""
-
     async def record(self) -> TickRecord:
         """Return what happened, once everything but the stories is there."""
-        world = self.caller.world
+        world = self.world
         intents = {one.id: self._begun(self._intent(one)) for one in world.characters}
         summaries = {
             one.id: self._begun(self._summary(one, cells))
@@ -173,7 +157,7 @@ class _Tick:
             if (cells := falling(world.cells, one)[:MOST_SUMMED_UP])
         }
         resolved = [self._begun(self._scene(place, intents)) for place in world.places]
-        self.stories = [asyncio.create_task(self._story(scene)) for scene in resolved]
+        self.stories = [asyncio.create_task(self._told(scene)) for scene in resolved]
         await asyncio.gather(*self.tasks)
         scenes = [scene.result() for scene in resolved]
         changes = {change.id: change for scene in scenes for change in scene.characters}
@@ -198,34 +182,33 @@ class _Tick:
         self.tasks.append(task)
         return task
 
-    async def _reading(self, facts: Facts, subject: str) -> Reading:
-        reading = self.readings[f"{PHASES[type(facts)]}/{subject}"] = await self.caller.reading(facts, subject)
+    async def _read(self, facts: Facts, subject: str) -> Reading:
+        reading = self.readings[f"{PHASES[type(facts)]}/{subject}"] = await self._reading(facts, subject)
         return reading[0]
 
     async def _intent(self, one: Character) -> Decision:
-        world, hesitates = self.caller.world, words_of(self.caller.world.language).say("hesitates")
+        hesitates = words_of(self.world.language).say("hesitates")
         if one.id in self.seats:
-            return Decision(sanitize(await self.seats[one.id], self.caller.settings.text) or hesitates, "seat")
-        for influence in reversed(world.influences):
+            return Decision(sanitize(await self.seats[one.id], self.settings.text) or hesitates, "seat")
+        for influence in reversed(self.world.influences):
             if influence.kind == "take_over" and influence.character == one.id:
                 return Decision(influence.text, "outside")
-        reading = await self._reading(known.intent_facts(world, one), one.id)
+        reading = await self._read(known.intent_facts(self.world, one), one.id)
         return Decision(reading.text, "model") if reading.text else Decision(hesitates, "fallback")
 
     async def _summary(self, one: Character, cells: tuple[Cell, ...]) -> tuple[str, int]:
         """The new summary and how many cells are in it; nothing and none where it failed."""
-        reading = await self._reading(known.memory_facts(self.caller.world, one, cells), one.id)
+        reading = await self._read(known.memory_facts(self.world, one, cells), one.id)
         return reading.text, len(cells) if reading.text else 0
 
     async def _scene(self, place: Place, intents: Mapping[str, asyncio.Task[Decision]]) -> Scene:
-        world = self.caller.world
-        decisions = {one.id: await intents[one.id] for one in world.present(place.id)}
-        facts = known.scene_facts(world, place, {one: decision.intention for one, decision in decisions.items()})
-        reading = await self._reading(facts, place.id)
-        return Resolution(world, facts, decisions, reading.scene, self.caller.settings.text).scene()
+        decisions = {one.id: await intents[one.id] for one in self.world.present(place.id)}
+        facts = known.scene_facts(self.world, place, {one: decision.intention for one, decision in decisions.items()})
+        reading = await self._read(facts, place.id)
+        return Resolution(self.world, facts, decisions, reading.scene, self.settings.text).scene()
 
-    async def _story(self, scene: asyncio.Task[Scene]) -> Story:
-        return await self.caller.story((await scene).story)
+    async def _told(self, scene: asyncio.Task[Scene]) -> Story:
+        return await self.story((await scene).story)
 
 
 async def _cancel(tasks: Sequence[asyncio.Task[Any]]) -> None:

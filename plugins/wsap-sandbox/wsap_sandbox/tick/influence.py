@@ -61,12 +61,8 @@ def influenced(world: World, body: Mapping[str, JsonValue]) -> tuple[World, str]
         case "event":
             text = _text(body, "text")
             return _under(world, Influence("event", text, _named(world, body, "place", "place").id))
-        case "object":
-            return _object_put(world, body)
-        case "edit":
-            return _edited(world, body)
         case _:
-            return _moved(world, body)
+            return {"object": _object_put, "edit": _edited, "move": _moved}[kind](world, body)
 
 
 def with_character(world: World, one: Character) -> World:
