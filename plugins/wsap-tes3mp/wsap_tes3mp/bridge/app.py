@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from typing import Annotated, Any
 
-from fastapi import APIRouter, FastAPI, Query, Request, Response
+from fastapi import APIRouter, Depends, FastAPI, Query, Request, Response
 
 from wsap_core.errors import UsageError
 from wsap_core.protocol.wire import dumps
@@ -17,7 +17,7 @@ from wsap_nexus.http.auth import Caller, OneToken
 from wsap_nexus.http.callers import Admin, Reader, caller
 from wsap_nexus.http.guard import Guard, HttpLimits
 from wsap_nexus.http.listening import Address, listen
-from wsap_nexus.http.replies import Key
+from wsap_nexus.http.replies import WAIT_MOST, Key
 from wsap_nexus.http.serving import HttpServer
 from wsap_nexus.http.streams import EventStream, HeldStream, Streams
 from wsap_tes3mp.bridge.bridge import Bridge
@@ -32,11 +32,10 @@ from wsap_tes3mp.protocol.bridge import (
 )
 from wsap_tes3mp.protocol.commands import CommandAccepted, CommandInput, Outcome
 from wsap_tes3mp.protocol.errors import SEED_CODES, BridgeUnavailableError
-from wsap_tes3mp.protocol.perception import Name, Payload, PerceptionOutput
+from wsap_tes3mp.protocol.perception import Name, PerceptionOutput
 from wsap_tes3mp.protocol.versions import PROTOCOL_VERSION
 
 router = APIRouter()
-_WAIT_MOST = 60.0
 AgentQuery = Annotated[str | None, Query(max_length=200, description="May be left out where there is one agent.")]
 
 
@@ -48,21 +47,23 @@ def _refusals(*statuses: int) -> dict[int | str, dict[str, Any]]:
     return {status: {"description": known.get(status, "See the error's code.")} for status in statuses}
 
 
-def _the_bridge(request: Request) -> Bridge:
+async def _the_bridge(request: Request) -> Bridge:
     bridge: Bridge = request.app.state.bridge
     return bridge
 
 
-@router.get("/perception", response_model=PerceptionOutput, responses=_refusals(400, 422, 503, 504))
-async def perception(request: Request, agent_id: AgentQuery = None) -> Response:
+TheBridge = Annotated[Bridge, Depends(_the_bridge)]
+
+
+@router.get("/perception", responses=_refusals(400, 422, 503, 504))
+async def perception(bridge: TheBridge, agent_id: AgentQuery = None) -> PerceptionOutput:
     """Return the latest perception of an agent."""
-    return _json(await _the_bridge(request).perception(agent_id))
+    return await bridge.perception(agent_id)
 
 
 @router.post(
     "/command",
     status_code=202,
-    response_model=CommandAccepted,
     responses=_refusals(400, 401, 409, 422, 500, 503),
     openapi_extra={
         "requestBody": {
@@ -71,56 +72,54 @@ async def perception(request: Request, agent_id: AgentQuery = None) -> Response:
         }
     },
 )
-async def command(request: Request, who: Admin, idempotency_key: Key = None) -> Response:
+async def command(request: Request, bridge: TheBridge, who: Admin, idempotency_key: Key = None) -> CommandAccepted:
     """Submit a command; what becomes of it is at `/command/{command_id}`."""
     body = await request.body()  # `Guard` has read it: it is JSON, or empty
-    accepted = await _the_bridge(request).receive(json.loads(body) if body else None, key=idempotency_key)
-    return _json(accepted, 202)
+    return await bridge.receive(json.loads(body) if body else None, key=idempotency_key)
 
 
-@router.get("/command/{command_id}", response_model=Outcome, responses=_refusals(400, 404))
+@router.get("/command/{command_id}", responses=_refusals(400, 404))
 async def outcome(
-    request: Request, command_id: Name, wait: Annotated[float, Query(ge=0, le=_WAIT_MOST)] = 0.0
-) -> Response:
+    bridge: TheBridge, command_id: Name, wait: Annotated[float, Query(ge=0, le=WAIT_MOST)] = 0.0
+) -> Outcome:
     """Return what became of a command, waiting up to so many seconds for its end (1.1.0)."""
-    return _json(await _the_bridge(request).outcome(command_id, wait=wait))
+    return await bridge.outcome(command_id, wait=wait)
 
 
-@router.get("/morrowind/status", response_model=BridgeStatus)
-async def status(request: Request) -> Response:
+@router.get("/morrowind/status")
+async def status(bridge: TheBridge) -> BridgeStatus:
     """Return whether the bridge is well, and connected."""
-    return _json(await _the_bridge(request).status())
+    return await bridge.status()
 
 
-@router.get("/agents", response_model=AgentList, responses=_refusals(503))
-async def agents(request: Request) -> Response:
+@router.get("/agents", responses=_refusals(503))
+async def agents(bridge: TheBridge) -> AgentList:
     """Return the agents that there are bodies for (1.1.0)."""
-    return _json(AgentList(agents=tuple(await _the_bridge(request).agents())))
+    return AgentList(agents=tuple(await bridge.agents()))
 
 
-@router.post("/agents", response_model=AgentInfo, responses=_refusals(400, 401, 501, 503))
-async def join(request: Request, body: JoinRequest, who: Admin) -> Response:
+@router.post("/agents", responses=_refusals(400, 401, 501, 503))
+async def join(bridge: TheBridge, body: JoinRequest, who: Admin) -> AgentInfo:
     """Give an agent a body, or wake its own (1.1.0)."""
-    return _json(await _the_bridge(request).join(body))
+    return await bridge.join(body)
 
 
-@router.delete("/agents/{agent_id}", status_code=204, responses=_refusals(400, 401, 501, 503))
-async def leave(request: Request, agent_id: Name, who: Admin, mode: LeaveMode = "dormant") -> Response:
+@router.delete("/agents/{agent_id}", status_code=204, response_class=Response, responses=_refusals(400, 401, 501, 503))
+async def leave(bridge: TheBridge, agent_id: Name, who: Admin, mode: LeaveMode = "dormant") -> None:
     """Let an agent's body sleep, vanish or be gone (1.1.0)."""
-    await _the_bridge(request).leave(agent_id, mode)
-    return Response(status_code=204)
+    await bridge.leave(agent_id, mode)
 
 
-@router.post("/agents/{agent_id}/respawn", response_model=AgentInfo, responses=_refusals(400, 401, 501, 503))
-async def respawn(request: Request, agent_id: Name, who: Admin) -> Response:
+@router.post("/agents/{agent_id}/respawn", responses=_refusals(400, 401, 501, 503))
+async def respawn(bridge: TheBridge, agent_id: Name, who: Admin) -> AgentInfo:
     """Bring an agent's dead body back to life (1.1.0)."""
-    return _json(await _the_bridge(request).respawn(agent_id))
+    return await bridge.respawn(agent_id)
 
 
-@router.post("/agents/{agent_id}/items", response_model=ItemsReceipt, responses=_refusals(400, 401, 501, 503))
-async def transfer(request: Request, agent_id: Name, body: ItemsRequest, who: Admin) -> Response:
+@router.post("/agents/{agent_id}/items", responses=_refusals(400, 401, 501, 503))
+async def transfer(bridge: TheBridge, agent_id: Name, body: ItemsRequest, who: Admin) -> ItemsReceipt:
     """Move items into and out of an agent's inventory, once per transfer id (1.1.0)."""
-    return _json(await _the_bridge(request).transfer(agent_id, body))
+    return await bridge.transfer(agent_id, body)
 
 
 @router.get(
@@ -128,9 +127,9 @@ async def transfer(request: Request, agent_id: Name, body: ItemsRequest, who: Ad
     response_class=Response,
     responses={200: {"description": "Server-sent events.", "content": {"text/event-stream": {}}}},
 )
-async def events(request: Request, who: Reader) -> Response:
+async def events(request: Request, bridge: TheBridge, who: Reader) -> Response:
     """Stream perceptions that changed, outcomes, and agents that came and went, from now on (1.1.0)."""
-    listener = _the_bridge(request).listen()
+    listener = bridge.listen()
 
     async def later() -> str | None:
         event = await listener.get()
@@ -214,7 +213,3 @@ async def serve(
     finally:
         listening.close()
         await bridge.stop()
-
-
-def _json(payload: Payload, status: int = 200) -> Response:
-    return Response(payload.model_dump_json(), status, media_type="application/json")
