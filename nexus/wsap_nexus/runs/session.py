@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import TypedDict, Unpack
 
 from wsap_core.errors import UsageError, WsapError
 from wsap_core.factories import load
@@ -53,16 +54,18 @@ class ResolvedSpecs:
         return Codec([load(reference) for reference in self.game.wire_types])
 
 
-@dataclass(frozen=True)
-class RunOptions:
+class RunOptions(TypedDict, total=False):
     """Options shared by new and resumed runs."""
 
-    controls: Controls | None = None
-    observers: Iterable[Observer] = ()
-    services: Services | None = None
-    memories: MemoriesOf | None = None
+    controls: Controls | None
+    """Pauses and stops it."""
+    observers: Iterable[Observer]
+    """Told after each new decision."""
+    services: Services | None
+    """Handed to the game and the agents."""
+    memories: MemoriesOf | None
     """Makes the memories of the seats that agents of the database take."""
-    on_tick: Callable[[Tick], None] | None = None
+    on_tick: Callable[[Tick], None] | None
     """Told of each new tick of a world that lives."""
 
 
@@ -141,20 +144,14 @@ def resolve_specs(plan: RunPlan, host: PluginHost) -> ResolvedSpecs:
 
 
 def unrecorded(
-    plan: RunPlan,
-    host: PluginHost,
-    *,
-    parts: ResolvedSpecs | None = None,
-    controls: Controls | None = None,
-    observers: Iterable[Observer] = (),
-    services: Services | None = None,
+    plan: RunPlan, host: PluginHost, *, parts: ResolvedSpecs | None = None, **around: Unpack[RunOptions]
 ) -> RunHandle:
     """Return a run that is not recorded."""
     found = _checked(plan, parts or resolve_specs(plan, host))
     plan = plan.for_game(found.game)
     if plan.identities:
         raise UsageError("What an agent of the database plays has to be recorded; play as nobody, or record the run.")
-    return _session(plan, found, host, RunOptions(controls, observers, services))
+    return _session(plan, found, host, around)
 
 
 @contextmanager
@@ -164,14 +161,10 @@ def start(
     store: Store,
     *,
     parts: ResolvedSpecs | None = None,
-    controls: Controls | None = None,
-    observers: Iterable[Observer] = (),
-    services: Services | None = None,
     past: Checkpoint | None = None,
-    memories: MemoriesOf | None = None,
-    on_tick: Callable[[Tick], None] | None = None,
     run_id: str | None = None,
     careful: bool = False,
+    **around: Unpack[RunOptions],
 ) -> Iterator[RunHandle]:
     """Give a new recorded run, to be played within the block.
 
@@ -182,19 +175,14 @@ def start(
         host: where games and agents come from.
         store: where it is recorded.
         parts: the game and agents, where they are at hand already.
-        controls: pauses and stops it.
-        observers: told after each new decision.
-        services: handed to the game and the agents.
         past: replies of models to use again; see `replies_of`.
-        memories: makes the memories of agents of the database.
-        on_tick: told of each new tick of a world that lives.
         run_id: the id that the run is to have; a new one when None.
         careful: whether every request to a model is committed before it is sent.
+        around: what else belongs to it; see `RunOptions`.
 
     Raises:
         WsapError: a part can't be loaded, the id is taken, or the database can't be written; nothing is recorded then.
     """
-    around = RunOptions(controls, observers, services, memories, on_tick)
     found = _checked(plan, parts or resolve_specs(plan, host))
     plan = plan.for_game(found.game)
     again = past is not None and past.offline
@@ -218,16 +206,7 @@ def start(
 
 @contextmanager
 def resume(
-    name: str,
-    host: PluginHost,
-    store: Store,
-    *,
-    controls: Controls | None = None,
-    observers: Iterable[Observer] = (),
-    services: Services | None = None,
-    memories: MemoriesOf | None = None,
-    on_tick: Callable[[Tick], None] | None = None,
-    careful: bool = False,
+    name: str, host: PluginHost, store: Store, *, careful: bool = False, **around: Unpack[RunOptions]
 ) -> Iterator[RunHandle]:
     """Give a stopped run, to be resumed within the block.
 
@@ -237,19 +216,14 @@ def resume(
         name: its id, the beginning or end of it, or "last".
         host: where games and agents come from.
         store: where it is recorded.
-        controls: pauses and stops it.
-        observers: told after each new decision.
-        services: handed to the game and the agents.
-        memories: makes the memories of agents of the database.
-        on_tick: told of each new tick of a world that lives.
         careful: whether every request to a model is committed before it is sent.
+        around: what else belongs to it; see `RunOptions`.
 
     Raises:
         UnknownNameError: there is no such run.
         UsageError: it has been played to its end.
         StorageLockedError: another process is playing it.
     """
-    around = RunOptions(controls, observers, services, memories, on_tick)
     record = store.repository.get_run(name)
     refuse_run_of_nexus(store, record.id)
     if record.status is RunStatus.FINISHED:
@@ -262,7 +236,8 @@ def resume(
     plan = RunPlan.from_config(record.config)
     found = _checked(plan, resolve_specs(plan, host))
     with hold_run(store.database, record.id):
-        tell = (services.progress if services is not None else None) or silent
+        services = around.get("services") or Services()
+        tell = services.progress or silent
         past = read_past(store.repository, record.id, plan, found.game, found.agents, found.codec(), tell=tell)
         recorder = Recorder(store.writer, record.id, careful=careful)
         store.writer.set_status(record.id, RunStatus.RUNNING)
@@ -340,7 +315,7 @@ def _session(
 ) -> RunHandle:
     """Compose a run, with models for its agents unless the services bring their own."""
     recorder = recorder or Recorder(None, None)
-    services = around.services or Services()
+    services = around.get("services") or Services()
     models = None
     if services.models is None:
         models = ModelPool(host, seed=plan.seed)
@@ -350,9 +325,10 @@ def _session(
     if services.parts is None:
         services = replace(services, parts=InstalledSpecs(host))
     again = past is not None and past.offline
-    if (plan.identities or around.memories is not None) and not again and run_id is not None:
-        assert around.memories is not None, "agents of the database are given by start_as and resume_as"
-        memories = around.memories(parts.game, plan, run_id, recorder, past)
+    made = around.get("memories")
+    if (plan.identities or made is not None) and not again and run_id is not None:
+        assert made is not None, "agents of the database are given by start_as and resume_as"
+        memories = made(parts.game, plan, run_id, recorder, past)
     else:
         memories = RunMemories(plan.identities, past.memories if past else None, recorder=recorder, again=again)
     run = Run(
@@ -362,12 +338,12 @@ def _session(
         recorder=recorder,
         run_id=run_id,
         past=past,
-        controls=around.controls,
-        observers=around.observers,
+        controls=around.get("controls"),
+        observers=around.get("observers", ()),
         services=services,
         memories=memories,
         inbox=tuple if store is None or run_id is None else partial(store.repository.inbox, run_id),
-        on_tick=around.on_tick,
+        on_tick=around.get("on_tick"),
     )
     return RunHandle(run, recorder, store, models)
 
