@@ -113,13 +113,18 @@ def refuse_given(why: str, *names: str) -> None:
     """
     from wsap_core.errors import UsageError  # deferred for weight
 
+    if label := first_given(*names):
+        raise UsageError(f"{label} has no effect {why}; leave it out.")
+
+
+def first_given(*names: str) -> str:
+    """Return the first of these parameters of the current command that was typed, as help writes it; "" for none."""
     context = click.get_current_context()
     for name in names:
-        if context.get_parameter_source(name) in (click.core.ParameterSource.DEFAULT, None):
-            continue
-        shown = next(p for p in context.command.params if p.name == name)
-        label = shown.opts[0] if shown.opts[0].startswith("-") else shown.opts[0].upper()
-        raise UsageError(f"{label} has no effect {why}; leave it out.")
+        if context.get_parameter_source(name) not in (click.core.ParameterSource.DEFAULT, None):
+            shown = next(p for p in context.command.params if p.name == name).opts[0]
+            return shown if shown.startswith("-") else shown.upper()
+    return ""
 
 
 def complete_games(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[Any]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from wsap_core.cli.grouped import refuse_given
+from wsap_core.cli.grouped import first_given, refuse_given
 from wsap_core.cli.params import pairs
 from wsap_nexus.cli.common import is_dumb, output_console
 from wsap_nexus.cli.default_model import with_default
@@ -26,6 +26,8 @@ _SEATED = (
     *("backend_options", "agent_options"),
 )
 """Options, by Python name, that are for whoever takes a seat."""
+_FIXED = ("game", "seed", "steps", "episodes", "seats", "options", "seat_options", "agents", "no_record", *_SEATED)
+"""Options, by Python name, that a run keeps for good."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +68,9 @@ class Request:
         if self.resume is not None and self.replay is not None:
             raise UsageError("--resume continues a run, and --replay repeats one; choose one.")
         if self.resume is not None or self.replay is not None:
-            self._check_given("--resume continues" if self.resume is not None else "--replay repeats")
+            does = "--resume continues" if self.resume is not None else "--replay repeats"
+            if label := first_given(*_FIXED):
+                raise UsageError(f"{does} a run as it was started; leave out {label}.")
         self.models.check()
         if self.watch and self.as_json:
             raise UsageError("--watch draws on the terminal, and --json prints JSON and nothing else; choose one.")
@@ -158,18 +162,3 @@ class Request:
             UsageError: what was typed is not of its form.
         """
         return Seating.taken_from(self.seats, self.fill, self.seat_options)
-
-    def _check_given(self, does: str) -> None:
-        from wsap_core.errors import UsageError
-
-        context = click.get_current_context()
-        fixed = (
-            *("game", "seed", "steps", "episodes", "seats", "options"),
-            *("seat_options", "agents", "no_record", *_SEATED),
-        )
-        default = click.core.ParameterSource.DEFAULT
-        for name in fixed:
-            if context.get_parameter_source(name) not in (default, None):
-                shown = next(p for p in context.command.params if p.name == name)
-                label = shown.opts[0] if shown.opts[0].startswith("-") else shown.opts[0].upper()
-                raise UsageError(f"{does} a run as it was started; leave out {label}.")

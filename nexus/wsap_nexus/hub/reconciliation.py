@@ -44,7 +44,7 @@ class ResolvedTransfer:
     outcome: Outcome
     items: tuple[str, ...]
     """The ids of what had belonged to it."""
-    place: str
+    place: Literal["escrow", "world", "lost"]
     """Where that is now: `escrow`, with the agent; `world`; or `lost`, where that world is no more."""
 
 
@@ -95,7 +95,7 @@ def settle(tx: Transaction, agent_id: str, outcome: str, transfer: str | None = 
 def _settle(tx: Transaction, row: Row[Any], outcome: Outcome) -> ResolvedTransfer:
     items = _items(tx, row)
     there = outcome == "arrived" and row.world_id is not None and tx.has_world(row.world_id)
-    place = "escrow" if outcome == "returned" else "world" if there else "lost"
+    place: Literal["escrow", "world", "lost"] = "escrow" if outcome == "returned" else "world" if there else "lost"
     tx.move_items(
         row.agent_id,
         items,

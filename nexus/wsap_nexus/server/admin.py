@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
 from fastapi import APIRouter, Response
 from pydantic import BaseModel, Field
 
@@ -27,28 +25,16 @@ class Held(BaseModel):
 class Decision(Request):
     """What a person says became of an unresolved transfer."""
 
-    outcome: Literal["arrived", "returned"]
+    outcome: reconciliation.Outcome
     transfer: str | None = Field(default=None, min_length=1, max_length=200)
     """A transfer's id; all unresolved transfers of the agent when left out."""
-
-
-class SettledShape(BaseModel):
-    """A transfer that was settled."""
-
-    transfer: str
-    game: str
-    outcome: Literal["arrived", "returned"]
-    items: list[str]
-    """The ids of its items."""
-    place: Literal["escrow", "world", "lost"]
-    """Where the items are now."""
 
 
 class SettledMoves(BaseModel):
     """The transfers that were settled."""
 
     agent: str
-    settled: list[SettledShape]
+    settled: list[reconciliation.ResolvedTransfer]
 
 
 @router.post("/pause", responses=replies(Held))
