@@ -6,6 +6,7 @@ import json
 import os
 import urllib.error
 import urllib.request
+from functools import partialmethod
 from typing import Any
 from urllib.parse import quote
 
@@ -51,42 +52,6 @@ class NexusHttp:
         # Never through a proxy: the nexus is on this machine.
         self._opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
-    def get(self, *path: str, timeout: float = TIMEOUT) -> Any:
-        """Send GET and return the response, from JSON. Any: the shape is the API's.
-
-        Raises:
-            RefusedError: it refuses.
-            NoAnswerError: it does not answer.
-        """
-        return self._ask("GET", path, None, timeout)
-
-    def post(self, *path: str, body: object = None, timeout: float = TIMEOUT) -> Any:
-        """Send POST with a JSON body and return the response, from JSON. Any: the shape is the API's.
-
-        Raises:
-            RefusedError: it refuses.
-            NoAnswerError: it does not answer.
-        """
-        return self._ask("POST", path, body if body is not None else {}, timeout)
-
-    def put(self, *path: str, body: object, timeout: float = TIMEOUT) -> Any:
-        """Send PUT with a JSON body and return the response, from JSON. Any: the shape is the API's.
-
-        Raises:
-            RefusedError: it refuses.
-            NoAnswerError: it does not answer.
-        """
-        return self._ask("PUT", path, body, timeout)
-
-    def delete(self, *path: str, timeout: float = TIMEOUT) -> Any:
-        """Send DELETE and return the response, from JSON. Any: the shape is the API's.
-
-        Raises:
-            RefusedError: it refuses.
-            NoAnswerError: it does not answer.
-        """
-        return self._ask("DELETE", path, None, timeout)
-
     def health(self) -> dict[str, Any] | None:
         """Return its health, from JSON; None if it does not respond within two seconds. Any: the shape is the API's."""
         try:
@@ -97,7 +62,15 @@ class NexusHttp:
             return None
         return found
 
-    def _ask(self, method: str, path: tuple[str, ...], body: object, timeout: float) -> Any:
+    def _ask(self, method: str, *path: str, body: object = None, timeout: float = TIMEOUT) -> Any:
+        """Send a request, with a JSON body if there is one, and return the response, from JSON.
+
+        Any: the shape is the API's.
+
+        Raises:
+            RefusedError: it refuses.
+            NoAnswerError: it does not answer.
+        """
         url = self.running.url + "/".join(quote(part, safe="") for part in path)
         headers = {"Accept": "application/json", "Authorization": f"Bearer {self._token()}"}
         data = None
@@ -117,6 +90,11 @@ class NexusHttp:
                 f"{single_line(reason)}. "
                 "If it hangs, end it with: wsap nexus stop --force"
             ) from None
+
+    get = partialmethod(_ask, "GET")
+    post = partialmethod(_ask, "POST", body={})
+    put = partialmethod(_ask, "PUT")
+    delete = partialmethod(_ask, "DELETE")
 
     def _token(self) -> str:
         path = token_file(os.environ)
