@@ -278,20 +278,21 @@ class Seat:
         return " ".join(self._words.say(p) for p in parts if p)
 
     async def _call(self, method: Callable[[], T | Awaitable[T]]) -> T:
-        with self._blamed():
+        with blamed(f"{self._name} raised"):
             value = await asyncio.to_thread(method) if self._blocking else method()
             return cast(T, await value if inspect.isawaitable(value) else value)
 
     def _checked(self, read: Callable[[], T]) -> T:
-        with self._blamed():
+        with blamed(f"{self._name} raised"):
             return read()
 
-    @contextmanager
-    def _blamed(self) -> Iterator[None]:
-        """Turn whatever the game raises into a `WorldError`."""
-        try:
-            yield
-        except WsapError:
-            raise
-        except Exception as error:
-            raise WorldError(f"{self._name} raised {error_line(error, kind=True)}") from error
+
+@contextmanager
+def blamed(words: str, kind: type[WorldError] = WorldError) -> Iterator[None]:
+    """Turn whatever a game raises within the block into a `WorldError`, whose message begins with these words."""
+    try:
+        yield
+    except WsapError:
+        raise
+    except Exception as error:
+        raise kind(f"{words} {error_line(error, kind=True)}") from error

@@ -5,12 +5,11 @@ from __future__ import annotations
 import base64
 import inspect
 import json
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, cast
 
-from wsap_core.errors import SnapshotError, UsageError, WorldError, WsapError
+from wsap_core.errors import SnapshotError, UsageError, WorldError
 from wsap_core.factories import build
 from wsap_core.protocol import (
     ActionResult,
@@ -41,7 +40,7 @@ from wsap_core.seams.game import (
 )
 from wsap_core.specs import AdapterSpec
 from wsap_core.worlds.mailbox import Mailbox
-from wsap_core.worlds.seat import Seat
+from wsap_core.worlds.seat import Seat, blamed
 
 
 class World:
@@ -80,7 +79,7 @@ class World:
 
         The seed is for a game with the ability `seed`; None goes on with the game's own sequence.
         """
-        with self._blamed("at a reset"):
+        with blamed(f"The game {self.spec.name!r} failed at a reset:"):
             if "seed" in self.spec.abilities and seed is not None:
                 value = cast(Any, self.adapter).reset(seed=seed)  # declared: Seedable
             else:
@@ -173,7 +172,7 @@ class World:
         Raises:
             WorldError: the game fails, or gives no tick.
         """
-        with self._blamed("in a tick"):
+        with blamed(f"The game {self.spec.name!r} failed in a tick:"):
             tick = await cast(Lives, self.adapter).advance()
         if not isinstance(tick, Tick):
             raise WorldError(f"A tick of the game {self.spec.name!r} gave a {type(tick).__name__}, not a Tick.")
@@ -193,18 +192,8 @@ class World:
         """
         if "influence" not in self.spec.abilities:
             raise UsageError(f"The game {self.spec.name!r} takes no influence from outside.")
-        with self._blamed("at an influence"):
+        with blamed(f"The game {self.spec.name!r} failed at an influence:"):
             return cast(Influenced, self.adapter).influence(body)
-
-    @contextmanager
-    def _blamed(self, where: str) -> Iterator[None]:
-        """Turn whatever the game raises into a `WorldError`."""
-        try:
-            yield
-        except WsapError:
-            raise
-        except Exception as error:
-            raise WorldError(f"The game {self.spec.name!r} failed {where}: {type(error).__name__}: {error}") from error
 
     @property
     def can_snapshot(self) -> bool:

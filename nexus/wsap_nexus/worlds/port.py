@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol, TypeVar, cast
 
-from wsap_core.errors import WorldError, WsapError
+from wsap_core.errors import WorldError
 from wsap_core.protocol import (
     Avatar,
     AvatarSpec,
@@ -24,8 +24,8 @@ from wsap_core.seams.game import AvatarGameAdapter, Transits
 from wsap_core.seams.options import Options, check_used
 from wsap_core.seams.services import Services
 from wsap_core.specs import AdapterSpec
-from wsap_core.untrusted import error_line
 from wsap_core.worlds import World
+from wsap_core.worlds.seat import blamed
 from wsap_llm.secrets import with_secrets
 from wsap_nexus.errors import WorldFailedError
 from wsap_nexus.worlds.seats import SeatPort
@@ -204,13 +204,9 @@ class LocalWorld:
 
     async def _ask(self, question: Callable[[], Any]) -> T:
         # A game's methods may be synchronous or not, whatever their protocols say.
-        try:
+        with blamed(f"The game {self.spec.name!r} raised", WorldFailedError):
             answer = question()
             return cast(T, await answer if inspect.isawaitable(answer) else answer)
-        except WsapError:
-            raise
-        except Exception as error:
-            raise WorldFailedError(f"The game {self.spec.name!r} raised {error_line(error, kind=True)}") from error
 
 
 def is_alive(avatar: Avatar) -> bool:
