@@ -315,7 +315,7 @@ def test_things_come_back_from_a_failed_world_that_is_no_more(tmp_path: Path) ->
         stay = await field.enter("ada", "unsaved")
         with field.nexus.nexus_store.change() as tx:
             tx.mint_item("ada", PortableItem("gem-1", "Gem", "material"), game="unsaved", session=stay.session.id)
-            tx.move_item("ada", "gem-1", from_place="escrow", to_place="world", to_id=stay.session.world_id)
+            tx.move_items("ada", ["gem-1"], from_place="escrow", to_place="world", to_id=stay.session.world_id)
         field.say("raise")
         await field.closed(stay.session)
         assert places(field, "ada") == {"gem-1": "escrow"}

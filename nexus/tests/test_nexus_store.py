@@ -193,7 +193,7 @@ def test_a_listener_that_stumbles_undoes_nothing_and_keeps_nobody_from_hearing(
 def test_what_is_told_of_one_thing_that_moves_has_its_name(nexus_store: NexusStore) -> None:
     with nexus_store.change() as tx:
         tx.mint_item("ada", replace(item("x"), name="iron sword"), game="quarry", session="")
-        tx.move_item("ada", "x", from_place="escrow", to_place="lost", note="a dragon ate it")
+        tx.move_items("ada", ["x"], from_place="escrow", to_place="lost", note="a dragon ate it")
         (told,) = tx.events(kinds=("item_moved",))
     assert (told.body["item_id"], told.body["name"]) == ("x", "iron sword")
     assert told.sentence() == "ada's iron sword was lost: a dragon ate it"
@@ -204,7 +204,7 @@ def test_an_item_can_not_leave_where_it_is_not(nexus_store: NexusStore) -> None:
         tx.mint_item("ada", item("x"), game="quarry", session="")
     for agent, place, where in (("bob", "escrow", None), ("ada", "world", "quarry-000001")):
         with pytest.raises(ConservationError), nexus_store.change() as tx:
-            tx.move_item(agent, "x", from_place=place, from_id=where, to_place="lost")
+            tx.move_items(agent, ["x"], from_place=place, from_id=where, to_place="lost")
         with pytest.raises(ConservationError), nexus_store.change() as tx:
             tx.move_items(agent, ["x", "y"], from_place=place, from_id=where, to_place="lost")
     with nexus_store.look() as tx:

@@ -83,9 +83,9 @@ def force_close(
     transfer_id = _transfer_of(tx, session)
     if state is None:
         for record in tx.items(session.agent_id, place="world", place_id=session.world_id):
-            tx.move_item(
+            tx.move_items(
                 session.agent_id,
-                record.item.item_id,
+                [record.item.item_id],
                 from_place="world",
                 from_id=session.world_id,
                 to_place="escrow",

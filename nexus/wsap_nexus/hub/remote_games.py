@@ -246,8 +246,8 @@ class RemoteGames:
                 item = record.item.item_id
                 why = back.lost.get(item)
                 gone = why is not None and item not in returned
-                tx.move_item(
-                    row.agent_id, item, from_place="transfer", from_id=row.id,
+                tx.move_items(
+                    row.agent_id, [item], from_place="transfer", from_id=row.id,
                     to_place="lost" if gone else "escrow", note=why or "the way there was withdrawn",
                 )  # fmt: skip
             tx.settle(row.id, "cancelled", withdrawn=encode(back))

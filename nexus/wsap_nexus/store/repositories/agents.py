@@ -14,7 +14,7 @@ from wsap_core.protocol.wire import encode
 from wsap_nexus.store.entities import AGENT_ID, RESERVED, AgentIdentity, Policy, SkillGain
 from wsap_nexus.store.events import AchievementEarned, AgentRegistered, MessageSent, Names, NexusEvent, SkillGained
 from wsap_nexus.store.mapping import LONGEST_TEXT, identity_of, recorded
-from wsap_nexus.store.repositories.log import EventRepository
+from wsap_nexus.store.repositories.log import EventRepository, matching
 from wsap_nexus.store.tables import METADATA
 
 _T = METADATA.tables
@@ -54,11 +54,10 @@ class AgentRepository(EventRepository):
                 f"{ascii(name)[:80]} can't be an agent's name; use up to 200 characters that can be printed, "
                 f"and at most {LONGEST_TEXT} for the persona."
             )
-        row = self.connection.execute(select(_AGENT).where(_AGENT.c.id == agent_id)).one_or_none()
-        if row is not None:
-            if row.state == "removed":
+        if (known := self.find_agent(agent_id)) is not None:
+            if known.state == "removed":
                 raise UsageError(f"The agent {agent_id!r} was removed; choose another id.")
-            return identity_of(row), False
+            return known, False
         if agent_id in RESERVED:
             raise UsageError(f"An agent can't be called {agent_id!r}, which names the place itself; choose another id.")
         self._insert(
@@ -88,21 +87,18 @@ class AgentRepository(EventRepository):
         Raises:
             UnknownNameError: there is none of that id.
         """
-        row = self.connection.execute(select(_AGENT).where(_AGENT.c.id == agent_id)).one_or_none()
-        if row is None:
+        if (agent := self.find_agent(agent_id)) is None:
             known = self.connection.execute(select(_AGENT.c.id).limit(1000)).scalars().all()
             raise UnknownNameError("agent", agent_id, known, hint="See them with: wsap nexus agents list")
-        return identity_of(row)
+        return agent
 
     def agents(
         self, *, state: str | None = None, place: str | None = None, after: str = "", limit: int = 100_000
     ) -> list[AgentIdentity]:
         """Return agents ordered by id; removed ones only if `state` asks for them."""
-        query = select(_AGENT).where(_AGENT.c.id > after).order_by(_AGENT.c.id).limit(limit)
-        query = query.where(_AGENT.c.state == state) if state else query.where(_AGENT.c.state != "removed")
-        if place is not None:
-            query = query.where(_AGENT.c.place == place)
-        return [identity_of(row) for row in self.connection.execute(query)]
+        query = select(_AGENT).where(_AGENT.c.id > after, *matching(_AGENT, place=place))
+        query = query.where(_AGENT.c.state == state if state else _AGENT.c.state != "removed")
+        return [identity_of(row) for row in self.connection.execute(query.order_by(_AGENT.c.id).limit(limit))]
 
     def count_agents(self) -> int:
         """Return the number of active agents."""
@@ -144,9 +140,7 @@ class AgentRepository(EventRepository):
 
     def evidence(self, agent_id: str, game: str | None = None) -> list[Row[Any]]:
         """Return the rows of evidence: domain, game, source, times, gained."""
-        query = select(_EVIDENCE).where(_EVIDENCE.c.agent_id == agent_id)
-        if game is not None:
-            query = query.where(_EVIDENCE.c.game == game)
+        query = select(_EVIDENCE).where(*matching(_EVIDENCE, agent_id=agent_id, game=game))
         return list(self.connection.execute(query.order_by(_EVIDENCE.c.domain, _EVIDENCE.c.game, _EVIDENCE.c.source)))
 
     def add_gain(self, agent_id: str, game: str, session: str, gain: SkillGain) -> None:

@@ -12,7 +12,7 @@ from wsap_nexus.errors import ConservationError
 from wsap_nexus.store.entities import ItemRecord
 from wsap_nexus.store.events import ItemFound, ItemMoved, ItemsMoved
 from wsap_nexus.store.mapping import checked_item, item_of
-from wsap_nexus.store.repositories.log import EventRepository
+from wsap_nexus.store.repositories.log import EventRepository, matching
 from wsap_nexus.store.tables import METADATA
 
 _ITEM = METADATA.tables["item"]
@@ -26,12 +26,8 @@ class ItemRepository(EventRepository):
 
     def items(self, agent_id: str, *, place: str | None = None, place_id: str | None = None) -> list[ItemRecord]:
         """Return an agent's items ordered by id, in one place or in all."""
-        query = select(_ITEM).where(_ITEM.c.agent_id == agent_id).order_by(_ITEM.c.id)
-        if place is not None:
-            query = query.where(_ITEM.c.place == place)
-        if place_id is not None:
-            query = query.where(_ITEM.c.place_id == place_id)
-        return [item_of(row) for row in self.connection.execute(query)]
+        query = select(_ITEM).where(*matching(_ITEM, agent_id=agent_id, place=place, place_id=place_id))
+        return [item_of(row) for row in self.connection.execute(query.order_by(_ITEM.c.id))]
 
     def mint_item(
         self, agent_id: str, item: PortableItem, *, game: str, session: str, transfer_id: str | None = None
@@ -42,34 +38,10 @@ class ItemRepository(EventRepository):
             ConservationError: the id is taken, or the item is not allowed.
         """
         checked_item(item, transfer_id)
-        if self.connection.execute(select(_ITEM.c.id).where(_ITEM.c.id == item.item_id)).first():
+        if self._has(_ITEM.c.id == item.item_id):
             raise ConservationError(f"there is an item {item.item_id!r} already")
         self._insert(_ITEM, id=item.item_id, agent_id=agent_id, place="escrow", note="", data=encode(item))
         self.note(ItemFound(agent_id=agent_id, game=game, session_id=session, item=encode(item)))
-
-    def move_item(
-        self,
-        agent_id: str,
-        item_id: str,
-        *,
-        from_place: str,
-        to_place: str,
-        from_id: str | None = None,
-        to_id: str | None = None,
-        note: str = "",
-    ) -> None:
-        """Move an item from its place to another.
-
-        Raises:
-            ConservationError: it is not in `from_place`.
-        """
-        where = (_ITEM.c.id == item_id) & _lies(agent_id, from_place, from_id)
-        note = note[:_LONGEST_NOTE]
-        if self._update(_ITEM, where, place=to_place, place_id=to_id, note=note) != 1:
-            raise ConservationError(f"The item {item_id!r} is not in {from_place} {from_id or ''}, so it can't leave.")
-        data = self.connection.execute(select(_ITEM.c.data).where(_ITEM.c.id == item_id)).scalar_one()
-        name = data.get("name", item_id)
-        self.note(ItemMoved(agent_id=agent_id, item_id=item_id, name=name, to=to_place, to_id=to_id, why=note))
 
     def move_items(
         self,
@@ -89,11 +61,6 @@ class ItemRepository(EventRepository):
         """
         if not item_ids:
             return
-        if len(item_ids) == 1:
-            self.move_item(
-                agent_id, item_ids[0], from_place=from_place, from_id=from_id, to_place=to_place, to_id=to_id, note=note
-            )
-            return
         wanted = sorted(item_ids)
         note = note[:_LONGEST_NOTE]
         for start in range(0, len(wanted), _BATCH):
@@ -101,7 +68,12 @@ class ItemRepository(EventRepository):
             where = _ITEM.c.id.in_(some) & _lies(agent_id, from_place, from_id)
             if self._update(_ITEM, where, place=to_place, place_id=to_id, note=note) != len(some):
                 raise ConservationError(f"Not all of {', '.join(some)[:500]} are in {from_place} {from_id or ''}.")
-        self.note(ItemsMoved(agent_id=agent_id, items=wanted, to=to_place, to_id=to_id, why=note))
+        if len(wanted) > 1:
+            self.note(ItemsMoved(agent_id=agent_id, items=wanted, to=to_place, to_id=to_id, why=note))
+            return
+        data = self.connection.execute(select(_ITEM.c.data).where(_ITEM.c.id == wanted[0])).scalar_one()
+        name = data.get("name", wanted[0])
+        self.note(ItemMoved(agent_id=agent_id, item_id=wanted[0], name=name, to=to_place, to_id=to_id, why=note))
 
 
 def _lies(agent_id: str, place: str, place_id: str | None) -> ColumnElement[bool]:

@@ -18,6 +18,11 @@ _EVENT, _COUNTER = METADATA.tables["nexus_event"], METADATA.tables["counter"]
 _LISTENER = METADATA.tables["listener"]
 
 
+def matching(table: Table, **wanted: str | None) -> list[ColumnElement[bool]]:
+    """Return the conditions that columns are what is wanted; None is anything."""
+    return [table.c[name] == value for name, value in wanted.items() if value is not None]
+
+
 class EventRepository:
     """Reads and writes events within one transaction.
 
@@ -38,6 +43,9 @@ class EventRepository:
     def stamp(self) -> str:
         """The time as ISO 8601, in UTC."""
         return datetime.fromtimestamp(self.now, UTC).isoformat(timespec="milliseconds")
+
+    def _has(self, *where: ColumnElement[bool]) -> bool:
+        return self.connection.execute(select(1).where(*where).limit(1)).first() is not None
 
     def _insert(self, table: Table, **values: Any) -> None:
         self.connection.execute(insert(table).values(**checked(table, values)))
@@ -77,18 +85,15 @@ class EventRepository:
         limit: int = 500,
     ) -> list[NexusEvent]:
         """Return events with numbers above `after`, oldest first, at most `limit`."""
-        query = select(_EVENT).where(_EVENT.c.seq > after).order_by(_EVENT.c.seq).limit(limit)
-        if agent is not None:
-            query = query.where(_EVENT.c.agent_id == agent)
+        query = select(_EVENT).where(_EVENT.c.seq > after, *matching(_EVENT, agent_id=agent))
+        query = query.order_by(_EVENT.c.seq).limit(limit)
         if kinds:
             query = query.where(_EVENT.c.kind.in_([kind_of(kind) for kind in kinds]))
         return [read_row(row) for row in self.connection.execute(query)]
 
     def last_seq(self, kind: str | None = None) -> int:
         """Return the number of the newest event, or of the newest of a kind; 0 if there is none."""
-        query = select(func.max(_EVENT.c.seq))
-        if kind is not None:
-            query = query.where(_EVENT.c.kind == kind)
+        query = select(func.max(_EVENT.c.seq)).where(*matching(_EVENT, kind=kind))
         return int(self.connection.execute(query).scalar() or 0)
 
     def place_of_listener(self, name: str, *, new_after: str | None = None) -> int:

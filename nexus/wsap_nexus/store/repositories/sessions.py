@@ -13,6 +13,7 @@ from wsap_nexus.errors import AlreadyInWorldError, NotInWorldError
 from wsap_nexus.store.entities import EntryRequest, SessionRecord
 from wsap_nexus.store.mapping import session_of
 from wsap_nexus.store.repositories.agents import AgentRepository
+from wsap_nexus.store.repositories.log import matching
 from wsap_nexus.store.tables import METADATA
 
 _T = METADATA.tables
@@ -79,11 +80,8 @@ class SessionRepository(AgentRepository):
         self, *, agent_id: str | None = None, world_id: str | None = None, only_open: bool = False, limit: int = 100
     ) -> list[SessionRecord]:
         """Return sessions, newest first."""
-        query = select(_SESSION).order_by(_SESSION.c.id.desc()).limit(limit)
-        if agent_id is not None:
-            query = query.where(_SESSION.c.agent_id == agent_id)
-        if world_id is not None:
-            query = query.where(_SESSION.c.world_id == world_id)
+        query = select(_SESSION).where(*matching(_SESSION, agent_id=agent_id, world_id=world_id))
+        query = query.order_by(_SESSION.c.id.desc()).limit(limit)
         if only_open:
             query = query.where(_SESSION.c.closed.is_(None))
         return [session_of(row) for row in self.connection.execute(query)]
@@ -95,8 +93,7 @@ class SessionRepository(AgentRepository):
 
     def is_played(self, world_id: str) -> bool:
         """Return whether a world has an open session."""
-        where = (_SESSION.c.world_id == world_id) & _SESSION.c.closed.is_(None)
-        return self.connection.execute(select(_SESSION.c.id).where(where).limit(1)).first() is not None
+        return self._has(_SESSION.c.world_id == world_id, _SESSION.c.closed.is_(None))
 
     def visits(self, agent_id: str) -> dict[str, int]:
         """Return the number of an agent's sessions by game."""
@@ -166,9 +163,7 @@ class SessionRepository(AgentRepository):
     def open_transfers(self, agent_id: str | None = None) -> list[Row[Any]]:
         """Return the rows of prepared transfers, oldest first; all, or one agent's."""
         # The index is used only for its literal condition and without ORDER BY.
-        query = select(_TRANSFER).where(text("state = 'prepared'"))
-        if agent_id is not None:
-            query = query.where(_TRANSFER.c.agent_id == agent_id)
+        query = select(_TRANSFER).where(text("state = 'prepared'"), *matching(_TRANSFER, agent_id=agent_id))
         return sorted(self.connection.execute(query), key=lambda row: str(row.id))
 
     def transfer_state(self, transfer_id: str) -> str | None:

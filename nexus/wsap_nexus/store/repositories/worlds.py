@@ -17,7 +17,7 @@ from wsap_nexus.errors import AvatarStateError
 from wsap_nexus.store.entities import AvatarRecord, WorldRecord
 from wsap_nexus.store.events import AvatarChanged
 from wsap_nexus.store.mapping import avatar_of
-from wsap_nexus.store.repositories.log import EventRepository
+from wsap_nexus.store.repositories.log import EventRepository, matching
 from wsap_nexus.store.tables import METADATA
 
 _T = METADATA.tables
@@ -61,7 +61,7 @@ class WorldRepository(EventRepository):
 
     def has_world(self, world_id: str) -> bool:
         """Return whether there is a world of that id."""
-        return self.connection.execute(select(_WORLD.c.id).where(_WORLD.c.id == world_id)).first() is not None
+        return self._has(_WORLD.c.id == world_id)
 
     def worlds(self) -> list[WorldRecord]:
         """Return all worlds, by id."""
@@ -81,8 +81,7 @@ class WorldRepository(EventRepository):
 
     def has_state(self, world_id: str) -> bool:
         """Return whether a world's state is kept, so that it can be woken."""
-        where = (_WORLD.c.id == world_id) & _WORLD.c.snapshot.is_not(None)
-        return self.connection.execute(select(_WORLD.c.id).where(where)).first() is not None
+        return self._has(_WORLD.c.id == world_id, _WORLD.c.snapshot.is_not(None))
 
     def end_world(self, world_id: str) -> None:
         """Keep a world's record, but not its state: nobody can go there again."""
@@ -99,15 +98,12 @@ class WorldRepository(EventRepository):
 
     def lived_in(self, world_id: str) -> bool:
         """Return whether anybody has ever been in a world."""
-        where = _SESSION.c.world_id == world_id
-        return self.connection.execute(select(_SESSION.c.id).where(where).limit(1)).first() is not None
+        return self._has(_SESSION.c.world_id == world_id)
 
     def avatars(self, agent_id: str, game: str | None = None) -> list[AvatarRecord]:
         """Return an agent's bodies, in one game or in all, oldest world first."""
-        query = select(_AVATAR).where(_AVATAR.c.agent_id == agent_id).order_by(_AVATAR.c.world_id, _AVATAR.c.id)
-        if game is not None:
-            query = query.where(_AVATAR.c.game == game)
-        return [avatar_of(row) for row in self.connection.execute(query)]
+        query = select(_AVATAR).where(*matching(_AVATAR, agent_id=agent_id, game=game))
+        return [avatar_of(row) for row in self.connection.execute(query.order_by(_AVATAR.c.world_id, _AVATAR.c.id))]
 
     def bodies(self, world_id: str, avatar_id: str) -> list[AvatarRecord]:
         """Return the body of that id in a world, if there is one."""
