@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 from wsap_core.protocol import Avatar, PortableItem
@@ -110,17 +110,8 @@ class EntryRequest:
 
     def to_json(self) -> dict[str, Any]:
         """Return it as JSON-ready data."""
-        return {
-            "goals": list(self.goals),
-            "exit_when": self.exit_when,
-            "steps": self.steps,
-            "spawn": self.spawn,
-            "difficulty": self.difficulty,
-            "avatar": self.avatar,
-            "respawn": self.respawn,
-            **({} if self.world is None else {"world": self.world}),
-            **({} if self.seat is None else {"seat": self.seat}),
-        }
+        data = asdict(self) | {"goals": list(self.goals)}
+        return {name: value for name, value in data.items() if value is not None or name not in ("world", "seat")}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> EntryRequest:

@@ -130,15 +130,8 @@ class NexusEvent(BaseModel):
 
     def to_json(self) -> dict[str, JsonValue]:
         """Return the event as it is sent: `seq`, `kind`, `agent_id`, `game`, `session_id`, `time`, `body`."""
-        return {
-            "seq": self.seq,
-            "kind": self.kind,
-            "agent_id": self.agent_id,
-            "game": self.game,
-            "session_id": self.session_id,
-            "time": self.time,
-            "body": self.body,
-        }
+        names = ("seq", "kind", "agent_id", "game", "session_id", "time", "body")
+        return {name: getattr(self, name) for name in names}
 
 
 class AgentEvent(NexusEvent):
