@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import difflib
+import re
+import sys
 from collections import ChainMap
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from typing import Any
 
 from wsap_core.errors import ConfigError
+from wsap_core.specs import OptionDef
+from wsap_core.untrusted import single_line
 
 
 class Options(Mapping[str, Any]):
@@ -50,6 +55,31 @@ def with_prefix(options: Mapping[str, Any], prefix: str) -> dict[str, Any]:
     layers = options.maps if isinstance(options, ChainMap) else (options,)
     names = {name for layer in layers for name in (layer.given if isinstance(layer, Options) else layer)}
     return {name: options[name] for name in sorted(names) if name.startswith(prefix)}
+
+
+_YES = {True: True, "yes": True, "true": True, False: False, "no": False, "false": False}
+
+
+def read_option(known: OptionDef, value: Any) -> Any:
+    """Return the value that was given for an option, of the kind that is declared: a number, True or False, or text.
+
+    Raises:
+        ConfigError: it is of another kind, or out of range.
+    """
+    found: Any = None
+    if known.values == "yes|no":
+        wanted, found = "yes or no", _YES.get(value) if isinstance(value, str | int) else None
+    elif span := re.fullmatch(r"(\d+)(?:-(\d+)| or more)", known.values):
+        low, high = int(span[1]), int(span[2] or sys.maxsize)
+        wanted = f"a whole number from {low} to {high}" if span[2] else f"a whole number of at least {low}"
+        with suppress(ValueError):
+            number = int(value) if isinstance(value, str) else value
+            found = number if type(number) is int and low <= number <= high else None
+    else:
+        wanted, found = "a name", (value.strip() or None) if isinstance(value, str) else None
+    if found is None:
+        raise ConfigError(f"The option {known.name}={single_line(value)[:60]!r} must be {wanted}.")
+    return found
 
 
 def check_used(owner: str, *options: Options) -> None:

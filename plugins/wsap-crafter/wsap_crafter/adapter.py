@@ -10,7 +10,6 @@ from typing_extensions import override
 from wsap_core.authoring.body import Body, Session
 from wsap_core.authoring.item_ledger import Refused
 from wsap_core.authoring.one_body import OneBodyGame
-from wsap_core.errors import ConfigError
 from wsap_core.protocol import (
     Action,
     ActionResult,
@@ -26,15 +25,17 @@ from wsap_core.protocol import (
 )
 from wsap_core.protocol.values import JsonValue
 from wsap_core.seams.context import Context
+from wsap_core.seams.options import read_option
 from wsap_crafter.body import CAUSES, GAME_ID, MAX_HEALTH, NEW_WORLD, equipment_of, unsafe_reason
 from wsap_crafter.catalogue import ACHIEVEMENTS, PORTABLE, TRANSFER_RULES
-from wsap_crafter.dormancy import LONGEST_SLEEP, sleep_through
+from wsap_crafter.dormancy import sleep_through
 from wsap_crafter.engine import CrafterEngine
 from wsap_crafter.frames import FramePainter
 from wsap_crafter.gestures import gesture
 from wsap_crafter.items import MOST, dump_items, item_of, load_items, own_things, thing_of, write_off_used
 from wsap_crafter.narration import note_before, tell_action, tell_step
 from wsap_crafter.observation import NOTHING, CrafterObservation, Happenings, build_observation, carried
+from wsap_crafter.plugin import OPTIONS
 from wsap_crafter.rules import ACTION_SPACE, GAME_ACTIONS, Situation, availability, in_the_open, situation_of
 from wsap_crafter.sight import WORDS, Sight, ground_table, look_around
 from wsap_crafter.snapshot import (
@@ -44,7 +45,6 @@ from wsap_crafter.snapshot import (
     dump_happenings,
     load_engine,
     load_happenings,
-    whole,
 )
 
 _NUMBER = {name: number for number, name in enumerate(GAME_ACTIONS)}
@@ -72,9 +72,9 @@ class CrafterAdapter(OneBodyGame):
     def __init__(self, context: Context | None = None) -> None:
         super().__init__()
         context = context or Context()
-        self._engine = CrafterEngine(context.seed, _option(context, "length", 10_000, 0, 2**31))
-        self._frame_size = _option(context, "frame_size", 360, 0, 4096)
-        self._longest_sleep = _option(context, "longest_sleep", LONGEST_SLEEP, 0, 10_000)
+        given = {known.name: context.config.get(known.name, known.default) for known in OPTIONS}
+        length, self._frame_size, self._longest_sleep = (read_option(known, given[known.name]) for known in OPTIONS)
+        self._engine = CrafterEngine(context.seed, length)
         self._painter: FramePainter | None = None
         self._characters = ground_table(self._engine.world)
         self._happenings = NOTHING
@@ -275,11 +275,3 @@ class CrafterAdapter(OneBodyGame):
         self.items, self.gifts = load_items(data["ledger"], engine.player.inventory)
         self._engine, self.body, self.session, self._happenings = engine, body, session, happenings
         self.steps, self.done, self.death = engine.steps, engine.done, CAUSES.get(cause, (cause, None))
-
-
-def _option(context: Context, name: str, default: int, low: int, high: int) -> int:
-    value = context.config.get(name, default)
-    try:
-        return whole(value, low, high)
-    except ValueError:
-        raise ConfigError(f"Crafter's `{name}` is a whole number from {low} to {high}, not {value!r}.") from None

@@ -8,6 +8,12 @@ from wsap_core.hookspecs import hookimpl
 from wsap_core.specs import AdapterSpec, AgentSpec, OptionDef, ScoreMetric
 from wsap_crafter.catalogue import ACHIEVEMENTS, SKILLS, TRANSFER_RULES, VOCABULARY
 
+OPTIONS = (
+    OptionDef("length", "Steps of an episode; 0 for no limit.", "10000", "0 or more"),
+    OptionDef("frame_size", "Width and height of frames in pixels; 0 for no frames.", "360", "0-4096"),
+    OptionDef("longest_sleep", "Maximum steps that pass while the agent is away.", "300", "0-10000"),
+)
+
 _SCORE = ScoreMetric(
     "score",
     "Crafter's official score: the geometric mean of success rates over 22 achievements",
@@ -48,11 +54,7 @@ def wsap_adapters() -> Iterable[AdapterSpec]:
             transfer_rules=TRANSFER_RULES,
             genre="survival",
             dimensions="2D",
-            options=(
-                OptionDef("length", "Steps of an episode; 0 for no limit.", "10000", "0 or more"),
-                OptionDef("frame_size", "Width and height of frames in pixels; 0 for no frames.", "360", "0-4096"),
-                OptionDef("longest_sleep", "Maximum steps that pass while the agent is away.", "300", "0-10000"),
-            ),
+            options=OPTIONS,
         )
     ]
 

@@ -28,7 +28,9 @@ from wsap_core.protocol import (
 )
 from wsap_core.protocol.values import JsonValue
 from wsap_core.seams.context import Context
+from wsap_core.seams.options import read_option
 from wsap_core.specs import EpisodeSummary, Timing
+from wsap_matrix.plugin import ROUNDS
 
 SEATS = ("row", "column")
 
@@ -258,14 +260,7 @@ def _create(context: Context, timing: Timing) -> MatrixGame:
     game = str(context.config.get("game", "prisoners-dilemma"))
     if game not in GAMES:
         raise ConfigError(f"There is no matrix game {game!r}; the option game takes one of: {', '.join(GAMES)}.")
-    given = context.config.get("rounds", 10)
-    try:
-        rounds = int(given)
-    except (TypeError, ValueError):
-        rounds = 0
-    if rounds < 1:
-        raise ConfigError(f"The option rounds={given!r} must be a whole number of at least 1.")
-    return MatrixGame(timing, game, rounds)
+    return MatrixGame(timing, game, read_option(ROUNDS, context.config.get("rounds", ROUNDS.default)))
 
 
 def mean_payoff(episodes: Sequence[EpisodeSummary]) -> float:

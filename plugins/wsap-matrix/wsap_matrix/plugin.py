@@ -16,6 +16,9 @@ _VOCABULARY = (
 """Words that name what is in the game."""
 
 
+ROUNDS = OptionDef("rounds", "Rounds of an episode.", "10", "1 or more")
+
+
 def _matrix(name: str, timing: Timing, summary: str) -> AdapterSpec:
     return AdapterSpec(
         name,
@@ -43,7 +46,7 @@ def _matrix(name: str, timing: Timing, summary: str) -> AdapterSpec:
             OptionDef(
                 "game", "The payoffs.", "prisoners-dilemma", "prisoners-dilemma|matching-pennies|rock-paper-scissors"
             ),
-            OptionDef("rounds", "Rounds of an episode.", "10", "1 or more"),
+            ROUNDS,
         ),
     )
 

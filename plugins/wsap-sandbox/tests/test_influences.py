@@ -12,7 +12,7 @@ from sandbox_kit import mill, played
 from wsap_core.errors import SnapshotError, UsageError
 from wsap_sandbox.languages import words_of
 from wsap_sandbox.model import Cell, Character, LedgerEvent, Memory, Place, World, WorldObject, dump, faults, load
-from wsap_sandbox.tick.distortion import distortion, drift
+from wsap_sandbox.story.chapters import distortion, drift
 from wsap_sandbox.tick.facts import SceneFacts
 from wsap_sandbox.tick.influence import influenced, with_character
 

@@ -11,9 +11,8 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from wsap_core.errors import ConfigError, SnapshotError
-from wsap_core.seams.options import with_prefix
-from wsap_core.specs import AdapterSpec, OptionDef
-from wsap_core.untrusted import single_line
+from wsap_core.seams.options import read_option, with_prefix
+from wsap_core.specs import AdapterSpec
 from wsap_sandbox.plugin import OPTIONS
 from wsap_sandbox.tick import Settings
 
@@ -26,7 +25,6 @@ STORYTELLER = "storyteller"
 """The model of a world for which none is named: the one that comes with the plugin."""
 PHASES = ("intent", "scene", "story", "memory")
 """What models are asked for, in the order of a tick."""
-_YES = {True: True, "yes": True, "true": True, False: False, "no": False, "false": False}
 
 
 @dataclass(frozen=True)
@@ -49,7 +47,7 @@ class SandboxOptions(Settings):
     def read(cls, given: Mapping[str, Any]) -> SandboxOptions:
         """Return the options that were given. Raises ConfigError if one can't be."""
         own = [known for known in OPTIONS if known.name != "world" and "." not in known.name]
-        read = {known.name: _checked(known, given[known.name]) for known in own if given.get(known.name) is not None}
+        read = {known.name: read_option(known, given[known.name]) for known in own if given.get(known.name) is not None}
         model = read.pop("model", STORYTELLER)
         models = {phase: read.pop(f"{phase}_model", model) for phase in PHASES}
         return cls(**read, world=_world(given.get("world")), models=models, own=with_prefix(given, "model."))
@@ -95,21 +93,3 @@ def _world(value: Any) -> Mapping[str, Any] | None:
 def packed_world(world: Mapping[str, Any]) -> str:
     """Return a world as the text that the option `world` takes; nothing in it is taken for a key or a password."""
     return b64encode(zlib.compress(json.dumps(world, sort_keys=True).encode(), 9)).decode()
-
-
-def _checked(known: OptionDef, value: Any) -> Any:
-    """Return the value of an option, of the kind that is declared for it. Raises ConfigError if it is of another."""
-    low, between, high = known.values.partition("-")
-    found: Any = None
-    if known.values == "yes|no":
-        wanted, found = "yes or no", _YES.get(value) if isinstance(value, str | int) else None
-    elif between:
-        wanted = f"a whole number from {low} to {high}"
-        with suppress(ValueError):
-            number = int(value) if isinstance(value, str) else value
-            found = number if type(number) is int and int(low) <= number <= int(high) else None
-    else:
-        wanted, found = "a name", (value.strip() or None) if isinstance(value, str) else None
-    if found is None:
-        raise ConfigError(f"The option {known.name}={single_line(value)[:60]!r} must be {wanted}.")
-    return found

@@ -48,14 +48,27 @@ class Sandbox:
         """Agent -> the seat that it took."""
         self._ticking: asyncio.Task[Tick] | None = None
         self._again = False
-        self.state: World
-        """The world between two ticks."""
-        self.record: TickRecord | None
-        """What happened in the last tick; None before the first."""
-        self._earned: dict[str, list[str]]
-        self._untold: TickRecord | None
-        self._engine: Engine
         self._begin(options.begin(self._seed))
+
+    def _begin(
+        self,
+        world: World,
+        record: TickRecord | None = None,
+        earned: dict[str, list[str]] | None = None,
+        *,
+        told: bool = False,
+    ) -> None:
+        self.state: World = world
+        """The world between two ticks."""
+        self.record: TickRecord | None = record
+        """What happened in the last tick; None before the first."""
+        self._earned: dict[str, list[str]] = earned or {}
+        self._engine = Engine(self._ask, self._tell, self._options)
+        # A story that was still being told when the state was saved is told again; notes are recorded once.
+        self._untold: TickRecord | None = record if self._options.overlap and not told else None
+        self._restart()
+        for seat in self._seats.values():
+            seat.give_up()
 
     # --- the game --------------------------------------------------------------------------------
 
@@ -192,23 +205,6 @@ class Sandbox:
         except WRONG_DATA as error:
             raise SnapshotError(f"The snapshot of the sandbox is damaged: {error}.") from error
         self._begin(world, record, earned, told=bool(kept.get("told")))
-
-    def _begin(
-        self,
-        world: World,
-        record: TickRecord | None = None,
-        earned: dict[str, list[str]] | None = None,
-        *,
-        told: bool = False,
-    ) -> None:
-        self.state, self.record = world, record
-        self._earned = earned or {}
-        self._engine = Engine(self._ask, self._tell, self._options)
-        # A story that was still being told when the state was saved is told again; notes are recorded once.
-        self._untold = record if self._options.overlap and not told else None
-        self._restart()
-        for seat in self._seats.values():
-            seat.give_up()
 
     def _restart(self) -> None:
         """Carry out the tick that is under way from its beginning, since the world is another one."""

@@ -174,7 +174,7 @@ def _part(stories: Stories, name: str, what: str, tick: int | None, words: str |
 
 
 def _drift(one: Any, ledger: Any) -> dict[str, float]:
-    from wsap_sandbox.tick.distortion import drift
+    from wsap_sandbox.story.chapters import drift
 
     every = [measure for _, measure in drift(one, ledger)]
     return {

@@ -16,7 +16,7 @@ import os
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextvars import ContextVar
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +54,7 @@ class Cursor:
     """The last tick up to there."""
 
 
+@dataclass
 class Webhook:
     """Sends the story of one run, signed with the secret, to an address that is in no message and no log.
 
@@ -62,25 +63,20 @@ class Webhook:
     Raises ConfigError if the address can't be used, or the secret is empty.
     """
 
-    def __init__(
-        self,
-        runs: RunReader,
-        run: str,
-        address: str,
-        secret: str,
-        *,
-        folder: Path,
-        since: int = 0,
-        tell: Callable[[str], None] = lambda sentence: None,
-        clock: Clock | None = None,
-        now: Callable[[], float] = time.time,
-    ) -> None:
-        self._runs, self._run = runs, run
-        self._address, self._secret = _checked(address), secret.encode()
-        if not secret:
+    runs: RunReader
+    run: str
+    address: str = field(repr=False)
+    secret: str = field(repr=False)
+    folder: Path
+    since: int = 0
+    tell: Callable[[str], None] = lambda sentence: None
+    clock: Clock = field(default_factory=SystemClock)
+    now: Callable[[], float] = time.time
+
+    def __post_init__(self) -> None:
+        _check(self.address)
+        if not self.secret:
             raise ConfigError("A webhook needs a secret to sign what is sent; set WSAP_SANDBOX_WEBHOOK_SECRET.")
-        self._folder, self._since = folder, since
-        self._tell, self._clock, self._now = tell, clock or SystemClock(), now
         self._transport = httpx2.AsyncHTTPTransport()
         self._cast: tuple[int, Cast] | None = None
         self._said = ""
@@ -92,7 +88,7 @@ class Webhook:
         async def go_on() -> None:
             while True:
                 await self._try()
-                await self._clock.sleep(EVERY)
+                await self.clock.sleep(EVERY)
 
         task = asyncio.create_task(go_on())
         try:
@@ -112,7 +108,7 @@ class Webhook:
         except Exception as error:  # what is wrong with sending must not stop the story
             said = str(error) if isinstance(error, WsapError) else f"The story can't be sent: {type(error).__name__}."
             if said != self._said:
-                self._tell(said)
+                self.tell(said)
             self._said = said
 
     async def send(self) -> int:
@@ -138,15 +134,15 @@ class Webhook:
     def _waiting(self) -> tuple[Path, Cursor, list[Mapping[str, Any]]]:
         """Return the file, how far the story was sent, and the events after that."""
         # Another run of the same name, or another address, has another file, whose name tells nothing.
-        about = [self._run, self._runs.about(self._run)["created"], self._address]
-        path = self._folder / f"{hashlib.sha256(json.dumps(about).encode()).hexdigest()[:24]}.json"
+        about = [self.run, self.runs.about(self.run)["created"], self.address]
+        path = self.folder / f"{hashlib.sha256(json.dumps(about).encode()).hexdigest()[:24]}.json"
         cursor = _kept(path)
         if cursor is None:
-            ticks = self._runs.history(self._run, "tick", first=self._since, last=self._since)
-            cursor = Cursor(max((event["seq"] for event in ticks), default=-1), self._since)
+            ticks = self.runs.history(self.run, "tick", first=self.since, last=self.since)
+            cursor = Cursor(max((event["seq"] for event in ticks), default=-1), self.since)
             _keep(path, cursor)
         events = []
-        for event in self._runs.events(self._run, "tick", "story", "rewound", after=cursor.seq):
+        for event in self.runs.events(self.run, "tick", "story", "rewound", after=cursor.seq):
             events.append(event)
             if len(events) >= _BATCH and event["kind"] == "tick":
                 break
@@ -180,14 +176,14 @@ class Webhook:
     def _story(self, event: Mapping[str, Any]) -> Mapping[str, Any]:
         body, tick = event["body"], int(event["body"]["tick"])
         if self._cast is None or self._cast[0] != tick:
-            found = next(iter(self._runs.history(self._run, "tick", first=tick, last=tick)), None)
+            found = next(iter(self.runs.history(self.run, "tick", first=tick, last=tick)), None)
             self._cast = tick, Cast() if found is None else cast_of(found["body"]["body"])
         cast, place = self._cast[1], str(body["place"])
         about = {"title": cast.title, "language": cast.language, "place": {"id": place, "name": cast.name(place)}}
         return {**self._message(event, "story", tick), **about, "text": body["text"]}
 
     def _message(self, event: Mapping[str, Any], kind: str, tick: int) -> dict[str, Any]:
-        return {"id": f"{self._run}/{event['seq']}", "kind": kind, "run": self._run, "tick": tick}
+        return {"id": f"{self.run}/{event['seq']}", "kind": kind, "run": self.run, "tick": tick}
 
     # --- sending ---------------------------------------------------------------------------------
 
@@ -197,22 +193,22 @@ class Webhook:
         wait = 1.0
         while (problem := await self._problem(str(message["id"]), content)) is not None:
             if wait == 1.0:
-                self._tell(f"The webhook did not take a part of the story: {problem}. It is sent again until it does.")
-            await self._clock.sleep(wait)
+                self.tell(f"The webhook did not take a part of the story: {problem}. It is sent again until it does.")
+            await self.clock.sleep(wait)
             wait = min(LONGEST, 2 * wait)
 
     async def _problem(self, event_id: str, content: bytes) -> str | None:
         """Send once; return why it was not taken, without the address, or None."""
-        when = str(int(self._now()))
+        when = str(int(self.now()))
         headers = {
             "Content-Type": "application/json",
             "User-Agent": "wsap-sandbox",
             "WSAP-Event": event_id,
-            "WSAP-Signature": f"t={when},v1={signature(self._secret, when, content)}",
+            "WSAP-Signature": f"t={when},v1={signature(self.secret.encode(), when, content)}",
         }
         timeout = httpx2.Timeout(TIMEOUT).as_dict()
         request = httpx2.Request(
-            "POST", self._address, headers=headers, content=content, extensions={"timeout": timeout}
+            "POST", self.address, headers=headers, content=content, extensions={"timeout": timeout}
         )
         try:
             with _unlogged():
@@ -254,7 +250,7 @@ def signature(secret: bytes, when: str, content: bytes) -> str:
     return hmac.new(secret, when.encode() + b"." + content, hashlib.sha256).hexdigest()
 
 
-def _checked(address: str) -> str:
+def _check(address: str) -> None:
     # What is wrong is said without the address, which may hold a secret of its own.
     try:
         url = httpx2.URL(address)
@@ -262,7 +258,6 @@ def _checked(address: str) -> str:
         raise ConfigError("The webhook's address is no URL.") from None
     if url.scheme not in ("http", "https") or not url.host or url.userinfo:
         raise ConfigError("The webhook's address must be an http or https URL without a user name in it.")
-    return address
 
 
 def _kept(path: Path) -> Cursor | None:
