@@ -45,6 +45,19 @@ class StoredMessage:
     """ISO 8601, UTC."""
 
 
+def checked(text: str) -> str:
+    """Return a message, stripped.
+
+    Raises:
+        UsageError: it is empty or too long.
+    """
+    if not text.strip():
+        raise UsageError("There is nothing to say in an empty message.")
+    if len(text) > MAX_LENGTH:
+        raise UsageError(f"That is too long: {len(text)} characters; at most {MAX_LENGTH}.")
+    return text.strip()
+
+
 def send(tx: Transaction, sender: str, kind: str, content: str, *, to: str | None = None) -> list[str]:
     """Send a message of an agent in the nexus and return its recipients.
 
@@ -58,10 +71,7 @@ def send(tx: Transaction, sender: str, kind: str, content: str, *, to: str | Non
     Raises:
         UsageError: it can't be sent; the message says why.
     """
-    if not content.strip():
-        raise UsageError("There is nothing to say in an empty message.")
-    if len(content) > MAX_LENGTH:
-        raise UsageError(f"That is too long: {len(content)} characters; at most {MAX_LENGTH}.")
+    checked(content)
     if to is not None and kind != "direct":
         raise UsageError(f"A {kind[:40]} message has no recipient of its own; send it to {to[:64]} as direct.")
     team: str | None = None

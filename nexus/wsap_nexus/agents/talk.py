@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 
 from sqlalchemy import insert
 
-from wsap_core.errors import UsageError, WsapError
+from wsap_core.errors import WsapError
 from wsap_core.factories import build
 from wsap_core.host import PluginHost
 from wsap_core.references import load_agent_spec
@@ -27,7 +27,7 @@ from wsap_nexus.agents.chronicle import latest, news, session_facts
 from wsap_nexus.agents.diary import SECONDS, composed, entries, write_entry
 from wsap_nexus.agents.identity import seat_plan
 from wsap_nexus.agents.memory import SavedMemories, kind_of, memory_of, take_in
-from wsap_nexus.agents.messages import HUMAN_SENDER, present
+from wsap_nexus.agents.messages import HUMAN_SENDER, checked, present
 from wsap_nexus.agents.metagoals import pursuits
 from wsap_nexus.runs.journal import SeatJournal
 from wsap_nexus.runs.plan import RunPlan, SeatPlan
@@ -39,9 +39,6 @@ from wsap_nexus.store.nexus_store import NexusStore, Transaction
 from wsap_nexus.store.records import NewRun
 from wsap_nexus.store.repository import NEXUS
 from wsap_nexus.store.tables import METADATA
-
-LONGEST = 2000
-"""Characters of a person's message."""
 
 _BY_RULES = " It decides by rules there, which can't answer."
 
@@ -61,19 +58,6 @@ def exchanges(
         for event in latest(tx, agent_id, Talked, Whispered, limit=limit, before=before)
         if event.seq > after
     ]
-
-
-def checked(text: str) -> str:
-    """Return a person's message, stripped.
-
-    Raises:
-        UsageError: it is empty or too long.
-    """
-    if not text.strip():
-        raise UsageError("There is nothing to say in an empty message.")
-    if len(text) > LONGEST:
-        raise UsageError(f"That is too long: {len(text)} characters; at most {LONGEST}.")
-    return text.strip()
 
 
 def leave_message(tx: Transaction, agent_id: str, text: str) -> None:

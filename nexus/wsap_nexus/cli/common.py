@@ -46,6 +46,16 @@ def output_console() -> Console:
     return Console(file=sys.stdout, highlight=False)
 
 
+def has_room(instead: str) -> bool:
+    """Return whether the terminal is large enough for the screen; if not, say so, and what comes instead."""
+    from wsap_nexus.terminal.screen import fits, too_small
+
+    size = output_console().size
+    if not (fitting := fits(size.width, size.height)):
+        click.echo(f"{too_small(size.width, size.height)} {instead}", err=True)
+    return fitting
+
+
 def is_dumb() -> bool:
     """Return whether the terminal can only print lines."""
     return os.environ.get("TERM", "") in ("dumb", "unknown")

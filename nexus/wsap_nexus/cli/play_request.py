@@ -7,11 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-import click
-
 from wsap_core.cli.grouped import first_given, refuse_given
 from wsap_core.cli.params import pairs
-from wsap_nexus.cli.common import is_dumb, output_console
+from wsap_nexus.cli.common import has_room, is_dumb
 from wsap_nexus.cli.default_model import with_default
 from wsap_nexus.cli.model_options import ModelRequest
 from wsap_nexus.cli.seat_options import Seating
@@ -131,7 +129,6 @@ class Request:
             UsageError: it was asked for, and there is no terminal.
         """
         from wsap_core.errors import UsageError
-        from wsap_nexus.terminal.screen import fits, too_small
 
         if self.as_json or self.watch is False:
             return False
@@ -139,11 +136,7 @@ class Request:
             if self.watch:
                 raise UsageError("--watch needs a terminal, and the standard output is none; leave it out.")
             return False
-        size = output_console().size
-        if not fits(size.width, size.height):
-            click.echo(f"{too_small(size.width, size.height)} Going on in plain lines.", err=True)
-            return False
-        return True
+        return has_room("Going on in plain lines.")
 
     def with_model(self) -> Request:
         """Return the request with the default model in it, if it asks for one and names none."""

@@ -15,7 +15,7 @@ import click
 from wsap_core.cli.grouped import GroupedCommand, refuse_given
 from wsap_core.cli.params import STEPS, WholeNumber, json_option, pairs
 from wsap_core.untrusted import single_line, strip_control
-from wsap_nexus.cli.common import both_terminals, database_option, is_dumb, output_console, plural
+from wsap_nexus.cli.common import both_terminals, database_option, has_room, is_dumb, output_console, plural
 from wsap_nexus.cli.runs import open_for_reading
 
 if TYPE_CHECKING:
@@ -160,15 +160,7 @@ def opened_run(database: str | None, name: str) -> Iterator[tuple[Repository, Ru
 
 def _can_browse() -> bool:
     """Return whether the interactive view can be shown; if only the size is too small, say so."""
-    from wsap_nexus.terminal.screen import fits, too_small
-
-    if not both_terminals() or is_dumb():
-        return False
-    size = output_console().size
-    if not fits(size.width, size.height):
-        click.echo(f"{too_small(size.width, size.height)} Printing lines.", err=True)
-        return False
-    return True
+    return both_terminals() and not is_dumb() and has_room("Printing lines.")
 
 
 def _browse(recording: Recording, position: int) -> None:

@@ -112,10 +112,7 @@ class OpenRun(Run):
                 await loop.leave(self._episode)
             loop.taking_in = loop.idle = False
             self._between.moved()
-            if not loop.let_go or loop.reached_limit:
-                await loop.conclude(self._episode)
-            self._memories.keep(name, loop.tally.steps, loop.lessons)
-            await loop.aclose()
+            await self._finish(loop)
             await self._passages.departed(name)
             self._loops.remove(loop)
         except Exception:

@@ -94,9 +94,7 @@ class Run:
         on_tick: Callable[[Tick], None] | None = None,
         passages: Passages | None = None,
     ) -> None:
-        self.plan = plan
-        self.spec = spec
-        self.run_id = run_id
+        self.plan, self.spec, self.run_id = plan, spec, run_id
         self.controls = controls or Controls()
         self.controls.pauses_when_forced &= past is None or not past.offline
         self.failed_seat: str | None = None
@@ -378,12 +376,15 @@ class Run:
         if all(other is loop or other.seat.done or other.seat.agent_id in self._gone for other in self._loops):
             return  # the last one ends the run
         self._gone.add(name)
-        if not loop.let_go or loop.reached_limit:
-            await loop.conclude(self._episode)
-        self._memories.keep(name, loop.tally.steps, loop.lessons)
-        await loop.aclose()
+        await self._finish(loop)
         if self._departed is not None:
             await self._departed(name)
+
+    async def _finish(self, loop: SeatLoop) -> None:
+        if not loop.let_go or loop.reached_limit:
+            await loop.conclude(self._episode)
+        self._memories.keep(loop.seat.agent_id, loop.tally.steps, loop.lessons)
+        await loop.aclose()
 
     def _count(self, new: bool = True) -> None:
         self._saver.since += new

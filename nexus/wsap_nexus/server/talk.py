@@ -9,6 +9,7 @@ from fastapi import APIRouter, Query, Response
 
 from wsap_core.protocol.wire import dumps, encode
 from wsap_nexus.agents import diary, talk
+from wsap_nexus.agents.messages import checked
 from wsap_nexus.http.replies import Reply, answer, reply_of
 from wsap_nexus.hub.nexus import Nexus
 from wsap_nexus.hub.served import Hub
@@ -44,7 +45,7 @@ async def read_talk(nexus: Hub, agent_id: OwnAgent, before: Before = None, limit
 @router.post("/talk", responses=replies(Answered, 200, 202))
 async def say(nexus: Hub, agent_id: ManagedAgent, said: requests.NewTalk, once: Once30) -> Response:
     """Say something to an agent: in the nexus it answers, in a world it hears a whisper; 202 while it thinks."""
-    request = _idempotent_talk(nexus, agent_id, talk.checked(said.text))
+    request = _idempotent_talk(nexus, agent_id, checked(said.text))
     return await once.reply(request, "The agent has not answered yet; ask again with the same idempotency key.")
 
 

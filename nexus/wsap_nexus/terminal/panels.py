@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import textwrap
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from rich.cells import cell_len, set_cell_size
@@ -86,14 +86,22 @@ def has_inventory(observation: Observation | None) -> bool:
 
 def inventory(observation: Observation | None, width: int) -> list[Text]:
     """Return what is carried, as many things on a line as fit."""
+    carried = (observation.inventory if observation is not None else {}).items()
+    items = [
+        Text.assemble(single_line(n).replace("_", " "), " ", (f"{k}", "bold yellow"), no_wrap=True) for n, k in carried
+    ]
+    return flowing(items, width, "  ") or [Text("nothing", "dim")]
+
+
+def flowing(cells: Iterable[Text], width: int, between: str) -> list[Text]:
+    """Return cells one after the other, as many on a line as fit."""
     lines: list[Text] = []
-    for name, count in (observation.inventory if observation is not None else {}).items():
-        item = Text.assemble(single_line(name).replace("_", " "), " ", (f"{count}", "bold yellow"), no_wrap=True)
-        if lines and cell_len(lines[-1].plain) + cell_len(item.plain) + 2 <= width:
-            lines[-1].append("  ").append_text(item)
+    for cell in cells:
+        if lines and cell_len(lines[-1].plain + between + cell.plain) <= width:
+            lines[-1].append(between).append_text(cell)
         else:
-            lines.append(item)
-    return lines or [Text("nothing", "dim")]
+            lines.append(cell)
+    return lines
 
 
 @dataclass

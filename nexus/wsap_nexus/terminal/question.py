@@ -12,6 +12,7 @@ from wsap_core.protocol import TOOL, Action, ActionSpace, Observation
 from wsap_core.untrusted import single_line
 from wsap_llm.reply.schema import legal_actions
 from wsap_nexus.terminal.keymap import Line, by_action, keymap, typed_choice, why_not
+from wsap_nexus.terminal.panels import flowing
 
 ASIDE = frozenset({TOOL, "avatar", "meta", "message"})
 """Categories of actions that are named after the deeds: what is looked up, and what every world has."""
@@ -83,8 +84,8 @@ class Question:
                 (impossible if not can else tools if action.category in ASIDE else deeds).append(cell)
         if len(impossible) > MOST_IMPOSSIBLE:
             impossible = [Text(f"{len(impossible)} more are not possible now", "dim")]
-        rest = [*_flowing(tools, width), *_flowing(impossible, width)]
-        return [*self._first_lines(width), *_flowing(deeds, width), *rest]
+        rows = [line for cells in (deeds, tools, impossible) for line in flowing(cells, width, "   ")]
+        return [*self._first_lines(width), *rows]
 
     def _first_lines(self, width: int) -> list[Text]:
         reason = [Text(line, "bold red", no_wrap=True) for line in textwrap.wrap(single_line(self.reason), width)]
@@ -101,14 +102,3 @@ class Question:
             after = set_cell_size(after, room - cell_len(before) - 1) + "…"
         line = Text.assemble((": ", "bold yellow"), (before, "bold"), ("▏", "blink"), (after, "bold"), no_wrap=True)
         return [*reason, line.append(hint, "dim") if cell_len(line.plain + hint) <= width else line]
-
-
-def _flowing(cells: list[Text], width: int) -> list[Text]:
-    """Return cells one after the other, as many on a line as fit."""
-    lines: list[Text] = []
-    for cell in cells:
-        if lines and cell_len(lines[-1].plain) + cell_len(cell.plain) + 3 <= width:
-            lines[-1].append("   ").append_text(cell)
-        else:
-            lines.append(cell)
-    return lines
