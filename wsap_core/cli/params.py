@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from wsap_core.untrusted import single_line
 
-F = TypeVar("F", bound=Callable[..., Any])
 SEED_LIMIT = 2**31 - 1
 """The highest seed; the same as `wsap_core.seams.context.SEED_LIMIT`, which a test holds it to."""
 
@@ -55,9 +54,8 @@ STEPS = WholeNumber(1)
 """`--steps` and other counts of at least one."""
 
 
-def json_option(command: F) -> F:
-    """Add `--json`."""
-    return click.option("--json", "as_json", is_flag=True, help="Print JSON and nothing else.")(command)
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON and nothing else.")
+"""Adds `--json`."""
 
 
 def pairs(option: str, given: Iterable[str], *, example: str = "KEY=VALUE") -> dict[str, str]:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING
 
 import click
 
@@ -15,15 +14,12 @@ from wsap_core.untrusted import single_line
 if TYPE_CHECKING:
     from rich.console import Console
 
-F = TypeVar("F", bound=Callable[..., Any])
 
-
-def database_option(command: F) -> F:
-    """Add `--database`."""
-    return click.option(
-        "--database", metavar="PATH",
-        help="The database: a path or URL. Default: WSAP_DATABASE, else wsap.db in the data folder.",
-    )(command)  # fmt: skip
+database_option = click.option(
+    "--database",
+    metavar="PATH",
+    help="The database: a path or URL. Default: WSAP_DATABASE, else wsap.db in the data folder.",
+)
 
 
 def size_of_text(context: click.Context, option: click.Parameter, text: str) -> int:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -17,15 +17,11 @@ from wsap_nexus.cli.model_options import refuse_key
 if TYPE_CHECKING:
     from wsap_nexus.runs.plan import SeatPlan
 
-F = TypeVar("F", bound=Callable[..., Any])
 
-
-def seat_option(command: F) -> F:
-    """Add `--seat-option`."""
-    return click.option(
-        "--seat-option", "seat_options", multiple=True, metavar="SEAT.KEY=VALUE",
-        help="An option of one seat's agent; overrides --agent-option.",
-    )(command)  # fmt: skip
+seat_option = click.option(
+    "--seat-option", "seat_options", multiple=True, metavar="SEAT.KEY=VALUE",
+    help="An option of one seat's agent; overrides --agent-option.",
+)  # fmt: skip
 
 
 def agents_by_seat(given: Iterable[str]) -> dict[str, str]:
