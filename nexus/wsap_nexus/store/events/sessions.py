@@ -185,18 +185,23 @@ class EntryRefused(AgentEvent):
         return f"{place(self.game)} did not let {names.them(self.agent_id)} in{because(self.error)}"
 
 
-class WorldCrashed(AgentEvent):
-    """A world failed while an agent played in it; the session is closed, and the agent is back."""
+class EndedWithoutWorld(AgentEvent):
+    """A session ended without its world."""
 
     PUBLIC = frozenset({"world", "run", "reason", "kept"})
-    kind: Literal["world_crashed"] = "world_crashed"
     world: str = ""
     run: str = ""
     reason: str | None = None
-    """Why the session ended: `world_failed`."""
+    """Why the session ended; see `wsap_nexus.store.events.endings`."""
     error: str = ""
     kept: bool = False
     """Whether the world's last saved state is kept."""
+
+
+class WorldCrashed(EndedWithoutWorld):
+    """A world failed while an agent played in it; the session is closed, and the agent is back."""
+
+    kind: Literal["world_crashed"] = "world_crashed"
 
     @override
     def sentence(self, names: Names = BY_ID) -> str:
@@ -223,17 +228,10 @@ class WorldFailed(AgentEvent):
         return WorldCrashed(agent_id=agent_id, game=game, error=error).sentence(names)
 
 
-class SessionForceClosed(AgentEvent):
+class SessionForceClosed(EndedWithoutWorld):
     """A session was closed without its world, which nobody could ask."""
 
-    PUBLIC = frozenset({"world", "run", "reason", "kept"})
     kind: Literal["brought_home"] = "brought_home"
-    world: str = ""
-    run: str = ""
-    reason: str | None = None
-    error: str = ""
-    kept: bool = False
-    """Whether the world's last saved state is kept."""
 
     @override
     def sentence(self, names: Names = BY_ID) -> str:
@@ -310,12 +308,9 @@ class ItemFound(GainEvent):
         return Gain(f"{names.who(self.agent_id)} brought back from {place(self.game)}:", item_id, plain(name))
 
 
-class ItemMoved(AgentEvent):
-    """An item went from one place to another."""
+class Moved(AgentEvent):
+    """What an agent has went from one place to another."""
 
-    kind: Literal["item_moved"] = "item_moved"
-    item_id: str
-    name: str = ""
     to: str
     """"escrow", "transfer", "world" or "lost"."""
     to_id: str | None = None
@@ -327,26 +322,26 @@ class ItemMoved(AgentEvent):
     def minor(self) -> bool:
         return self.to != "lost"
 
+
+class ItemMoved(Moved):
+    """An item went from one place to another."""
+
+    kind: Literal["item_moved"] = "item_moved"
+    item_id: str
+    name: str = ""
+
     @override
     def sentence(self, names: Names = BY_ID) -> str:
         went = "was lost" if self.to == "lost" else _WENT.get(self.to, plain(self.to))
         return f"{names.whose(self.agent_id)} {plain(self.name or self.item_id)} {went}{because(self.why)}"
 
 
-class ItemsMoved(AgentEvent):
+class ItemsMoved(Moved):
     """Several items went from one place to another."""
 
     kind: Literal["items_moved"] = "items_moved"
     items: Sequence[str] = ()
     """Their ids."""
-    to: str
-    to_id: str | None = None
-    why: str = ""
-
-    @property
-    @override
-    def minor(self) -> bool:
-        return self.to != "lost"
 
     @override
     def sentence(self, names: Names = BY_ID) -> str:
