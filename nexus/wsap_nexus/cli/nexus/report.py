@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from sqlalchemy import Connection, func, select
@@ -111,10 +111,6 @@ class Status:
     """Why a running nexus holds its agents."""
     storage: dict[str, Any] | None = None
     """How the database grows, as a running nexus measures it. Any: the shape is the API's."""
-
-    def to_json(self) -> dict[str, Any]:
-        """Return it as JSON-ready data."""
-        return asdict(self)
 
 
 def running_on(database: str | None) -> state.Running | None:

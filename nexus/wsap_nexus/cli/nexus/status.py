@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -43,7 +44,7 @@ def status(*, as_json: bool, database: str | None) -> None:
         if opened is not None:
             opened.close()
     if as_json:
-        print_json(found.to_json())
+        print_json(asdict(found))
         return
     for line in status_lines(found):
         click.echo(line)
