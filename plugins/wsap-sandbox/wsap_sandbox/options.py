@@ -52,6 +52,11 @@ class SandboxOptions(Settings):
         models = {phase: read.pop(f"{phase}_model", model) for phase in PHASES}
         return cls(**read, world=_world(given.get("world")), models=models, own=with_prefix(given, "model."))
 
+    @property
+    def asked(self) -> list[str]:
+        """The addresses of the language models among them, each once: all but the storyteller, which asks nobody."""
+        return sorted({address for address in self.models.values() if address.partition("/")[0] != STORYTELLER})
+
     def begin(self, seed: int) -> World:
         """Return the world before its first tick, or the given one as it goes on.
 

@@ -249,7 +249,7 @@ async def _opened(models: WorldModels | None, options: SandboxOptions, phase: st
     model, or it can't be asked.
     """
     address = options.models[phase]
-    if address.split("/")[0] == STORYTELLER:
+    if address not in options.asked:
         # A world that somebody wrote is told from what its template holds for that.
         own = options.template if options.template.endswith(".toml") and options.world is None else "default"
         name = address.removeprefix(STORYTELLER).removeprefix("/") or own

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import aclosing
 from dataclasses import fields
 from heapq import merge
@@ -20,7 +20,7 @@ from wsap_core.errors import SnapshotError, UsageError
 from wsap_core.specs import OptionDef
 from wsap_core.untrusted import single_line
 from wsap_sandbox.cli.common import Stories, Told, part_id, story_command, wrapped
-from wsap_sandbox.options import STORYTELLER, SandboxOptions, packed_world
+from wsap_sandbox.options import SandboxOptions, packed_world
 from wsap_sandbox.plugin import OPTIONS
 
 if TYPE_CHECKING:
@@ -77,6 +77,9 @@ def new(
     Nothing is told yet: wsap sandbox run NAME lets it go on. The story is a recorded run of that id, so
     wsap runs, replay and export know it too. The models are part of the story; their keys never are.
     """
+    from wsap_core.host import PluginHost  # deferred for weight
+    from wsap_llm.kit import find_backend
+
     options = {key: value for key, value in given.items() if value not in (None, False)}
     options |= {f"model.{key}": value for key, value in typed_pairs("--model-option", backend_options).items()}
     if source is not None:
@@ -85,7 +88,8 @@ def new(
         options["world"] = packed_world(read_world(source))
     else:
         options |= _template(template, name)
-    check_models(options)
+    for address in SandboxOptions.read(options).asked:
+        find_backend(PluginHost.discovered(), address)
     stories.check_new(name)
     asyncio.run(_begin(stories, name, seed, options))
     world = stories.world(name).state
@@ -93,18 +97,6 @@ def new(
             "characters": [one.id for one in world.characters], "places": [one.id for one in world.places]}  # fmt: skip
     counted = f"{len(world.characters)} characters, {len(world.places)} places"
     return data, f"{wrapped(f'{world.title}. {world.premise}')}\n\n{counted}. Go on: wsap sandbox run {name}"
-
-
-def check_models(options: Mapping[str, Any]) -> None:
-    """Refuse models that nobody offers, before a story is begun with them.
-
-    Raises UsageError if an address names no installed backend.
-    """
-    from wsap_core.host import PluginHost  # deferred for weight
-    from wsap_llm.kit import find_backend
-
-    for address in sorted(set(SandboxOptions.read(options).models.values()) - {STORYTELLER}):
-        find_backend(PluginHost.discovered(), address)
 
 
 async def _begin(stories: Stories, name: str, seed: int, options: dict[str, Any]) -> None:

@@ -17,6 +17,7 @@ from wsap_core.cli.grouped import GroupedCommand, Sections
 from wsap_core.cli.output import print_json
 from wsap_core.errors import UnknownNameError, UsageError
 from wsap_core.untrusted import single_line, strip_control
+from wsap_sandbox.options import SandboxOptions
 
 if TYPE_CHECKING:
     from wsap_core.protocol.values import JsonValue
@@ -106,6 +107,10 @@ class Stories:
                 f"Run {about['run']!r} is a run of {about['game']!r}, not a story; begin one with: wsap sandbox new"
             )
         return about
+
+    def options(self, name: str) -> SandboxOptions:
+        """Return the options that a story was begun with; raises as `about` does."""
+        return SandboxOptions.read(self.about(name)["config"]["options"])
 
     def check_new(self, name: str) -> None:
         """Refuse a name that no new story can have.

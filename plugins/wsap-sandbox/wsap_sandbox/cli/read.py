@@ -102,7 +102,7 @@ def watch(stories: Stories, story: str, first: int | None, last: int | None, eve
     begin = max(1, stories.runs.ticks(story)) if first is None else first
     if last is None and stories.runs.about(story)["status"] == "running":
         try:
-            asyncio.run(Printer(stories, story, events=events, as_json=False, first=begin).follow())
+            asyncio.run(Printer(stories, story, events, as_json=False, next=begin).follow())
         except KeyboardInterrupt:
             context.exit(130)
     chapter = None
@@ -185,7 +185,6 @@ def _drift(one: Any, ledger: Any) -> dict[str, float]:
 
 def _call(stories: Stories, name: str, key: re.Match[str]) -> Told:
     """Return the prompt of a call, rebuilt from the state before its tick, and the recorded reply."""
-    from wsap_sandbox.options import SandboxOptions
     from wsap_sandbox.tick.prompts import request_for
 
     number, phase, subject, attempt = int(key[2]), key[3], key[4], int(key[5] or 0)
@@ -198,7 +197,7 @@ def _call(stories: Stories, name: str, key: re.Match[str]) -> Told:
         if not event["body"].get("refused"):
             world.influence(event["body"]["body"])
     record = next(iter(stories.chapters(name, number, number))).record
-    options = SandboxOptions.read(stories.runs.about(name)["config"]["options"])
+    options = stories.options(name)
     facts = _facts(world.state, record, phase, subject)
     request = request_for(world.state, facts, subject, options, attempt=attempt)
     calls = [event["body"] for event in stories.runs.events(name, "call")

@@ -8,6 +8,7 @@ import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, cast
 
 import click
@@ -15,7 +16,7 @@ import click
 from wsap_core.cli.output import print_json
 from wsap_core.errors import UsageError
 from wsap_sandbox.cli.common import Stories, Told, chapter_data, chapter_text, opened, print_told, story_command
-from wsap_sandbox.options import PHASES, STORYTELLER, SandboxOptions
+from wsap_sandbox.options import PHASES, SandboxOptions
 
 if TYPE_CHECKING:
     from wsap_core.seams.model import Price, Request, SpendingLimit
@@ -72,13 +73,13 @@ def _go_on(
     webhook: str | None = None, estimate_only: bool = False,
 ) -> None:  # fmt: skip
     with opened(database) as stories:
-        about = stories.about(story)
-        name, prices = str(about["run"]), prices_of(about, price_in, price_out)
+        name, options = stories.find(story), stories.options(story)
+        prices = prices_of(options, price_in, price_out)
         if estimate_only:
-            print_told(estimate(stories, name, ticks or 1, prices), as_json)
+            print_told(estimate(stories, name, ticks or 1, options, prices), as_json)
             return
-    with opened(database, budgets=limits_of(about, limits, prices), prices=prices) as stories:
-        printer = Printer(stories, name, events=events, as_json=as_json)
+    with opened(database, budgets=limits_of(options, limits, prices), prices=prices) as stories:
+        printer = Printer(stories, name, events, as_json, stories.runs.ticks(name) + 1)
         sending = _sending(stories, name, webhook)
         summary: dict[str, Any] | None = None
         with contextlib.suppress(KeyboardInterrupt):
@@ -147,17 +148,18 @@ async def _enter() -> bool:
     return bool(line) and line.strip().casefold() not in ("q", "quit")
 
 
+@dataclass
 class Printer:
     """Prints a story as its log grows, whoever lets it go on."""
 
-    def __init__(self, stories: Stories, name: str, *, events: bool, as_json: bool, first: int | None = None) -> None:
-        self.stories = stories
-        self.name = name
-        self.data: list[Any] = []
-        """The ticks as JSON, with `as_json`."""
-        self._events = events
-        self._json = as_json
-        self._next = stories.runs.ticks(name) + 1 if first is None else first
+    stories: Stories
+    name: str
+    events: bool
+    as_json: bool
+    next: int
+    """The tick that is printed next."""
+    data: list[Any] = field(default_factory=list)
+    """The ticks as JSON, with `as_json`."""
 
     async def follow(self) -> None:
         """Print ticks as they come, until cancelled."""
@@ -171,24 +173,24 @@ class Printer:
 
     def _print(self, *, whole: bool) -> None:
         newest = self.stories.runs.ticks(self.name)
-        if newest < self._next - 1:
-            self._next = newest + 1  # somebody went back
-        if newest < self._next:
+        if newest < self.next - 1:
+            self.next = newest + 1  # somebody went back
+        if newest < self.next:
             return
-        for chapter in list(self.stories.chapters(self.name, self._next)):
+        for chapter in list(self.stories.chapters(self.name, self.next)):
             if whole and chapter.tick == newest and len(chapter.stories) < len(chapter.places):
                 return  # it is still being told
-            self._next = chapter.tick + 1
-            if self._json:
+            self.next = chapter.tick + 1
+            if self.as_json:
                 self.data.append(chapter_data(chapter))
             else:
-                click.echo(chapter_text(chapter, events=self._events))
+                click.echo(chapter_text(chapter, events=self.events))
 
 
 # --- what ticks take -----------------------------------------------------------------------------
 
 
-def prices_of(about: Mapping[str, Any], price_in: float | None, price_out: float | None) -> dict[str, Price]:
+def prices_of(options: SandboxOptions, price_in: float | None, price_out: float | None) -> dict[str, Price]:
     """Return the prices of a story's models, as given.
 
     Raises UsageError if only one of the two was given, or no language model is asked.
@@ -199,26 +201,14 @@ def prices_of(about: Mapping[str, Any], price_in: float | None, price_out: float
         return {}
     if price_in is None or price_out is None or min(price_in, price_out) < 0:
         raise UsageError("--price-in and --price-out go together, in US dollars for a million tokens, at least 0.")
-    asked = addresses(about)
-    if not asked:
+    if not options.asked:
         raise UsageError(
             "This story is told by the storyteller, which costs nothing; leave out --price-in and --price-out."
         )
-    return {address: Price(price_in, price_out) for address in asked}
+    return {address: Price(price_in, price_out) for address in options.asked}
 
 
-def addresses(about: Mapping[str, Any]) -> list[str]:
-    """Return the addresses of the language models that a story asks, each once."""
-    options = SandboxOptions.read(about["config"]["options"])
-    return sorted({address for address in options.models.values() if not free(address)})
-
-
-def free(address: str) -> bool:
-    """Return whether a model is the storyteller, which asks nobody."""
-    return address.partition("/")[0] == STORYTELLER
-
-
-def limits_of(about: Mapping[str, Any], words: Sequence[str], prices: Mapping[str, Price]) -> list[SpendingLimit]:
+def limits_of(options: SandboxOptions, words: Sequence[str], prices: Mapping[str, Price]) -> list[SpendingLimit]:
     """Return the limits that `--limit` sets.
 
     Raises UsageError if one has another form, or one of cost can't be kept because a price is not known.
@@ -228,7 +218,7 @@ def limits_of(about: Mapping[str, Any], words: Sequence[str], prices: Mapping[st
 
     limits = Budgets.parse(words, scopes=("run",)).run
     pool = ModelPool(PluginHost.discovered(), prices=prices)
-    for address in addresses(about) if limits.cost is not None else ():
+    for address in options.asked if limits.cost is not None else ():
         if not pool.knows_price(address):
             raise UsageError(
                 f"--limit cost can't be kept: the price of {address} is not known; state it with --price-in and "
@@ -237,11 +227,10 @@ def limits_of(about: Mapping[str, Any], words: Sequence[str], prices: Mapping[st
     return [limits.budget("run")] if limits else []
 
 
-def estimate(stories: Stories, name: str, ticks: int, prices: Mapping[str, Price]) -> Told:
+def estimate(stories: Stories, name: str, ticks: int, options: SandboxOptions, prices: Mapping[str, Price]) -> Told:
     """Return about what so many ticks would take, from the prompts of the next one."""
     from wsap_llm.kit import estimate_request
 
-    options = SandboxOptions.read(stories.runs.about(name)["config"]["options"])
     rows: dict[str, dict[str, Any]] = {}
     lines = []
     for phase, requests in next_requests(stories.world(name).state, options).items():
@@ -254,7 +243,7 @@ def estimate(stories: Stories, name: str, ticks: int, prices: Mapping[str, Price
                        "cost": cost}  # fmt: skip
         lines.append(f"{phase:8} {calls:>6} calls  {prompt:>9} + {reply} tokens  {address}")
     total = {key: sum(row[key] for row in rows.values()) for key in ("calls", "prompt_tokens", "completion_tokens")}
-    costs = [row["cost"] for row in rows.values() if not free(row["model"])]
+    costs = [row["cost"] for row in rows.values() if row["model"] in options.asked]
     cost = None if None in costs else sum(costs)
     said = "costs nothing" if not costs else "price unknown" if cost is None else f"about ${cost:.2f}"
     tokens = total["prompt_tokens"] + total["completion_tokens"]

@@ -115,12 +115,10 @@ def exits_of(shape: TemplateShape) -> dict[str, tuple[str, ...]]:
     width = topology.width if topology.kind == "field" else len(order)
     found: dict[str, list[str]] = {one: [] for one in order}
     for at, one in enumerate(order):
-        if at % width + 1 < width and at + 1 < len(order):
-            found[one].append(order[at + 1])
-            found[order[at + 1]].append(one)
-        if at + width < len(order):
-            found[one].append(order[at + width])
-            found[order[at + width]].append(one)
+        beside = order[at + 1 : at + 2] if at % width + 1 < width else ()
+        for other in (*beside, *order[at + width : at + width + 1]):
+            found[one].append(other)
+            found[other].append(one)
     one_way = {one.id: one.one_way for one in shape.places}
     return {one: (*found[one], *one_way[one]) for one in order}
 

@@ -91,12 +91,6 @@ class Engine:
             await asyncio.shield(self._telling)
             self._telling = None
 
-    async def cancel(self) -> None:
-        """Stop telling; what was not told yet can be told by `retell`."""
-        telling, self._telling = self._telling, None
-        if telling is not None:
-            await _cancel([telling])
-
     async def retell(self, world: World, record: TickRecord) -> None:
         """Tell the stories of the last tick (again), with the same calls under the same keys."""
         tick = _Tick(self._ask, self._gate, self._settings, world, {})
