@@ -105,11 +105,7 @@ class ModelRequest:
             UsageError: a limit of another form, or a price that is none.
         """
         self.budgets()
-        for option, price in (("--price-in", self.price_in), ("--price-out", self.price_out)):
-            if price is not None and not 0 <= price < 1e9:
-                raise UsageError(f"{option} takes US dollars per million tokens, at least 0, not {price:g}.")
-        if (self.price_in is None) != (self.price_out is None):
-            raise UsageError("--price-in and --price-out belong together; give both.")
+        self.prices(())
 
     def agent_options(self, others: Mapping[str, Any], *, named: bool = False) -> dict[str, Any]:
         """Return the agents' options with these in them.
@@ -187,8 +183,6 @@ class ModelRequest:
 
     def prices(self, asked: Iterable[str]) -> dict[str, Price]:
         """Return address -> price for the models that a run asks; empty if no price was given."""
-        from wsap_llm.middleware import Price
+        from wsap_llm.middleware import prices_for
 
-        if self.price_in is None or self.price_out is None:
-            return {}
-        return dict.fromkeys(asked, Price(self.price_in, self.price_out))
+        return prices_for(asked, self.price_in, self.price_out)

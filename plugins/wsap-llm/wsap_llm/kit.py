@@ -14,7 +14,7 @@ read_options       a backend's options, as its dataclass declares them
 For whoever asks models:
 
 ModelPool          asks them by address, with retries and limits; find_backend: what an address names
-Budget             what may still be spent; BudgetLimits, Budgets, Price and read_price go with it
+Budget             what may still be spent; BudgetLimits, Budgets, Price, prices_for, read_price go with it
 split_thinking     what was said in a whole reply, and what was thought
 strict_schema      a JSON Schema within the subset of strict modes
 find_values        the JSON values in a reply, read with tolerance
@@ -30,7 +30,7 @@ from __future__ import annotations
 from wsap_llm.backends.pool import ModelPool, find_backend
 from wsap_llm.backends.reading import read_options
 from wsap_llm.calling import Written, declared, linked
-from wsap_llm.middleware import Budget, BudgetLimits, Budgets, Price, read_price
+from wsap_llm.middleware import Budget, BudgetLimits, Budgets, Price, prices_for, read_price
 from wsap_llm.patterns import json_pattern
 from wsap_llm.pictures import has_pictures, refused_picture
 from wsap_llm.quoting import Quoter
@@ -59,6 +59,7 @@ __all__ = [
     "has_pictures",
     "json_pattern",
     "linked",
+    "prices_for",
     "read_options",
     "read_price",
     "refused_picture",

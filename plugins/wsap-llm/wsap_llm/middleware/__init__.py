@@ -15,7 +15,15 @@ from __future__ import annotations
 
 from wsap_core.seams.model import Price
 from wsap_llm.journal import Journal
-from wsap_llm.middleware.budgets import Budget, BudgetLimits, Budgets, CheckBudgets, CheckDecision, read_price
+from wsap_llm.middleware.budgets import (
+    Budget,
+    BudgetLimits,
+    Budgets,
+    CheckBudgets,
+    CheckDecision,
+    prices_for,
+    read_price,
+)
 from wsap_llm.middleware.measure import Count, Measure, Meter, Throughput, UsageCounter
 from wsap_llm.middleware.model import Ask, Middleware, Model
 from wsap_llm.middleware.record import KeepFailures, Record, Replayed
@@ -42,5 +50,6 @@ __all__ = [
     "Retry",
     "Throughput",
     "UsageCounter",
+    "prices_for",
     "read_price",
 ]

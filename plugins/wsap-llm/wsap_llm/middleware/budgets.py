@@ -127,6 +127,21 @@ def read_price(word: str) -> tuple[str, Price]:
     return address, price
 
 
+def prices_for(asked: Iterable[str], price_in: float | None, price_out: float | None) -> dict[str, Price]:
+    """Return address -> price of the models that are asked, from `--price-in` and `--price-out`; empty without them.
+
+    Raises UsageError if only one of the two was given, or an amount is out of range.
+    """
+    for option, price in (("--price-in", price_in), ("--price-out", price_out)):
+        if price is not None and not 0 <= price < MOST_DOLLARS:
+            raise UsageError(f"{option} takes US dollars per million tokens, at least 0, not {price:g}.")
+    if price_in is None and price_out is None:
+        return {}
+    if price_in is None or price_out is None:
+        raise UsageError("--price-in and --price-out belong together; give both.")
+    return dict.fromkeys(asked, Price(price_in, price_out))
+
+
 @dataclass(frozen=True)
 class BudgetLimits:
     """The most that may be spent in one scope; None for no limit."""

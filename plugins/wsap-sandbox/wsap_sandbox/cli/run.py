@@ -72,9 +72,15 @@ def _go_on(
     price_out: float | None, as_json: bool, database: str | None, pace: float | None = None, by_hand: bool = False,
     webhook: str | None = None, estimate_only: bool = False,
 ) -> None:  # fmt: skip
+    from wsap_llm.kit import prices_for  # deferred for weight
+
     with opened(database) as stories:
         name, options = stories.find(story), stories.options(story)
-        prices = prices_of(options, price_in, price_out)
+        prices = prices_for(options.asked, price_in, price_out)
+        if (price_in, price_out) != (None, None) and not prices:
+            raise UsageError(
+                "This story is told by the storyteller, which costs nothing; leave out --price-in and --price-out."
+            )
         if estimate_only:
             print_told(estimate(stories, name, ticks or 1, options, prices), as_json)
             return
@@ -188,24 +194,6 @@ class Printer:
 
 
 # --- what ticks take -----------------------------------------------------------------------------
-
-
-def prices_of(options: SandboxOptions, price_in: float | None, price_out: float | None) -> dict[str, Price]:
-    """Return the prices of a story's models, as given.
-
-    Raises UsageError if only one of the two was given, or no language model is asked.
-    """
-    from wsap_core.seams.model import Price  # deferred for weight
-
-    if price_in is None and price_out is None:
-        return {}
-    if price_in is None or price_out is None or min(price_in, price_out) < 0:
-        raise UsageError("--price-in and --price-out go together, in US dollars for a million tokens, at least 0.")
-    if not options.asked:
-        raise UsageError(
-            "This story is told by the storyteller, which costs nothing; leave out --price-in and --price-out."
-        )
-    return {address: Price(price_in, price_out) for address in options.asked}
 
 
 def limits_of(options: SandboxOptions, words: Sequence[str], prices: Mapping[str, Price]) -> list[SpendingLimit]:
