@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -26,7 +27,7 @@ from wsap_nexus.hub.nexus import Settings
 from wsap_nexus.hub.remote_games import read_spec
 from wsap_nexus.store.entities import EntryRequest
 from wsap_nexus.worlds import http_lines
-from wsap_nexus.worlds.game_client import GameClient, GameTimeouts
+from wsap_nexus.worlds.game_client import GameClient, GameLostError, GameTimeouts
 from wsap_nexus.worlds.http_lines import HttpLines
 from wsap_nexus.worlds.port import LocalWorld, WorldPort
 from wsap_nexus.worlds.remote_world import RemoteWorld
@@ -134,6 +135,24 @@ async def far_world(
     return RemoteWorld(spec, 5, {}, pool=lines, on_failure=failed, snapshot_every=every), client
 
 
+def test_a_request_that_is_repeated_when_its_game_is_let_go_opens_no_connection() -> None:
+    async def play(url: str) -> None:
+        waited: list[float] = []
+
+        async def closing(seconds: float) -> None:
+            waited.append(seconds)
+            await client.close()
+
+        client = GameClient(url, TOKEN, sleep=closing)
+        with pytest.raises(GameLostError, match="are closed"):
+            await client.ask("GET", "/")
+        assert len(waited) == 1
+
+    with socket.socket() as nobody:
+        nobody.bind(("127.0.0.1", 0))
+        asyncio.run(play(f"http://127.0.0.1:{nobody.getsockname()[1]}"))
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("abilities", [ALL, "seed,avatars,transit"], ids=["from its state", "from its beginning"])
 @pytest.mark.parametrize("when", [1, 13])
@@ -182,7 +201,9 @@ def test_a_break_of_the_connection_alone_is_no_failure_of_the_game(game: Process
         failures: list[WorldFailedError] = []
         world, client = await far_world(game.url, failed=failures.append)
         seat = await arrive(world)
-        await client.close()  # every connection is cut; the next request makes another
+        cut, client._client = client._client, None
+        assert cut is not None
+        await cut.aclose()  # every connection is cut; the next request makes another
         wanted, _ = await undisturbed(DEEDS[:3])
         assert await do(seat, DEEDS[:3]) == wanted
         assert (failures, world.rebuilt) == ([], 0)

@@ -77,6 +77,7 @@ class GameClient:
         self._timeouts = timeouts or GameTimeouts()
         self._sleep = sleep
         self._client: httpx2.AsyncClient | None = None
+        self._closed = False
         self._asking: Counter[str] = Counter()
         self.reported_dead: set[str] = set()
         """The ids of processes whose end was counted as a failure."""
@@ -124,7 +125,8 @@ class GameClient:
         return None if process_id is None else str(process_id)[:200]
 
     async def close(self) -> None:
-        """Close the connections."""
+        """Close the connections, for good: a request that is repeated meanwhile opens no other."""
+        self._closed = True
         client, self._client = self._client, None
         if client is not None:
             await client.aclose()
@@ -157,6 +159,8 @@ class GameClient:
     async def _send(
         self, method: str, path: str, body: Any, key: str, params: Mapping[str, Any] | None
     ) -> tuple[int, Any]:
+        if self._closed:
+            raise GameLostError(f"The connections to the game at {self.url} are closed.")
         if self._client is None:
             headers = {"Authorization": f"Bearer {self.token}"} if self.token else {}
             limits = httpx2.Limits(max_connections=None, max_keepalive_connections=32)
