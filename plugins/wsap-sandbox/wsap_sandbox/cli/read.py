@@ -8,7 +8,8 @@ import re
 from collections import Counter
 from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from statistics import fmean
+from typing import TYPE_CHECKING
 
 import click
 
@@ -145,6 +146,7 @@ def inspect(stories: Stories, story: str, what: str, tick: int | None, words: st
 
 def _part(stories: Stories, name: str, what: str, tick: int | None, words: str | None) -> Told:
     from wsap_sandbox.model import Character, adapter_of
+    from wsap_sandbox.story.chapters import Distortion, drift
 
     world = stories.world(name, tick).state
     found = part_id(world, what)
@@ -161,8 +163,10 @@ def _part(stories: Stories, name: str, what: str, tick: int | None, words: str |
         lines += [wrapped(f"{cell.tick}: {cell.text}", "  ") for cell in part.memory.cells]
         if part.memory.summary:
             lines.append(wrapped(f"before: {part.memory.summary}", "  "))
-        data["drift"] = drift = _drift(part, ledger)
-        said = f"{drift['invented']:.0%} of its words are in none of the events, {drift['forgotten']:.0%} of these"
+        every = [measure for _, measure in drift(part, ledger)] or [Distortion(0, 0)]
+        invented, forgotten = fmean(one.invented for one in every), fmean(one.forgotten for one in every)
+        data["drift"] = {"invented": round(invented, 4), "forgotten": round(forgotten, 4)}
+        said = f"{invented:.0%} of its words are in none of the events, {forgotten:.0%} of these"
         lines.append(wrapped(f"drift of memory from what happened: {said} missing"))
         if words is not None:
             data["found"] = [f"{event.tick}: {event.text}" for event in ledger
@@ -171,16 +175,6 @@ def _part(stories: Stories, name: str, what: str, tick: int | None, words: str |
     elif words is not None:
         raise UsageError("--find searches what a character witnessed; leave it out, or name a character.")
     return data, "\n".join(lines)
-
-
-def _drift(one: Any, ledger: Any) -> dict[str, float]:
-    from wsap_sandbox.story.chapters import drift
-
-    every = [measure for _, measure in drift(one, ledger)]
-    return {
-        key: round(sum(getattr(measure, key) for measure in every) / len(every), 4) if every else 0.0
-        for key in ("invented", "forgotten")
-    }
 
 
 def _call(stories: Stories, name: str, key: re.Match[str]) -> Told:

@@ -58,8 +58,8 @@ def run_view(runs: RunReader, run: str, selection: Mapping[str, str]) -> View:
         f"{cast.title}: {said['tick'].lower()} {last}",
         (
             Selection("tick", str(last) if asked else "", highest=newest, title=said["tick"]),
-            Selection("character", _named(cast, who), tuple(people), title=said["characters"]),
-            Selection("place", _named(cast, where), tuple(map(cast.name, now.places)), title=said["places"]),
+            Selection("character", cast.name(who or ""), tuple(people), title=said["characters"]),
+            Selection("place", cast.name(where or ""), tuple(map(cast.name, now.places)), title=said["places"]),
             Selection("search", words, title=said["search"]),
         ),
     )
@@ -69,10 +69,6 @@ def _entry(chapter: Chapter, scene: Scene) -> TimelineEntry:
     name = chapter.cast.name
     who = tuple(map(name, scene.people))
     return TimelineEntry(scene.told, chapter.tick, "", name(scene.place), who, tuple(chapter.rests_on(scene)))
-
-
-def _named(cast: Cast, part: str | None) -> str:
-    return "" if part is None else cast.name(part)
 
 
 def world_view(world: World, events: Iterable[LedgerEvent]) -> View:

@@ -20,7 +20,7 @@ RUN = 6
 RUN_OF_MEMORY = 8
 """The same for memories, which say much that everybody saw."""
 _LONGEST_MOOD = 12
-"""Most letters of a state that is a single word and gives nothing away."""
+"""Most letters of a state that is a single word, such as a mood, and gives nothing away."""
 
 Runs = frozenset[str]
 
@@ -31,7 +31,8 @@ _SENTENCE = re.compile(r"[.!?…\n]+")
 def private_runs(one: Character, intention: str, whispers: Iterable[str]) -> Runs:
     """Return the runs of words in the game master's prompt that nobody but this character may get to know."""
     told = [runs(text) for text in (one.description, *one.triggers)]
-    told += [runs(one.internal_state)] if not _ordinary(one.internal_state) else []
+    if not (one.internal_state.rstrip(".!").isalpha() and len(one.internal_state) <= _LONGEST_MOOD):
+        told.append(runs(one.internal_state))
     told.append(_every_run(one.external_intent, (RUN_OF_MEMORY,)))
     hidden: Runs = _memory_runs(one).union(*map(runs, (one.secret, *whispers)))
     return runs_said(hidden, [intention]).union(*told)
@@ -85,11 +86,6 @@ def withhold(text: str, forbidden: Runs) -> str:
             pieces += [text[end : word.start()], ELLIPSIS]
         end = word.end()
     return "".join((*pieces, text[end:])).strip()
-
-
-def _ordinary(text: str) -> bool:
-    """Whether a state is one word that gives nothing away, such as a mood."""
-    return text.rstrip(".!").isalpha() and len(text) <= _LONGEST_MOOD
 
 
 @lru_cache(maxsize=2048)

@@ -113,18 +113,18 @@ def _one_of(ids: Sequence[str]) -> Schema:
 
 @dataclass(frozen=True, slots=True)
 class Doing:
-    """What the game master says of one character. A text that could not be used is empty."""
+    """What the game master says of one character; by default nothing. A text that could not be used is empty."""
 
     order: int
-    event: str
-    outcome: Outcome
-    triggers: tuple[str, ...]
-    unnoticed_by: tuple[str, ...]
-    to: str
+    event: str = ""
+    outcome: Outcome = "failure"
+    triggers: tuple[str, ...] = ()
+    unnoticed_by: tuple[str, ...] = ()
+    to: str = ""
     """The id of the place it goes to; empty if it stays."""
-    refused: bool
+    refused: bool = False
     """Whether it was sent where no exit leads."""
-    inner: Mapping[str, str]
+    inner: Mapping[str, str] = field(default_factory=lambda: dict.fromkeys(INNER, ""))
     """Each of `INNER`."""
 
 

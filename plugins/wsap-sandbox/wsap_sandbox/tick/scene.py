@@ -26,7 +26,7 @@ from wsap_sandbox.model import (
 from wsap_sandbox.tick import privacy
 from wsap_sandbox.tick.facts import SceneFacts, StoryFacts, story_facts
 from wsap_sandbox.tick.privacy import Runs
-from wsap_sandbox.tick.replies import HAPPENING, HERE, INNER, Doing, SceneReply
+from wsap_sandbox.tick.replies import HAPPENING, HERE, Doing, SceneReply
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +67,7 @@ class Resolution:
         self._place = self.world.place(self.facts.place.id)
         self._present = self.world.present(self._place.id)
         self._ids = tuple(one.id for one in self._present)
+        self._doings = {one: self.reply.characters.get(one) or Doing(len(self._ids)) for one in self._ids}
         self._events: list[LedgerEvent] = []
         self._degraded: list[Degraded] = []
         private = {
@@ -107,14 +108,13 @@ class Resolution:
 
     def _acts(self) -> dict[str, LedgerEvent]:
         """Write down what each of those present did, in order; by their ids."""
-        doings = self.reply.characters
-        last = len(self._ids)
-        order = sorted(self._ids, key=lambda one: doings[one].order if one in doings else last)
-        return {one: self._act(one, doings.get(one)) for one in order}
+        return {
+            one: self._act(one, self._doings[one]) for one in sorted(self._ids, key=lambda x: self._doings[x].order)
+        }
 
-    def _act(self, one: str, doing: Doing | None) -> LedgerEvent:
+    def _act(self, one: str, doing: Doing) -> LedgerEvent:
         name = self.world.character(one).name
-        if doing is None:
+        if one not in self.reply.characters:
             return self._event("act", self._words.say("does_nothing", who=name), one, "failure")
         # A deed may show what somebody is after. A text longer than was asked for is more than a deed.
         shown = privacy.deed_runs(self.world.character(one)) if len(doing.event) <= self.limit else frozenset()
@@ -167,14 +167,10 @@ class Resolution:
         return tuple(after[HERE]), {one: tuple(after[one]) for one in self._ids}
 
     def _change(self, one: Character, act: LedgerEvent, inventory: tuple[str, ...]) -> CharacterChange:
-        doing = self.reply.characters.get(one.id)
-        decision = self.decisions[one.id]
-        own = dict.fromkeys(INNER, "")
-        if doing is not None:
-            forbidden = self._unknown_to(one.id)
-            own = {name: self._cut(text, forbidden, one.id) for name, text in doing.inner.items()}
+        doing, decision, forbidden = self._doings[one.id], self.decisions[one.id], self._unknown_to(one.id)
+        own = {name: self._cut(text, forbidden, one.id) for name, text in doing.inner.items()}
         came = own["came_of_it"] or self._words.say("nothing_came")
-        if doing is not None and doing.refused:
+        if doing.refused:
             came = self._words.say("could_not_leave")
         if one.id in self.reply.missed:
             came += " " + self._words.say("could_not_take")
@@ -186,9 +182,8 @@ class Resolution:
             own["interpretation"] or self._words.say("puzzled"),
             tuple(event.id for event in self._events if one.id in event.witnesses),
         )
-        to = doing.to if doing is not None else ""
         state, goal = own["state"] or one.internal_state, own["goal"] or one.external_intent
-        place, came_from = to or one.place, one.place if to else ""
+        place, came_from = doing.to or one.place, one.place if doing.to else ""
         return CharacterChange(one.id, place, came_from, state, goal, inventory, decision.intention, decision.by, cell)
 
     # --- who may know what ---------------------------------------------------------------------
