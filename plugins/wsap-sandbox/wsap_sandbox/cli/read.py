@@ -261,10 +261,12 @@ def export(
 
 
 def _write(stories: Stories, name: str, form: str, target: Path, first: int, last: int | None, *, events: bool) -> int:
+    from wsap_sandbox.model import dump
     from wsap_sandbox.story.views import html, markdown
 
     if form == "world":
-        target.write_text(_world(stories, name, last), encoding="utf-8")
+        world = {"format": WORLD_FORMAT, "world": dump(stories.world(name, last).state)}
+        target.write_text(json.dumps(world, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
         return 0
     if form == "json":
         return _ticks(stories, name, target, first, last)
@@ -275,13 +277,6 @@ def _write(stories: Stories, name: str, form: str, target: Path, first: int, las
     with target.open("w", encoding="utf-8") as file:
         file.writelines(parts)
     return next(number)
-
-
-def _world(stories: Stories, name: str, tick: int | None) -> str:
-    from wsap_sandbox.model import dump
-
-    world = dump(stories.world(name, tick).state)
-    return json.dumps({"format": WORLD_FORMAT, "world": world}, ensure_ascii=False, indent=1) + "\n"
 
 
 def _ticks(stories: Stories, name: str, target: Path, first: int, last: int | None) -> int:

@@ -31,6 +31,8 @@ class Form:
 
 Slots = Mapping[str, "Form | str"]
 Lists = Mapping[str, Sequence[str]]
+_Given = tuple[tuple[str, tuple[str, ...]], ...]
+"""Lists as a key of caches."""
 
 
 class Grammar:
@@ -48,10 +50,8 @@ class Grammar:
         """
         given = tuple((name, tuple(values)) for name, values in (lists or {}).items() if values)
         size = self._sizes(rule, given)
-        step = _step(size)
-        number = (number * step + crc32(rule.encode())) % size
-        template = self._expanded(rule, number, dict(given), given)
-        return sentence(fill(template, slots))
+        number = (number * _step(size) + crc32(rule.encode())) % size
+        return sentence(fill(self._expanded(rule, number, given), slots))
 
     def phrase(self, rule: str, number: int, slots: Slots) -> str:
         """Return one of the strings of a rule that refers to no other, not made a sentence of."""
@@ -62,27 +62,25 @@ class Grammar:
         """Return all strings of a rule that refers to no other."""
         return tuple(fill(option, slots) for option in self.rules[rule])
 
-    def _options(self, rule: str, given: Mapping[str, Sequence[str]]) -> Sequence[str]:
-        return given.get(rule) or given.get(rule.lower()) or self.rules.get(rule) or self.rules[rule.lower()]
-
-    def _size(self, rule: str, given: tuple[tuple[str, tuple[str, ...]], ...]) -> int:
+    def _options(self, rule: str, given: _Given) -> Sequence[str]:
         lists = dict(given)
-        options = self._options(rule, lists)
+        return lists.get(rule) or lists.get(rule.lower()) or self.rules.get(rule) or self.rules[rule.lower()]
+
+    def _size(self, rule: str, given: _Given) -> int:
+        options = self._options(rule, given)
         return len(options) * max(
             math.prod(self._sizes(name, given) for name in _RULE.findall(option)) for option in options
         )
 
-    def _expanded(
-        self, rule: str, number: int, lists: Mapping[str, Sequence[str]], given: tuple[tuple[str, tuple[str, ...]], ...]
-    ) -> str:
-        options = self._options(rule, lists)
+    def _expanded(self, rule: str, number: int, given: _Given) -> str:
+        options = self._options(rule, given)
         number, at = divmod(number, len(options))
         parts = _RULE.split(options[at])
         for i in range(1, len(parts), 2):
             name = parts[i]
             size = self._sizes(name, given)
             number, own = divmod(number, size)
-            parts[i] = self._expanded(name, (own + at) % size, lists, given)
+            parts[i] = self._expanded(name, (own + at) % size, given)
             if name[0].isupper():
                 parts[i] = parts[i][:1].upper() + parts[i][1:]
         return "".join(parts)

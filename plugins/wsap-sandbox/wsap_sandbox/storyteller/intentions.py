@@ -283,9 +283,8 @@ def _blurred(cell: Cell, slots: Slots, lore: Lore, number: int, rng: random.Rand
     """A memory in one sentence, with an ending that need not be the true one."""
     tried = cell.tried.strip().rstrip(".!?…")
     tried = tried if lore.language == "en" else tried[:1].lower() + tried[1:]
-    worked = cell.came_of_it.startswith(
-        tuple(re.split(r"[.:,<]", text)[0] for text in lore.grammar.rules["came_success"])
-    )
+    starts = [re.split(r"[.:,<]", text)[0] for text in lore.grammar.rules["came_success"]]
+    worked = cell.came_of_it.startswith(tuple(starts))
     if rng.random() < 0.2:
         worked = not worked
     hedge = lore.grammar.phrase("hedge_good" if worked else "hedge_bad", number, slots)

@@ -75,7 +75,8 @@ class Resolution:
             for one in self._present
         }
         self._public = privacy.public_texts(self.facts)
-        self._private = {one: hidden - privacy.runs_said(hidden, self._public) for one, hidden in private.items()}
+        known = privacy.runs_said(frozenset().union(*private.values()), self._public)
+        self._private = {one: hidden - known for one, hidden in private.items()}
         self._all_private: Runs = frozenset().union(*self._private.values())
 
     def scene(self) -> Scene:
