@@ -7,6 +7,7 @@ import socket
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 import httpx2
@@ -95,9 +96,20 @@ def test_whoever_waits_when_the_nexus_stops_is_told_so_and_nothing_is_logged(
         with serving(tmp_path) as served:
             eve = served.register("eve")
             eve.get("/nexus/agents/eve/observation")
-            answer = threads.submit(eve.post, "/nexus/agents/eve/act", json=wait, params={"wait": 60})
-            with served.client() as owner:  # until it waits, which is when another can't
-                while problem(owner.post("/nexus/agents/eve/act", json={"name": "nothing"}))[1] != "ACTION_PENDING":
+            act = "/nexus/agents/eve/act"
+
+            def told(answer: httpx2.Response) -> Any:
+                return answer.json().get("error", {}).get("code")
+
+            def waiting() -> httpx2.Response:
+                """Wait, as soon as the other's action is over."""
+                while told(answer := eve.post(act, json=wait, params={"wait": 60})) == "ACTION_PENDING":
+                    pass
+                return answer
+
+            answer = threads.submit(waiting)
+            with served.client() as owner:  # until it waits, which is when another can't act
+                while told(owner.post(act, json={"name": "nothing"})) != "ACTION_PENDING":
                     pass
         assert problem(answer.result()) == (503, "NEXUS_STOPPING")
         eve.close()
