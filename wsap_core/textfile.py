@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import secrets
 from collections.abc import Iterator
 from pathlib import Path
@@ -50,6 +51,8 @@ def written_to(path: Path) -> Iterator[IO[str]]:
     try:
         with partial.open("x", encoding="utf-8", newline="\n") as file:
             yield file
+            file.flush()
+            os.fsync(file.fileno())
         partial.replace(path)
     except OSError as error:
         raise UsageError(f"{str(path)!r} can't be written: {error.strerror or error}; choose another place.") from error

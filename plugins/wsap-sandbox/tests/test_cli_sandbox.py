@@ -117,11 +117,13 @@ def test_a_story_is_written_as_files_that_hold_what_happened(folder: Path) -> No
         assert "exists already" in refusal(folder, "export", "brod", "--format", form, "--out", str(out))
 
 
-def test_an_estimate_asks_nobody_and_a_limit_of_a_free_story_is_refused(folder: Path) -> None:
+def test_an_estimate_asks_nobody_and_a_free_story_keeps_a_limit_of_cost_and_takes_no_price(folder: Path) -> None:
     estimate = data(folder, "run", "brod", "--ticks", "3", "--estimate")
     assert estimate["calls"] == 3 * (2 * 6 + 2 * 5)
     assert estimate["cost"] == 0
     assert "costs nothing" in refusal(folder, "run", "brod", "--price-in", "1", "--price-out", "2")
+    told(folder, "new", "free")
+    assert data(folder, "run", "free", "--ticks", "1", "--limit", "cost=1")["tick"] == 1
 
 
 def test_a_character_is_looked_at_with_its_memory_and_how_far_it_drifted(folder: Path) -> None:

@@ -19,7 +19,8 @@ from sandbox_kit import mill
 from story_kit import Recorded, told
 
 from wsap_core.errors import ConfigError, StorageError
-from wsap_sandbox.story.webhook import Webhook
+from wsap_nexus.http.webhook import Webhook
+from wsap_sandbox.story.webhook import StorySender
 
 SECRET = "the miller's secret"
 
@@ -87,14 +88,15 @@ class Waits:
         await asyncio.sleep(0)
 
 
-Make = Callable[..., Webhook]
+Make = Callable[..., StorySender]
 
 
 @pytest.fixture
 def hook(receiver: Receiver, tmp_path: Path) -> Make:
-    def make(runs: Recorded, **more: Any) -> Webhook:
-        given = {"folder": tmp_path / "sent", "clock": Waits(), "now": lambda: 1_800_000_000.5, **more}
-        return Webhook(runs, "mill", receiver.url, SECRET, **given)  # type: ignore[arg-type]
+    def make(runs: Recorded, *, since: int = 0, url: str = "", **more: Any) -> StorySender:
+        given = {"clock": Waits(), "now": lambda: 1_800_000_000.5, **more}
+        webhook = Webhook(url or receiver.url, SECRET, "the story", "wsap-sandbox", **given)
+        return StorySender(runs, "mill", webhook, tmp_path / "sent", since)  # type: ignore[arg-type]
 
     return make
 
@@ -241,10 +243,7 @@ def test_the_address_is_in_no_log_and_no_message(
         async def sleep(self, seconds: float) -> None:
             raise EnoughError
 
-    nowhere = Webhook(
-        Recorded(told(mill(), 1)), "mill", "http://127.0.0.1:1/token-4711", SECRET,  # type: ignore[arg-type]
-        folder=tmp_path, tell=said.append, clock=Gives(),
-    )  # fmt: skip
+    nowhere = hook(Recorded(told(mill(), 1)), url="http://127.0.0.1:1/token-4711", tell=said.append, clock=Gives())
     with pytest.raises(EnoughError):
         asyncio.run(nowhere.send())
     kept = "".join(path.name + path.read_text() for path in (tmp_path / "sent").iterdir())
@@ -257,15 +256,15 @@ def test_the_address_is_in_no_log_and_no_message(
 @pytest.mark.parametrize(
     "address", ["ftp://x/token-4711", "token-4711", "http://me:token-4711@x/", "http://", "http://x:port/"]
 )
-def test_an_address_that_can_not_be_used_is_refused_without_repeating_it(tmp_path: Path, address: str) -> None:
+def test_an_address_that_can_not_be_used_is_refused_without_repeating_it(address: str) -> None:
     with pytest.raises(ConfigError, match="The webhook's address") as refused:
-        Webhook(Recorded(()), "mill", address, SECRET, folder=tmp_path)  # type: ignore[arg-type]
+        Webhook(address, SECRET, "the story", "wsap-sandbox")
     assert "token-4711" not in str(refused.value)
 
 
-def test_a_webhook_without_a_secret_is_refused(tmp_path: Path) -> None:
+def test_a_webhook_without_a_secret_is_refused() -> None:
     with pytest.raises(ConfigError, match="needs a secret"):
-        Webhook(Recorded(()), "mill", "http://x/", "", folder=tmp_path)  # type: ignore[arg-type]
+        Webhook("http://x/", "", "the story", "wsap-sandbox")
 
 
 def test_a_failure_of_sending_is_told_once_and_stops_no_story(receiver: Receiver, hook: Make) -> None:

@@ -7,7 +7,7 @@ import asyncio
 import json
 import logging
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
@@ -26,6 +26,7 @@ from wsap_core.untrusted import error_line, single_line
 from wsap_llm.journal import CallJournal
 from wsap_llm.middleware import (
     BudgetLimits,
+    Budgets,
     CheckBudgets,
     CheckDecision,
     Count,
@@ -191,10 +192,20 @@ class ModelPool:
         price = self._prices.get(name.strip())
         return price.of if price is not None else getattr(backend, "cost_of", None)
 
-    def knows_price(self, name: str) -> bool:
-        """Return whether the price of a model was given, or its backend has prices of its own. Raises WsapError if
-        there is no such backend, or it can't be made."""
-        return self._cost_of(name, self.backend(name).backend) is not None
+    def run_limits(self, words: Sequence[str], asked: Iterable[str], stated_by: str) -> BudgetLimits:
+        """Return what `--limit` allows a run that asks these models; `stated_by` says which option states a price.
+
+        Raises UsageError if a limit has another form, or one of cost can't be kept because a price was neither given
+        nor is known to the backend; and WsapError if there is no such backend, or it can't be made.
+        """
+        limits = Budgets.parse(words, scopes=("run",)).run
+        for address in asked if limits.cost is not None else ():
+            if self._cost_of(address, self.backend(address).backend) is None:
+                raise UsageError(
+                    f"--limit cost can't be kept: the price of {address} is not known; state it with "
+                    f"{stated_by.format(address=address)}, or limit calls or tokens."
+                )
+        return limits
 
     def belongs_to(self, run_id: str) -> None:
         """Say for which recorded run models are asked here: a day's budget counts it once."""

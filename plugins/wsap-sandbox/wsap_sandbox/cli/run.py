@@ -14,12 +14,13 @@ from typing import TYPE_CHECKING, Any, cast
 import click
 
 from wsap_core.cli.output import print_json
-from wsap_core.errors import UsageError
+from wsap_core.errors import ConfigError, UsageError
+from wsap_core.paths import home
 from wsap_sandbox.cli.common import Stories, Told, chapter_data, chapter_text, opened, print_told, story_command
 from wsap_sandbox.options import PHASES, SandboxOptions
 
 if TYPE_CHECKING:
-    from wsap_core.seams.model import Price, Request, SpendingLimit
+    from wsap_core.seams.model import Price, Request
     from wsap_sandbox.model import World
 
 _POLL = 0.15
@@ -72,7 +73,7 @@ def _go_on(
     price_out: float | None, as_json: bool, database: str | None, pace: float | None = None, by_hand: bool = False,
     webhook: str | None = None, estimate_only: bool = False,
 ) -> None:  # fmt: skip
-    from wsap_llm.kit import prices_for  # deferred for weight
+    from wsap_llm.kit import ModelPool, prices_for  # deferred for weight
 
     with opened(database) as stories:
         name, options = stories.find(story), stories.options(story)
@@ -84,7 +85,8 @@ def _go_on(
         if estimate_only:
             print_told(estimate(stories, name, ticks or 1, options, prices), as_json)
             return
-    with opened(database, budgets=limits_of(options, limits, prices), prices=prices) as stories:
+    most = ModelPool(prices=prices).run_limits(limits, options.asked, "--price-in and --price-out")
+    with opened(database, budgets=[most.budget("run")] if most else [], prices=prices) as stories:
         printer = Printer(stories, name, events, as_json, stories.runs.ticks(name) + 1)
         sending = _sending(stories, name, webhook)
         summary: dict[str, Any] | None = None
@@ -108,13 +110,14 @@ def _sending(stories: Stories, name: str, address: str | None) -> Callable[[], A
     """
     if not address:
         return contextlib.nullcontext
-    from wsap_sandbox.story.webhook import Webhook, state_folder
+    from wsap_nexus.http.webhook import Webhook
+    from wsap_sandbox.story.webhook import StorySender
 
     secret = os.environ.get("WSAP_SANDBOX_WEBHOOK_SECRET", "")
-    return Webhook(
-        stories.runs, name, address, secret, folder=state_folder(os.environ),
-        since=stories.runs.ticks(name), tell=lambda sentence: click.echo(sentence, err=True),
-    ).sending  # fmt: skip
+    if not secret:
+        raise ConfigError("A webhook needs a secret to sign what is sent; set WSAP_SANDBOX_WEBHOOK_SECRET.")
+    webhook = Webhook(address, secret, "the story", "wsap-sandbox", tell=lambda said: click.echo(said, err=True))
+    return StorySender(stories.runs, name, webhook, home() / "webhooks", since=stories.runs.ticks(name)).sending
 
 
 async def _play(
@@ -194,25 +197,6 @@ class Printer:
 
 
 # --- what ticks take -----------------------------------------------------------------------------
-
-
-def limits_of(options: SandboxOptions, words: Sequence[str], prices: Mapping[str, Price]) -> list[SpendingLimit]:
-    """Return the limits that `--limit` sets.
-
-    Raises UsageError if one has another form, or one of cost can't be kept because a price is not known.
-    """
-    from wsap_core.host import PluginHost
-    from wsap_llm.kit import Budgets, ModelPool
-
-    limits = Budgets.parse(words, scopes=("run",)).run
-    pool = ModelPool(PluginHost.discovered(), prices=prices)
-    for address in options.asked if limits.cost is not None else ():
-        if not pool.knows_price(address):
-            raise UsageError(
-                f"--limit cost can't be kept: the price of {address} is not known; state it with --price-in and "
-                "--price-out, or limit calls or tokens."
-            )
-    return [limits.budget("run")] if limits else []
 
 
 def estimate(stories: Stories, name: str, ticks: int, options: SandboxOptions, prices: Mapping[str, Price]) -> Told:

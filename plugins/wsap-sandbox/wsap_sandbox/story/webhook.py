@@ -1,4 +1,4 @@
-"""Sends a story to an address as it is told: each part at least once, in order, and signed.
+"""Sends a story to a webhook as it is told: each part at least once, in order, and signed.
 
 What is to be sent is read from the run's log, which the ticks are written into, and how far it was sent is kept in a
 file: so nothing is lost when the process is killed, no tick waits, and a part may come twice, with the same id.
@@ -7,41 +7,21 @@ file: so nothing is lost when the process is killed, no tick waits, and a part m
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import hashlib
-import hmac
 import json
-import logging
-import os
-import time
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
-from contextvars import ContextVar
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractAsyncContextManager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-import httpx2
-
-from wsap_core.errors import ConfigError, StorageError, WsapError
-from wsap_core.paths import HOME_VARIABLE
-from wsap_core.seams.clock import Clock, SystemClock
+from wsap_core.errors import StorageError, UsageError
 from wsap_core.seams.services import RunReader
+from wsap_core.textfile import written_to
+from wsap_nexus.http.webhook import Webhook
 from wsap_sandbox.story.chapters import Cast, cast_of
 
-EVERY = 1.0
-"""Seconds between two looks into the log."""
-LONGEST = 300.0
-"""Seconds that are waited at most before something is sent again; after the first failure it is one."""
-TIMEOUT = 10.0
-"""Seconds that an answer may take."""
-GRACE = 5.0
-"""Seconds that what is left is sent for at the end."""
 _BATCH = 200
-_ANSWER = 64_000
-"""Most bytes of an answer that are read."""
-
-_LOGGERS = ("httpx2", "httpcore2.connection", "httpcore2.http11", "httpcore2.http2", "httpcore2.proxy")
-_sending: ContextVar[bool] = ContextVar("_sending", default=False)
 
 
 @dataclass(frozen=True)
@@ -55,61 +35,22 @@ class Cursor:
 
 
 @dataclass
-class Webhook:
-    """Sends the story of one run, signed with the secret, to an address that is in no message and no log.
+class StorySender:
+    """Sends the story of one run to a webhook.
 
     A file in `folder` says how far it was sent; where it has not begun before, sending begins after the tick `since`.
-    `tell` is told in a sentence when sending begins to fail; `now` gives the seconds since 1970 for the signature.
-    Raises ConfigError if the address can't be used, or the secret is empty.
     """
 
     runs: RunReader
     run: str
-    address: str = field(repr=False)
-    secret: str = field(repr=False)
+    webhook: Webhook
     folder: Path
     since: int = 0
-    tell: Callable[[str], None] = lambda sentence: None
-    clock: Clock = field(default_factory=SystemClock)
-    now: Callable[[], float] = time.time
+    _cast: tuple[int, Cast] | None = field(default=None, init=False)
 
-    def __post_init__(self) -> None:
-        _check(self.address)
-        if not self.secret:
-            raise ConfigError("A webhook needs a secret to sign what is sent; set WSAP_SANDBOX_WEBHOOK_SECRET.")
-        self._transport = httpx2.AsyncHTTPTransport()
-        self._cast: tuple[int, Cast] | None = None
-        self._said = ""
-
-    @contextlib.asynccontextmanager
-    async def sending(self) -> AsyncIterator[None]:
+    def sending(self) -> AbstractAsyncContextManager[None]:
         """Send beside what is done within; at the end send what is left, for a few seconds at most."""
-
-        async def go_on() -> None:
-            while True:
-                await self._try()
-                await self.clock.sleep(EVERY)
-
-        task = asyncio.create_task(go_on())
-        try:
-            yield
-        finally:
-            task.cancel()
-            await asyncio.gather(task, return_exceptions=True)
-            try:
-                with contextlib.suppress(TimeoutError):
-                    await asyncio.wait_for(self._try(), GRACE)
-            finally:
-                await self._transport.aclose()
-
-    async def _try(self) -> None:
-        try:
-            await self.send()
-        except Exception as error:  # what is wrong with sending must not stop the story
-            said = str(error) if isinstance(error, WsapError) else f"The story can't be sent: {type(error).__name__}."
-            if said != self._said:
-                self.tell(said)
-            self._said = said
+        return self.webhook.sending(self.send)
 
     async def send(self) -> int:
         """Send all that waits, trying again until it is taken; return how many parts that were.
@@ -121,7 +62,7 @@ class Webhook:
             path, cursor, events = await asyncio.to_thread(self._waiting)
             for message, after in self._messages(events, cursor):
                 if message is not None:
-                    await self._post(message)
+                    await self.webhook.post(str(message["id"]), json.dumps(message, ensure_ascii=False).encode())
                     sent += 1
                 if after != cursor:
                     await asyncio.to_thread(_keep, path, after)
@@ -129,12 +70,10 @@ class Webhook:
             if len(events) < _BATCH:
                 return sent
 
-    # --- what is sent ----------------------------------------------------------------------------
-
     def _waiting(self) -> tuple[Path, Cursor, list[Mapping[str, Any]]]:
         """Return the file, how far the story was sent, and the events after that."""
         # Another run of the same name, or another address, has another file, whose name tells nothing.
-        about = [self.run, self.runs.about(self.run)["created"], self.address]
+        about = [self.run, self.runs.about(self.run)["created"], self.webhook.address]
         path = self.folder / f"{hashlib.sha256(json.dumps(about).encode()).hexdigest()[:24]}.json"
         cursor = _kept(path)
         if cursor is None:
@@ -185,80 +124,6 @@ class Webhook:
     def _message(self, event: Mapping[str, Any], kind: str, tick: int) -> dict[str, Any]:
         return {"id": f"{self.run}/{event['seq']}", "kind": kind, "run": self.run, "tick": tick}
 
-    # --- sending ---------------------------------------------------------------------------------
-
-    async def _post(self, message: Mapping[str, Any]) -> None:
-        """Send a part until it is taken."""
-        content = json.dumps(message, ensure_ascii=False).encode()
-        wait = 1.0
-        while (problem := await self._problem(str(message["id"]), content)) is not None:
-            if wait == 1.0:
-                self.tell(f"The webhook did not take a part of the story: {problem}. It is sent again until it does.")
-            await self.clock.sleep(wait)
-            wait = min(LONGEST, 2 * wait)
-
-    async def _problem(self, event_id: str, content: bytes) -> str | None:
-        """Send once; return why it was not taken, without the address, or None."""
-        when = str(int(self.now()))
-        headers = {
-            "Content-Type": "application/json",
-            "User-Agent": "wsap-sandbox",
-            "WSAP-Event": event_id,
-            "WSAP-Signature": f"t={when},v1={signature(self.secret.encode(), when, content)}",
-        }
-        timeout = httpx2.Timeout(TIMEOUT).as_dict()
-        request = httpx2.Request(
-            "POST", self.address, headers=headers, content=content, extensions={"timeout": timeout}
-        )
-        try:
-            with _unlogged():
-                # The transport alone: nothing follows a redirect, and no proxy is asked.
-                response = await asyncio.wait_for(self._transport.handle_async_request(request), 2 * TIMEOUT)
-                await _finish(response)
-        except TimeoutError:
-            return "it does not answer"
-        except (httpx2.TransportError, OSError) as error:
-            return f"it can't be reached ({type(error).__name__})"
-        if 200 <= response.status_code < 300:
-            return None
-        redirect = ", and redirects are not followed" if 300 <= response.status_code < 400 else ""
-        return f"it answers with status {response.status_code}{redirect}"
-
-
-async def _finish(response: httpx2.Response) -> None:
-    """Read what little an answer may say, so that the connection can be used again."""
-    try:
-        size = 0
-        async for part in response.aiter_raw():
-            size += len(part)
-            if size > _ANSWER:
-                break
-    finally:
-        await response.aclose()
-
-
-def state_folder(environ: Mapping[str, str]) -> Path:
-    """Return the usual folder for what says how far stories were sent."""
-    from platformdirs import user_state_path  # deferred for weight
-
-    home = environ.get(HOME_VARIABLE)
-    return (Path(home) if home else user_state_path("wsap", appauthor=False)) / "webhooks"
-
-
-def signature(secret: bytes, when: str, content: bytes) -> str:
-    """Return the signature of what was sent at a time: HMAC-SHA256 of `TIME.CONTENT`, in hexadecimal digits."""
-    return hmac.new(secret, when.encode() + b"." + content, hashlib.sha256).hexdigest()
-
-
-def _check(address: str) -> None:
-    # What is wrong is said without the address, which may hold a secret of its own.
-    try:
-        url = httpx2.URL(address)
-    except httpx2.InvalidURL:
-        raise ConfigError("The webhook's address is no URL.") from None
-    if url.scheme not in ("http", "https") or not url.host or url.userinfo:
-        raise ConfigError("The webhook's address must be an http or https URL without a user name in it.")
-
 
 def _kept(path: Path) -> Cursor | None:
     try:
@@ -273,28 +138,9 @@ def _kept(path: Path) -> Cursor | None:
 
 
 def _keep(path: Path, cursor: Cursor) -> None:
-    temporary = path.with_suffix(".new")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with temporary.open("w", encoding="utf-8") as file:
+        with written_to(path) as file:
             json.dump(asdict(cursor), file)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
-    except OSError as error:
-        raise StorageError(f"How far the story was sent can't be kept in {path.parent}: {error.strerror}.") from error
-
-
-def _elsewhere(record: logging.LogRecord) -> bool:
-    return not _sending.get()
-
-
-@contextlib.contextmanager
-def _unlogged() -> Iterator[None]:
-    for name in _LOGGERS:
-        logging.getLogger(name).addFilter(_elsewhere)  # added once, however often
-    token = _sending.set(True)
-    try:
-        yield
-    finally:
-        _sending.reset(token)
+    except (OSError, UsageError) as error:
+        raise StorageError(f"How far the story was sent can't be kept: {error}") from error

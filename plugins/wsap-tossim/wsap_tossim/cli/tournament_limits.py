@@ -42,16 +42,8 @@ def limits_of(words: Sequence[str], settings: Settings, prices: Mapping[str, Pri
             not known.
     """
     from wsap_core.host import PluginHost  # deferred for weight, like the next one
-    from wsap_llm.kit import Budgets, ModelPool
+    from wsap_llm.kit import ModelPool
 
-    limits = Budgets.parse(words, scopes=("run",)).run
-    if limits.cost is not None:
-        models = ModelPool(PluginHost.discovered(), prices=prices)
-        for entrant in settings.entrants:
-            if entrant.kind == "model" and not models.knows_price(entrant.address):
-                address = entrant.address
-                raise UsageError(
-                    f"--limit cost can't be kept: the price of {address} is not known; state it with --price "
-                    f"{address}=IN/OUT, in US dollars for a million tokens, or limit calls or tokens."
-                )
-    return limits
+    asked = [entrant.address for entrant in settings.entrants if entrant.kind == "model"]
+    stated_by = "--price {address}=IN/OUT, in US dollars for a million tokens"
+    return ModelPool(PluginHost.discovered(), prices=prices).run_limits(words, asked, stated_by)
