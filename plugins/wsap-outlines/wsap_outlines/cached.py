@@ -74,7 +74,7 @@ class CachedModel:
                     raise Cancelled
                 part = list(ids[start : start + CHUNK])
                 tokens = torch.tensor([part], device=self.device)
-                output = self._model(tokens, past_key_values=self._cache, use_cache=True, logits_to_keep=1)
+                output = self._model(tokens, use_cache=True, logits_to_keep=1, **{self._cache_name: self._cache})
                 logits = output.logits[0, -1]
                 self.ids += part
                 self.computed += len(part)
@@ -128,9 +128,9 @@ class CachedModel:
                 torch.tensor([tokens], device=self.device),
                 attention_mask=mask,
                 position_ids=torch.tensor([places], device=self.device),
-                past_key_values=self._cache,
                 use_cache=True,
                 logits_to_keep=len(forks),
+                **{self._cache_name: self._cache},
             )
         self.computed += size
         self.ids += tokens
@@ -138,6 +138,11 @@ class CachedModel:
             self.clear()
         del self.ids[kept + len(new) :]
         return output.logits[0]
+
+    @cached_property
+    def _cache_name(self) -> str:
+        """What the model calls its cache; the name was another before transformers 5.24."""
+        return "cache" if "cache" in inspect.signature(type(self._model).forward).parameters else "past_key_values"
 
     @cached_property
     def _forks(self) -> bool:
