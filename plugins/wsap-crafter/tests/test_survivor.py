@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 import zlib
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -15,9 +16,11 @@ from wsap_core import Context
 from wsap_core.errors import SnapshotError
 from wsap_crafter.adapter import CrafterAdapter
 from wsap_crafter.survivor import Survivor, create
-from wsap_crafter.survivor.grid import BY_NAME, MOVE, cell_at
+from wsap_crafter.survivor.grid import BY_NAME, MOVE, SIZE, WIDTH, cell_at, place_of
 from wsap_crafter.survivor.percept import Percept, perceive
 from wsap_crafter.survivor.policy import think
+from wsap_crafter.survivor.shelter import lets_in
+from wsap_crafter.survivor.site import ring_of, room_at
 from wsap_crafter.survivor.state import State
 
 WALKABLE = {"grass", "sand", "path"}
@@ -111,7 +114,7 @@ def test_a_hungry_player_goes_for_the_cow(scene):
 
 def test_wood_becomes_a_table_a_pickaxe_and_a_sword(scene):
     made = scene().empty().stand(20, 30).carry(wood=9, sapling=1)
-    taken = [action.name for action in play(made, Survivor(), 4)]
+    taken = [action.name for action in play(made, Survivor(), 5)]
     assert taken.index("place_table") < taken.index("make_wood_pickaxe") < taken.index("make_wood_sword")
     assert made.player.inventory["wood_sword"] == 1
 
@@ -136,39 +139,92 @@ def test_a_tired_player_sleeps_only_where_nothing_can_walk_in(scene, ground):
     assert len(room_around(made)) <= 2
 
 
-def test_a_sapling_is_fenced_in_on_all_sides(scene):
-    made = scene().empty().stand(20, 30).carry(stone=9, wood=5, sapling=1, coal=2, **TOOLS)
-    made.put("table", 18, 30)
-    planted = []
-
-    def fenced(action, seen):
-        planted[:] = [obj.pos.tolist() for obj in made.world.objects if type(obj).__name__ == "Plant"]
-        return bool(planted) and all(
-            made.world[planted[0][0] + dx, planted[0][1] + dy][0] not in WALKABLE
-            for dx, dy in ((1, 0), (-1, 0), (0, 1), (0, -1))
-        )
-
-    play(made, Survivor(), 120, until=fenced)
-    assert fenced(None, None)
+def plants_of(made):
+    return {tuple(obj.pos.tolist()) for obj in made.world.objects if type(obj).__name__ == "Plant"}
 
 
-def test_a_home_holds_plants_and_nothing_can_walk_in(scene):
-    made = scene().empty().stand(20, 30).carry(stone=9, wood=5, sapling=3, iron_pickaxe=1, iron_sword=1, **TOOLS)
-    for x in range(16, 20):
-        for y in range(20, 40):
-            made.put("water" if x < 18 else "stone", x, y)
-    made.put("water", 18, 30)
-    made.put("grass", 19, 30)
+def shore(scene):
+    """Return a scene between a lake in the west and rock in the east, with all that a home takes."""
+    made = scene().empty().stand(24, 30).carry(stone=9, wood=5, sapling=1, **TOOLS)
+    for y in range(20, 41):
+        for x in range(10, 22):
+            made.put("water", x, y)
+        for x in range(27, 34):
+            made.put("stone", x, y)
+    return made
 
-    def settled(action, seen):
-        return action.reasoning.startswith("At home")
 
-    taken = play(made, Survivor(), 250, until=settled)
-    assert taken[-1].reasoning.startswith("At home")
-    room = room_around(made)
-    plants = {tuple(obj.pos.tolist()) for obj in made.world.objects if type(obj).__name__ == "Plant"}
-    assert len(plants) >= 3
-    assert len(room - plants) <= 3
+def beside(x, y):
+    return ((x + 1, y), (x - 1, y), (x, y + 1), (x, y - 1))
+
+
+def test_a_sapling_is_planted_where_it_is_found(scene):
+    made = scene().empty().stand(20, 30, facing=(1, 0)).carry(sapling=1)
+    assert play(made, Survivor(), 1)[0].name == "place_plant"
+
+
+def test_a_home_is_built_beside_the_water_and_nothing_can_walk_in(scene):
+    made, agent = shore(scene), Survivor()
+    play(made, agent, 250, until=lambda action, seen: action.name == "sleep")
+    room = room_around(made) - plants_of(made)
+    assert len(room) == 4
+    assert len({x for x, _ in room}) == len({y for _, y in room}) == 2
+    assert any(
+        made.world[x + dx, y + dy][0] == "water" for x, y in room for dx, dy in ((1, 0), (-1, 0), (0, 1), (0, -1))
+    )
+
+
+def test_saplings_are_found_and_planted_behind_closed_walls(scene):
+    made, agent = shore(scene), Survivor()
+    play(made, agent, 400, until=lambda action, seen: len(plants_of(made)) >= 4 and action.name == "sleep")
+    at_home = {place for place in plants_of(made) if room_around(made) & set(beside(*place))}
+    assert len(at_home) >= 3
+    for place in at_home:
+        for cell in beside(*place):
+            assert made.world[cell][0] not in WALKABLE or cell in plants_of(made) | room_around(made)
+
+
+def test_its_plants_and_its_water_keep_it_alive_through_days_at_home(scene):
+    made, agent = shore(scene), Survivor()
+    made.player.achievements.update(dict.fromkeys(set(made.player.achievements) - {"eat_plant"}, 1))
+    seen, least = made.look(), 9
+    for _ in range(3000):
+        result = made.adapter.act(agent.decide(seen))
+        seen = result.observation
+        assert not result.done
+        if seen.step > 600:
+            least = min(least, seen.status["food"], seen.status["drink"], seen.status["energy"])
+    assert "eat_plant" in seen.achievements_unlocked
+    assert least >= 1
+
+
+def test_a_well_that_arrows_come_over_is_walled_up(scene):
+    made, agent = shore(scene), Survivor()
+    play(made, agent, 250, until=lambda action, seen: action.name == "sleep")
+    made.player.sleeping = False
+    well = agent._state.well
+    stand = next(cell for cell in agent._state.home if abs(cell - well) in (1, WIDTH))
+    made.stand(*place_of(stand), facing=(1, 0)).carry(stone=3)
+    decision = think(agent._state, replace(perceive(made.look()), damage=2, zombies=()))
+    assert "arrow came from" in decision.reason
+    play(made, agent, 4)
+    assert made.world[tuple(place_of(well))][0] == "stone"
+
+
+@pytest.mark.parametrize(
+    ("beyond", "open_to_arrows"), [("~~~.", True), ("~~~#", False), ("~L:.", True), ("#...", False), ("....", True)]
+)
+def test_arrows_come_over_water_from_where_skeletons_can_walk(beyond, open_to_arrows):
+    ground = bytearray(b"#" * SIZE)
+    start = cell_at(10, 10)
+    ground[start : start + len(beyond)] = beyond.encode()
+    assert lets_in(ground, start, 1) is open_to_arrows
+
+
+def test_the_ring_of_a_room_is_the_eight_cells_beside_it():
+    room = room_at(cell_at(10, 10))
+    places = {tuple(place_of(cell)) for cell in ring_of(room)}
+    assert places == {(10, 9), (11, 9), (12, 10), (12, 11), (11, 12), (10, 12), (9, 11), (9, 10)}
 
 
 TILES = ".:_~#TLcidtf"
@@ -232,7 +288,7 @@ def test_a_restored_agent_decides_as_the_one_it_was_taken_of(scene):
     assert twin.snapshot() == agent.snapshot()
 
 
-@pytest.mark.parametrize("damage", [b"", b"nonsense", b"crafter-survivor/1\n", b"crafter-survivor/1\nabc"])
+@pytest.mark.parametrize("damage", [b"", b"nonsense", b"crafter-survivor/2\n", b"crafter-survivor/2\nabc"])
 def test_a_damaged_snapshot_is_refused_and_changes_nothing(scene, damage):
     agent = Survivor()
     play(scene(1), agent, 20)

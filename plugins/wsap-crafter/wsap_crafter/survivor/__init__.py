@@ -8,6 +8,7 @@ Read in this order:
 - `paths`, `moves`: the cheapest way to something (digging and bridging included), and walking it;
 - `explore`: where to look for what has not been seen yet;
 - `combat`, `shelter`, `needs`, `farm`, `crafting`: one concern each, each a function from state to decision;
+- `site`, `homestead`, `living`: a home for life, where it is built, how, and how one lives in it;
 - `policy`: the order in which these concerns are asked;
 - `outlook`: the same in words;
 - `agent`: the interface to the protocol.

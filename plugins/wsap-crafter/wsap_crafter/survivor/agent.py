@@ -18,7 +18,7 @@ from .state import State
 if TYPE_CHECKING:
     from wsap_crafter.observation import CrafterObservation
 
-_MAGIC = b"crafter-survivor/1\n"
+_MAGIC = b"crafter-survivor/2\n"
 _LARGEST = 1 << 20
 """Bytes that a snapshot may unpack to; a real one has about 20 kB."""
 

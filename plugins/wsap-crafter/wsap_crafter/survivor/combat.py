@@ -26,7 +26,7 @@ def defend(state: State, percept: Percept) -> Decision | None:
 
 def hunt(state: State, percept: Percept) -> Decision | None:
     """Go after a zombie or skeleton in view if that is still to be achieved, or if a skeleton is a nuisance."""
-    prey, name = _prey(percept)
+    prey, name = _prey(state, percept)
     if not prey:
         return None
     if state.chase_began < 0 or percept.step - state.chase_began > _LONGEST_HUNT + _PAUSE:
@@ -38,15 +38,17 @@ def hunt(state: State, percept: Percept) -> Decision | None:
     return fetch(state, percept, f"hunt@{near}", reason, cells=(near,), limit=16)
 
 
-def _prey(percept: Percept) -> tuple[tuple[int, ...], str]:
+def _prey(state: State, percept: Percept) -> tuple[tuple[int, ...], str]:
     """Return the creatures worth going after now, and what they are."""
     blow = strength(percept.inventory)
     if percept.skeletons and blow >= 2 and percept.health >= 6:
-        if "defeat_skeleton" not in percept.unlocked:
-            return percept.skeletons, "skeleton"
-        close = tuple(cell for cell in percept.skeletons if distance(cell, percept.cell) <= 3)
-        if close and percept.health >= 7:
-            return close, "skeleton"
+        prey = tuple(cell for cell in percept.skeletons if state.complete or distance(cell, percept.cell) <= 4)
+        if prey and "defeat_skeleton" not in percept.unlocked:
+            return prey, "skeleton"
+    # A skeleton that is come near to runs instead of shooting.
+    close = tuple(cell for cell in percept.skeletons if distance(cell, percept.cell) <= 4)
+    if close and state.complete and blow >= 3 and percept.health >= 4:
+        return close, "skeleton"
     # With bare hands a zombie takes five blows, and strikes a second time before it falls.
     fit = blow >= 2 and percept.health >= 7 and not is_night(percept.step)
     if percept.zombies and fit and "defeat_zombie" not in percept.unlocked:

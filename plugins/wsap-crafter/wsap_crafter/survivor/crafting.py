@@ -125,7 +125,7 @@ def put_here(state: State, percept: Percept, action: str, reason: str) -> Decisi
     costs = costs_now(percept)
     for step in (percept.facing, *DIRECTIONS):
         cell = percept.cell + step
-        if costs[memory.ground[cell]] and cell not in memory.occupied and cell not in memory.walls:
+        if costs[memory.ground[cell]] and cell not in memory.occupied and cell not in (*memory.walls, state.door):
             return advance(state, percept, cell, f"{reason}: finding room")
     return None
 

@@ -131,4 +131,4 @@ def _choose_lookout(state: State, percept: Percept, likes: bytes, revisit: bool,
     state.lookout = best_cell
     state.lookout_unknown = _unknown_around(ground, best_cell) if best_cell and not known_grass else 0
     if not best_cell:
-        state.hopeless["lookout"] = percept.step + 30
+        state.hopeless["lookout"] = percept.step + (2 if percept.cell in state.home else 30)

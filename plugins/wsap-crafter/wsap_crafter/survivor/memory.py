@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from wsap_core.protocol.values import JsonValue
 
-from .grid import DIRECTIONS, SIZE, VIEW_COLUMNS, VIEW_ROWS, WIDTH, distance
+from .grid import SIZE, VIEW_COLUMNS, VIEW_ROWS, WIDTH, distance
 from .knowledge import GRASS, PATH, RIPE, SAPLING, UNKNOWN, UPDATE_RANGE, WALKABLE
 from .percept import Percept
 
@@ -87,12 +86,6 @@ class Memory:
                 self.plants[cell] += 1
             if self.ground[cell] not in (SAPLING, RIPE):
                 del self.plants[cell]
-
-    def open_sides(self, cell: int) -> Iterator[int]:
-        """Yield the neighbours of a cell that creatures can walk on, or that are unknown."""
-        for step in DIRECTIONS:
-            if self.ground[cell + step] in WALKABLE or self.ground[cell + step] == UNKNOWN:
-                yield cell + step
 
     def free(self, cell: int) -> bool:
         """Return whether the player could step onto a cell now."""

@@ -50,11 +50,11 @@ def head_for(
         wanted=wanted,
         cells=cells,
         blocked=blocked,
-        kept=memory.walls,
+        kept={*memory.walls, state.door},
         limit=limit,
     )
     if way is None:
-        state.hopeless[errand] = percept.step + _RETRY
+        state.hopeless[errand] = percept.step + (2 if here in state.home else _RETRY)
         return None
     way.reverse()
     state.errand, state.way = errand, way

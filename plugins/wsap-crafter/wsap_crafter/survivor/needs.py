@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from .explore import explore
 from .grid import DIRECTIONS, bearing
-from .knowledge import BEDTIME, DAY, DUSK, MOST, RIPE, RIPENING, WATER, is_evening, is_night
+from .knowledge import BEDTIME, DAY, DUSK, MOST, RIPE, WATER, is_evening, is_night
 from .moves import advance, fetch, use
 from .percept import Percept
 from .shelter import beside, build, ends, sealed, towards
@@ -44,6 +44,8 @@ def drink(state: State, percept: Percept) -> Decision | None:
         state.drinking = False
         return None
     limit = _way_worth(percept.step, level, _DRINK_WAYS)
+    if state.well and level >= 4 and not state.drinking:
+        limit = min(limit, 4)
     if state.drinking or "collect_drink" not in percept.unlocked:
         limit = max(limit, 4)
     if not limit:
@@ -67,6 +69,8 @@ def eat(state: State, percept: Percept) -> Decision | None:
     limit = _way_worth(percept.step, level, _FOOD_WAYS)
     if first and level <= 7:
         limit = max(limit, 8)
+    if state.complete and any(_is_ripe(state, plot) for plot in state.plots):
+        limit = min(limit, 8)
     if not limit:
         return None
     cows = tuple(state.memory.cows)
@@ -82,12 +86,6 @@ def eat(state: State, percept: Percept) -> Decision | None:
     return explore(state, percept, b".", "cows", revisit=True)
 
 
-def _plant_growing(state: State) -> bool:
-    """Return whether a plant is on its way and none is ripe."""
-    ticks = state.memory.plants.values()
-    return bool(ticks) and max(ticks) < RIPENING
-
-
 def _wounded(step: int) -> int:
     """Return the health at which to seek rest: in full daylight little can happen, so less is enough."""
     return 5 if is_night(step) or is_evening(step) else 3
@@ -101,7 +99,6 @@ def decide_rest(state: State, percept: Percept) -> None:
         over = {
             "sleep": percept.energy >= MOST,
             "heal": percept.health >= (8 if night else 5) or not percept.food or not percept.drink,
-            "wait": not _plant_growing(state) or min(percept.food, percept.drink) <= 3,
             "night": not night,
         }[state.resting]
         if over or (needy and not night):
@@ -160,7 +157,6 @@ _WHY = {
     "sleep": "Tired",
     "heal": "Wounded",
     "night": "Waiting for the morning",
-    "wait": "Waiting for the plant",
 }
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from . import combat, crafting, farm, homestead, needs
+from . import combat, crafting, farm, homestead, living, needs
 from .explore import explore
 from .grid import DIRECTIONS
 from .knowledge import is_night
@@ -13,7 +13,7 @@ from .state import Decision, State
 _BY_DAY = (
     combat.defend,
     farm.pluck,
-    homestead.live,
+    living.live,
     needs.rest,
     combat.hunt,
     needs.drink,
@@ -23,19 +23,17 @@ _BY_DAY = (
     crafting.wooden,
     crafting.lay_stone,
     crafting.stony,
-    crafting.furnace,
-    farm.garden,
     homestead.homestead,
+    crafting.furnace,
     crafting.stock_up,
     crafting.iron,
-    farm.linger,
     crafting.diamond,
 )
 """Safety first, then the body's needs, then the way up the tree of tools."""
 _BY_NIGHT = (
     combat.defend,
     farm.pluck,
-    homestead.live,
+    living.live,
     homestead.late,
     needs.rest,
     combat.hunt,
@@ -81,7 +79,7 @@ def _choose(state: State, percept: Percept) -> Decision:
 
 def _shake(state: State, percept: Percept) -> Decision | None:
     """Step aside and plan everything anew, after having stood on one cell for too long."""
-    state.way, state.errand, state.refuge, state.garden, state.lookout = [], "", (), 0, 0
+    state.way, state.errand, state.refuge, state.lookout = [], "", (), 0
     for turn in range(4):
         cell = percept.cell + DIRECTIONS[(percept.step + turn) % 4]
         if state.memory.free(cell):
@@ -91,5 +89,8 @@ def _shake(state: State, percept: Percept) -> Decision | None:
 
 def idle(state: State, percept: Percept) -> Decision:
     """Do something sensible when every goal is reached or out of reach."""
-    decision = explore(state, percept, b".:T~", "anything new")
+    shelterless = is_night(percept.step) and not percept.has("stone")
+    decision = explore(state, percept, b"#:cidL", "rock") if shelterless else None
+    if not is_night(percept.step):
+        decision = explore(state, percept, b".:T~", "anything new")
     return decision or Decision("noop", "Enjoying the view")

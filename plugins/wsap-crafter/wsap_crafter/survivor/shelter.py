@@ -9,14 +9,18 @@ to the far end, where the last stone goes.
 from __future__ import annotations
 
 from .grid import DIRECTIONS
-from .knowledge import LAVA, PATH, UNKNOWN, WALKABLE, WATER
+from .knowledge import LAVA, UNKNOWN, WALKABLE, WATER
 from .moves import advance, costs_now, head_for, put
 from .paths import spread
 from .percept import Percept
 from .state import Decision, State
 
+SHOT = 7
+"""How far over water an arrow may come from."""
 _SEARCH = 45
 """The price within which a place for a shelter is sought."""
+_FARTHER = 200
+"""The same, where there is none so near."""
 _DRY = 15
 """The price of a shelter without water beside it."""
 _SIDE_PRICE = 10
@@ -54,14 +58,37 @@ def sealed(state: State, percept: Percept) -> bool:
     return percept.cell in pair and not any(_open(state, cell) for cell in (*sides(pair), *ends(pair)))
 
 
-def draughty(ground: bytearray, pair: tuple[int, ...]) -> bool:
-    """Return whether an arrow could come in: over water or lava, from a path on the other side."""
-    for cell in pair:
-        for step in DIRECTIONS:
-            spot = cell + step
-            if ground[spot] == LAVA or (ground[spot] == WATER and PATH in ground[spot : spot + 5 * step : step]):
-                return True
+def lets_in(ground: bytearray, cell: int, outward: int) -> bool:
+    """Return whether creatures could walk in by a cell, or arrows come over water from behind it."""
+    for number in range(SHOT):
+        code = ground[cell + number * outward]
+        if code in WALKABLE:
+            return True
+        if code not in (WATER, LAVA):
+            return False
     return False
+
+
+def draughty(ground: bytearray, pair: tuple[int, ...]) -> bool:
+    """Return whether an arrow could come in over water or lava."""
+    return any(
+        ground[cell + step] in (WATER, LAVA) and lets_in(ground, cell + step, step)
+        for cell in pair
+        for step in DIRECTIONS
+    )
+
+
+def _price(ground: bytearray, pair: tuple[int, ...], stones: int, digs: bool) -> int | None:
+    """Return what walling in two cells costs, in steps; None if they can't be walled in with these stones."""
+    beside_cells, around = sides(pair), [*sides(pair), *ends(pair)]
+    if any(ground[cell] == UNKNOWN for cell in around) or draughty(ground, pair):
+        return None
+    walls = sum(ground[cell] in WALKABLE for cell in around)
+    solid = sum(ground[cell] not in WALKABLE for cell in pair)
+    if walls > stones + (solid if digs else 0):
+        return None
+    dry = 0 if any(ground[cell] == WATER for cell in around) else _DRY
+    return dry + _SIDE_PRICE * sum(ground[cell] in WALKABLE for cell in beside_cells) + 2 * walls + 2 * solid
 
 
 def find_refuge(state: State, percept: Percept) -> bool:
@@ -70,7 +97,7 @@ def find_refuge(state: State, percept: Percept) -> bool:
         return False
     memory = state.memory
     ground, costs = memory.ground, costs_now(percept)
-    stones, digs = percept.has("stone"), percept.has("wood_pickaxe")
+    stones, digs = percept.has("stone"), bool(percept.has("wood_pickaxe"))
     best_price = 10_000
     best: tuple[int, ...] = ()
 
@@ -82,32 +109,20 @@ def find_refuge(state: State, percept: Percept) -> bool:
         nonlocal best_price, best
         if price >= best_price:
             return True
-        if not fit(cell):
-            return False
-        for step in DIRECTIONS:
+        for step in DIRECTIONS if fit(cell) else ():
             pair = (cell, cell + step)
-            if not fit(pair[1]):
-                continue
-            beside_cells, end_cells = sides(pair), ends(pair)
-            if any(ground[side] == UNKNOWN for side in (*beside_cells, *end_cells)) or draughty(ground, pair):
-                continue
-            beside = sum(ground[side] in WALKABLE for side in beside_cells)
-            walls = beside + sum(ground[end] in WALKABLE for end in end_cells)
-            solid = sum(ground[spot] not in WALKABLE for spot in pair)
-            if walls > stones + (solid if digs else 0):
-                continue
-            water = any(ground[side] == WATER for side in (*beside_cells, *end_cells))
-            total = (0 if water else _DRY) + price + _SIDE_PRICE * beside + 2 * walls + 2 * solid
-            if total < best_price:
-                best_price, best = total, pair
+            walling = _price(ground, pair, stones, digs) if fit(pair[1]) else None
+            if walling is not None and price + walling < best_price:
+                best_price, best = price + walling, pair
         return False
 
-    spread(ground, percept.cell, costs, visit, blocked={*memory.occupied, *memory.walls}, limit=_SEARCH)
-    if not best:
-        state.hopeless["refuge"] = percept.step + 15
-        return False
-    state.refuge = best
-    return True
+    for limit in (_SEARCH, _FARTHER):
+        spread(ground, percept.cell, costs, visit, blocked={*memory.occupied, *memory.walls}, limit=limit)
+        if best:
+            state.refuge = best
+            return True
+    state.hopeless["refuge"] = percept.step + 6
+    return False
 
 
 def build(state: State, percept: Percept, reason: str) -> Decision | None:

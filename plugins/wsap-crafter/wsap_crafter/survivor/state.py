@@ -42,14 +42,18 @@ class State:
     """How many unknown cells could be seen from there when it was chosen."""
     chase_began: int = -1
     """The step at which the present hunt began, or -1."""
-    garden: int = 0
-    """Where a sapling is to be planted, or 0."""
     home: tuple[int, ...] = ()
-    """The cells of the home's corridor, or nothing (see `homestead`)."""
+    """The four cells of the home's room, or nothing (see `site`)."""
     plots: tuple[int, ...] = ()
     """Cells beside it that hold plants, or will."""
     door: int = 0
     """The cell through which one enters, closed with a stone."""
+    well: int = 0
+    """The cell of its wall that holds water, or 0."""
+    far_shore: int = 0
+    """The cell behind it that arrows may come from and that can't be reached, or 0."""
+    shut: bool = False
+    """Whether the well is to be walled up."""
     settled: bool = False
     """Whether its building has begun."""
     complete: bool = False
