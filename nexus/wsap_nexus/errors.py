@@ -64,7 +64,6 @@ class DiedAsleepError(TransitError):
     """The avatar to enter died while it was dormant, and no respawn option was chosen.
 
     Args:
-        message: the death and the respawn options.
         death: likewise, as data.
         body: the avatar.
         receipt: of the imported skills and items.

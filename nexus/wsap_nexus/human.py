@@ -27,12 +27,7 @@ class Chooser(Protocol):
 
 
 class HumanAgent:
-    """Lets a person decide.
-
-    Args:
-        chooser: asks the person.
-        seat: the person's seat.
-    """
+    """Lets a person decide."""
 
     def __init__(self, chooser: Chooser, seat: str) -> None:
         self._chooser = chooser

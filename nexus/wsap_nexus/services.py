@@ -58,8 +58,6 @@ class StoreRunner:
     """Plays games and records them: the kernel's `Runner`. Several runs can be played at once in one event loop.
 
     Args:
-        host: has the games, agents and backends.
-        store: records the runs.
         models: shared by all runs; the caller closes them.
     """
 

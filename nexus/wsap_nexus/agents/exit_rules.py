@@ -79,7 +79,6 @@ def facts_of(observation: Observation, *, steps: int, reward: float, achievement
     """Return the values for a condition at a moment of a session.
 
     Args:
-        observation: the agent's present observation.
         steps: decisions in this session.
         reward: the sum of the session.
         achievements: unlocked in this session.

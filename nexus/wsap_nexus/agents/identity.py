@@ -94,7 +94,6 @@ def seat_plan(name: str, agent: AgentIdentity | None, game: str, default: str) -
     """Return the plan of a seat, with the agent's persona if the decider takes one.
 
     Args:
-        name: the seat.
         agent: the agent in it; None for a seat without an agent of the nexus.
         game: the game, or "nexus".
         default: the decider where the agent has none.

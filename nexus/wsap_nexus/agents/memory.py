@@ -130,8 +130,6 @@ class AgentMemories(RunMemories):
         read: returns the saved memories of an agent.
         owners: seat -> agent.
         past: seat -> recorded memory at the start of the run.
-        recorder: records it.
-        run_id: the run.
     """
 
     def __init__(
@@ -204,10 +202,7 @@ def recollections(
     """Return items of an agent's memories, and the kinds that can't be read, each with the reason.
 
     Args:
-        saved: its memories.
-        host: has the kinds of memories.
         search: return the best matches for these words; when empty, lessons and then the newest items.
-        limit: the maximum number of items.
     """
     found: list[Recollection] = []
     missing: list[str] = []

@@ -32,7 +32,6 @@ def take_over(folder: Path, name: str, nexus_store: NexusStore) -> list[str]:
     the next time.
 
     Args:
-        folder: the folder of the files.
         name: the agent, whose id has been checked.
         nexus_store: no other process writes this agent.
 

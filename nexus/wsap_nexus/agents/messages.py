@@ -62,11 +62,8 @@ def send(tx: Transaction, sender: str, kind: str, content: str, *, to: str | Non
     """Send a message of an agent in the nexus and return its recipients.
 
     Args:
-        tx: the transaction.
-        sender: the sending agent.
         kind: "broadcast", "direct" or "team".
         content: at most 2000 characters.
-        to: the recipient of a direct message.
 
     Raises:
         UsageError: it can't be sent; the message says why.
@@ -163,11 +160,7 @@ def members(tx: Transaction, team: str) -> list[str]:
 
 
 class Wakeups:
-    """Wakes agents that wait in the nexus, for a message or a change of a game.
-
-    Args:
-        clock: for waiting.
-    """
+    """Wakes agents that wait in the nexus, for a message or a change of a game."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock

@@ -218,8 +218,6 @@ def set_goal(tx: Transaction, agent_id: str, goal: MetaGoal, games: Sequence[str
     """Set a goal for an agent, and return it with its progress.
 
     Args:
-        tx: the transaction.
-        agent_id: the agent.
         goal: a template, or an own goal.
         games: all games; "all" means these from now on.
 

@@ -168,8 +168,6 @@ def import_agent(
     """Add the agent of a file.
 
     Args:
-        tx: the transaction.
-        package: the content of the file.
         agent_id: another id; its own when None.
         policies: deciders, which have precedence over the file's.
         known: deciders that are imported from the file if they have no options.

@@ -118,8 +118,6 @@ def measure(requirement: Requirement, tally: Tally, games: Sequence[str]) -> tup
     """Return the progress of a requirement, at most its target, and the target.
 
     Args:
-        requirement: the requirement.
-        tally: its counts.
         games: the meaning of "all".
     """
     values = values_of(requirement, tally)

@@ -109,13 +109,7 @@ async def voice_of(
     Its calls of models are recorded for the seat `SEAT:voice`.
 
     Args:
-        agent: the agent.
-        plan: its decider.
-        host: has the installed agents.
-        services: for the agent.
-        clock: for waiting.
         recorder: of the run of the words.
-        saved: its memories.
         seed: of the random generators.
         title: the name of the place where it decides.
 
@@ -169,12 +163,7 @@ class AgentTalk:
     """Lets agents answer people and write diaries.
 
     Args:
-        nexus_store: the nexus' records.
         store: records their calls of models.
-        host: has the installed agents.
-        services: for agents.
-        clock: for waiting.
-        seed: of the random generators.
         title: the nexus' name for models.
         visit_of: returns the run of an agent in the nexus.
         saved: returns the saved memories of an agent.

@@ -25,7 +25,6 @@ def with_default(request: ModelRequest, agents: Iterable[str | None], *, named: 
     """Return the request with the default model if the agent `llm` plays and no model is named, and say which it is.
 
     Args:
-        request: the options about models.
         agents: the agents that were named.
         named: whether a model is named in another way.
     """

@@ -88,7 +88,6 @@ def examine(database: str | None, model: Callable[[], Iterator[Finding]] | None 
     """Yield the findings; an error in a check becomes a finding, too.
 
     Args:
-        database: the named database.
         model: tests a model; None to test none.
     """
     looks: list[tuple[str, Callable[[], Iterator[Finding]]]] = [

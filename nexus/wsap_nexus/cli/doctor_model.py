@@ -55,9 +55,6 @@ def examine_model(
     model that may cost money is asked only if somebody named it.
 
     Args:
-        address: the model that was named.
-        host: where backends come from.
-        options: of the model's backend.
         wait: seconds that it has for its answer.
     """
     yield asyncio.run(_verdict(address, host, options or {}, wait))

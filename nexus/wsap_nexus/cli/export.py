@@ -80,11 +80,7 @@ def export(
 
 
 def _write(lines: Iterable[str], path: Path, *, force: bool) -> int:
-    """Write a file whole or not at all.
-
-    Raises:
-        UsageError: there is a file already, or it can't be written.
-    """
+    """Write a file whole or not at all."""
     from wsap_core.errors import UsageError
     from wsap_core.textfile import written_to
 

@@ -155,7 +155,6 @@ class ModelRequest:
         """Return models under the limits and at the prices that were given.
 
         Args:
-            host: where backends are registered.
             store: where runs are recorded; None if this one is not.
             asked: the addresses of the models that the run asks.
             gone_on_with: the id of the run, if it was begun before.

@@ -111,9 +111,7 @@ def report(
     """Print what the run came to, and what to do next.
 
     Args:
-        run: the run.
         parts: of which the game's metrics have units.
-        summary: what it came to.
         interrupted: whether a signal stopped it.
         as_json: print JSON and nothing else.
         again: the run that was played again, if it was one.

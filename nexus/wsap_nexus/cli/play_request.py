@@ -86,10 +86,6 @@ class Request:
     def check_plan(self, plan: RunPlan, parts: ResolvedSpecs) -> None:
         """Refuse limits and prices of models in a run that asks none, and what is for seats where there are none.
 
-        Args:
-            plan: of the run.
-            parts: its game and agents.
-
         Raises:
             UsageError: there is one.
         """

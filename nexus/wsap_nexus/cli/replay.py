@@ -232,12 +232,7 @@ def _print_taken(recording: Recording) -> None:
 
 
 def _verify(repository: Repository, record: RunRecord, *, as_json: bool) -> None:
-    """Compute the trajectory hash from the recorded steps, and compare it with the one in the summary.
-
-    Raises:
-        StorageError: they differ: the database was changed or damaged.
-        UsageError: the run has no summary to compare with.
-    """
+    """Compute the trajectory hash from the recorded steps, and compare it with the one in the summary."""
     from wsap_core.errors import StorageError, UsageError
     from wsap_core.protocol.wire import dumps
     from wsap_nexus.runs.reading import with_progress

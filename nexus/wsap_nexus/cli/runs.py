@@ -116,11 +116,7 @@ def rm(*, names: tuple[str, ...], yes: bool, as_json: bool, database: str | None
 
 
 def _check_removable(repository: Repository, records: Sequence[RunRecord]) -> None:
-    """Refuse to delete runs of a nexus, and runs with branches that stay.
-
-    Raises:
-        UsageError: there is one; nothing was deleted.
-    """
+    """Refuse to delete runs of a nexus, and runs with branches that stay."""
     from wsap_core.errors import UsageError
 
     chosen = {record.id for record in records}

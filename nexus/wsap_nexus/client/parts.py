@@ -17,7 +17,6 @@ class RefusedError(WsapError):
     """The nexus refused; `told` is its stable code.
 
     Args:
-        message: the nexus' own words.
         told: its code.
         status: of HTTP.
         retry: whether the same request can succeed later.

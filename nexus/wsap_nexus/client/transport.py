@@ -48,10 +48,7 @@ class Attempt:
     """One request's tries: what to make of each, and how long to wait before the next.
 
     Args:
-        ask: the request.
-        retries: how often it is tried.
         within: seconds for all of it; None for as long as it takes.
-        clock: seconds.
     """
 
     def __init__(

@@ -35,12 +35,7 @@ class Frame:
 
 
 class Frames:
-    """Renders the worlds of a nexus; `render` must not change a world.
-
-    Args:
-        nexus: has the worlds.
-        clock: seconds, going forward.
-    """
+    """Renders the worlds of a nexus; `render` must not change a world."""
 
     def __init__(self, nexus: Nexus, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._nexus = nexus

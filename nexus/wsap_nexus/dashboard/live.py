@@ -38,12 +38,7 @@ QUIET = 15.0
 
 
 class Board:
-    """Passes steps and events of a nexus on to the open streams.
-
-    Args:
-        nexus: the source of steps and events.
-        clock: seconds, going forward.
-    """
+    """Passes steps and events of a nexus on to the open streams."""
 
     def __init__(self, nexus: Nexus, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock

@@ -72,7 +72,6 @@ def session_json(stay: LiveSession, *, private: bool) -> dict[str, Any]:
     """Return the state of a live session.
 
     Args:
-        stay: the session.
         private: also what the agent does and gains. How often it acted is private, too: in some games that depends
             on the role.
     """

@@ -27,11 +27,7 @@ _CHUNK = 5000
 
 
 class StepIndex:
-    """The number of steps of a run, and events near them: the totals that the run has, then every 64th step.
-
-    Args:
-        run_id: the run.
-    """
+    """The number of steps of a run, and events near them: the totals that the run has, then every 64th step."""
 
     def __init__(self, run_id: str) -> None:
         self.run_id = run_id
@@ -82,11 +78,7 @@ class StepIndex:
 
 
 class StepIndexes:
-    """The indexes of the last requested runs.
-
-    Args:
-        repository: stores the runs.
-    """
+    """The indexes of the last requested runs."""
 
     def __init__(self, repository: Repository) -> None:
         self._repository = repository

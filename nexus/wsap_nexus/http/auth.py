@@ -49,11 +49,7 @@ class Caller:
 
 
 class OneToken:
-    """Authenticates callers by one token that allows everything.
-
-    Args:
-        token: the only one that is good.
-    """
+    """Authenticates callers by one token that allows everything."""
 
     def __init__(self, token: str) -> None:
         self._token = token.encode()
@@ -71,12 +67,7 @@ class OneToken:
 
 
 class Tokens:
-    """The tokens of a nexus.
-
-    Args:
-        nexus_store: stores the hashes.
-        own: the admin's token.
-    """
+    """The tokens of a nexus."""
 
     def __init__(self, nexus_store: NexusStore, own: str) -> None:
         self._nexus_store = nexus_store

@@ -90,7 +90,6 @@ class Rates:
     Args:
         rate: requests a second.
         burst: the size of a bucket.
-        clock: seconds, going forward.
     """
 
     def __init__(self, rate: float, burst: float, clock: Callable[[], float]) -> None:
@@ -120,12 +119,9 @@ class Guard:
     """Middleware that checks requests.
 
     Args:
-        app: the ASGI application behind it.
         tokens: tells callers by their tokens; None where tokens are not checked.
-        limits: limits on requests and callers.
         hosts: names that the Host header may have besides loopback names; None for any.
         guarded: whether reading needs a token, too.
-        clock: for the rates.
         data_paths: prefixes of the paths that need a token then.
     """
 

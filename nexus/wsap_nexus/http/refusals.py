@@ -49,7 +49,6 @@ class TooManyRequestsError(WsapError):
     """The caller exceeded its request rate; `Retry-After` says when to try again.
 
     Args:
-        message: what to tell the caller.
         after: seconds until the next request is allowed.
     """
 

@@ -26,7 +26,6 @@ class Retries:
         """Return how many seconds to wait.
 
         Args:
-            tries: how often it was tried.
             chance: from 0 to 1.
             after: what the server said in `Retry-After`.
         """
@@ -38,7 +37,6 @@ class Tries:
     """The tries of one request.
 
     Args:
-        retries: how often it is tried.
         repeatable: whether it does no harm to send it twice.
         chance: gives numbers from 0 to 1.
     """

@@ -52,7 +52,6 @@ class HttpServer:
     Args:
         app: the ASGI application, behind a `Guard`.
         listening: from `wsap_nexus.http.listening.listen`; the caller closes it.
-        limits: limits on connections.
         until: set to stop: open requests are then ended; None to go on until `end`, or the task is cancelled.
         ready: called with the URL once requests are answered.
         over: called when it begins to shut down, to let go of whoever waits.

@@ -25,7 +25,6 @@ def end_requests(app: App, until: asyncio.Event, stopping: WsapError | None = No
     still sent. A request that is not answered a second later is answered with an error.
 
     Args:
-        app: the ASGI application.
         until: set when the server stops.
         stopping: the error; that the nexus stops if not given.
     """

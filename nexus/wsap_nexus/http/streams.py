@@ -28,7 +28,6 @@ class EventStream(Response):
     Args:
         later: waits for the next events and returns their text; None at the end. It may be cancelled while it waits,
             and is then called again.
-        limits: the heartbeat and the send timeout.
     """
 
     def __init__(self, later: Callable[[], Awaitable[str | None]], limits: HttpLimits) -> None:
@@ -81,11 +80,7 @@ async def _gone(receive: Receive) -> None:
 
 
 class Streams:
-    """The open event streams of a nexus.
-
-    Args:
-        limits: how many there may be.
-    """
+    """The open event streams of a nexus."""
 
     def __init__(self, limits: HttpLimits) -> None:
         self._limits = limits
@@ -120,13 +115,7 @@ class Streams:
 
 
 class HeldStream(Response):
-    """A streaming response that counts while it is sent.
-
-    Args:
-        stream: the response.
-        streams: where it counts.
-        who: the caller.
-    """
+    """A streaming response that counts while it is sent."""
 
     def __init__(self, stream: Response, streams: Streams, who: Caller | None) -> None:
         super().__init__()

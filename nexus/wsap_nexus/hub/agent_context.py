@@ -39,12 +39,7 @@ DIARIES = 100
 
 
 class AgentContext:
-    """The inner side of a nexus: a `Desk` for the agents in it, and their memories, words and diaries.
-
-    Args:
-        context: of the nexus.
-        entrance: the games that can be entered.
-    """
+    """The inner side of a nexus: a `Desk` for the agents in it, and their memories, words and diaries."""
 
     def __init__(self, context: HubContext, entrance: Entrance) -> None:
         self._context = context
@@ -217,7 +212,6 @@ class AgentContext:
         Args:
             sessions: the open sessions, by seat.
             past: what was recorded before, for a session that is resumed.
-            recorder: of the run.
         """
         whispered = self.whispered(next(iter(sessions.values())).run_id) if past is not None else {}
 

@@ -50,7 +50,6 @@ class CircuitBreaker:
     """Takes games offline that fail too often; what it knows is kept in the database.
 
     Args:
-        nexus_store: the nexus' books.
         limit: failures within the window after which a game is taken offline.
         window: seconds.
         on_close: told of each game that may not be entered from now on.
@@ -147,10 +146,7 @@ class Catalog:
     """The games of a nexus.
 
     Args:
-        host: where installed games come from.
         wanted: the games that agents may enter; None for all that are installed.
-        remote_games: games in other processes.
-        breaker: which of them may be entered now.
         kept: the games of worlds that live in the nexus, also where they are not `wanted`.
     """
 

@@ -129,10 +129,7 @@ async def enter_world(
     """Bring an agent into a world, new or woken, up to its seat; nothing is committed yet.
 
     Args:
-        nexus_store: where skills and items are looked up.
         world: begun, if it is new; just made, if `kept` is given.
-        record: the world's.
-        prepared: the agent's prepared entry.
         seat_name: the seat, which is also who the agent is in the world.
         kept: the world's state to wake; None for a new world.
 

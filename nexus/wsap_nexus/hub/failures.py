@@ -71,14 +71,8 @@ def force_close(
     """Close a session whose world can't be asked, put its agent back into the nexus, and return it closed.
 
     Args:
-        tx: within a transaction.
         session: open.
-        spec: the game.
-        stats: what was done.
-        reason: why it ends.
-        error: what went wrong.
         state: the world as it was last saved; None where it is no more.
-        seconds: how long it took.
     """
     transfer_id = _transfer_of(tx, session)
     if state is None:
@@ -147,11 +141,7 @@ async def last_good_state(
 
     Args:
         make: gives a new world of the same game, seed and options.
-        repository: the log.
         run_id: the run of one seat, all of it written.
-        seat: the seat.
-        seed: of the world.
-        codec: reads the game's recorded messages.
 
     Returns:
         None where the world keeps nothing, or does not get there again.
@@ -193,12 +183,7 @@ async def _go_through(port: WorldPort, player: SeatPort, repository: Repository,
 
 
 class FailureHandler:
-    """Brings agents of a nexus home without their world's help, and holds failures against games.
-
-    Args:
-        context: of the nexus.
-        agent_context: keeps what agents remember.
-    """
+    """Brings agents of a nexus home without their world's help, and holds failures against games."""
 
     def __init__(self, context: HubContext, agent_context: AgentContext) -> None:
         self._context = context

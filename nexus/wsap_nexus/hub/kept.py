@@ -58,15 +58,7 @@ class OpenWorld:
 
 
 class KeptWorlds:
-    """Plays the worlds that live in a nexus, and lets agents in.
-
-    Args:
-        context: of the nexus.
-        seating: who decides.
-        agent_context: memories and whispers.
-        failures: pauses agents that fail.
-        sessions: what is played in worlds.
-    """
+    """Plays the worlds that live in a nexus, and lets agents in."""
 
     def __init__(
         self,

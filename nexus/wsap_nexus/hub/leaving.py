@@ -160,13 +160,8 @@ async def exit_world(
     nothing can happen to it, and whoever comes back is where it was.
 
     Args:
-        world: where it is.
-        session: its stay.
-        seat: its seat.
         transfer_id: of the transfer; the world does everything once for it.
         reason: why it leaves, as far as that is known; a death is found out here.
-        stats: what it did.
-        seconds: how long it was there.
         others: whether others play on there: the world is theirs then, and nobody comes back to this body.
         lives_on: the world goes on by itself, and so does the body, until its agent comes back.
 

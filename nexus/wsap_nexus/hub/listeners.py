@@ -36,9 +36,6 @@ class Delivery:
     """Delivers the events of a nexus to one listener, in a task of its own.
 
     Args:
-        nexus_store: where events, and the listener's place among them, are kept.
-        name: the listener's.
-        on_event: called with each event.
         kinds: the kinds of events that it is told of; empty for all.
         at_once: how many events it may be told of at a time.
         seconds: how long it may take for one; None for no limit.
@@ -174,12 +171,7 @@ class Delivery:
 
 
 class PluginListeners:
-    """The listeners that plugins offer.
-
-    Args:
-        nexus_store: the nexus' records.
-        host: the plugins.
-    """
+    """The listeners that plugins offer."""
 
     def __init__(self, nexus_store: NexusStore, host: PluginHost) -> None:
         self._nexus_store = nexus_store

@@ -64,11 +64,7 @@ class LiveSession:
     """An open session, being played.
 
     Args:
-        session: its record.
-        seat_name: the agent's seat in the world.
         stats: what was done before, in a session that is resumed.
-        controls: what holds and stops its loop.
-        on_step: told after each decision.
     """
 
     def __init__(

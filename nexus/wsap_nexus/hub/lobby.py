@@ -25,11 +25,7 @@ _SESSION = METADATA.tables["session"]
 
 
 class Capacity:
-    """How many worlds of each game are taken.
-
-    Args:
-        context: of the nexus.
-    """
+    """How many worlds of each game are taken."""
 
     def __init__(self, context: HubContext) -> None:
         self._context = context
@@ -113,9 +109,7 @@ class Lobby:
     """Gathers agents for one game: it begins when all seats are taken, or when those who came have waited enough.
 
     Args:
-        spec: the game.
         seconds: how long the first one waits for others.
-        clock: for waiting.
         sit_down: begins the game.
     """
 
@@ -161,12 +155,7 @@ class Lobby:
 
 
 class Entrance:
-    """The games of a running nexus as agents meet them.
-
-    Args:
-        context: of the nexus.
-        capacity: whether games have a free world.
-    """
+    """The games of a running nexus as agents meet them."""
 
     def __init__(self, context: HubContext, capacity: Capacity) -> None:
         self.check: Callable[[AdapterSpec, str | None, str | None], None] = lambda spec, world, seat: None

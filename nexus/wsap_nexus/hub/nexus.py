@@ -47,11 +47,7 @@ class Nexus:
     """Agents, the worlds they are in, and the place between.
 
     Args:
-        host: where games and agents come from.
-        store: the database.
-        settings: how it is run.
         services: handed to games and agents; models are added.
-        clock: for waiting.
         make_world: how worlds are made; in this process when None.
     """
 
@@ -330,7 +326,6 @@ class Nexus:
         """Say whether a game may be entered, from now on and after a restart; who is in it comes back if not.
 
         Args:
-            game: its name.
             status: "available", "maintenance" or "offline".
             reason: told to whoever wants to enter.
 

@@ -73,14 +73,7 @@ class WorldPassages:
     """Those who come into one world in play, and leave it.
 
     Args:
-        context: of the nexus.
-        seating: who decides.
-        agent_context: memories and whispers.
-        failures: pauses agents that fail.
-        sessions: how stays end.
         spec: the game with the world's options.
-        record: the world's.
-        recorder: of its run.
         past: of a run that is resumed.
     """
 

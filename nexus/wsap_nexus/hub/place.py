@@ -198,12 +198,7 @@ _MESSAGES = {"say": "broadcast", "tell": "direct", "tell_team": "team"}
 
 
 class NexusAdapter:
-    """The nexus around one agent: a `GameAdapter` with one seat.
-
-    Args:
-        desk: what answers.
-        agent_id: who is here.
-    """
+    """The nexus around one agent: a `GameAdapter` with one seat."""
 
     def __init__(self, desk: NexusServices, agent_id: str) -> None:
         self._desk = desk

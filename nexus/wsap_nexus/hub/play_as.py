@@ -46,8 +46,6 @@ def start_as(
     """Give a new recorded run, as `start` does, with agents of the database in the seats that have an identity.
 
     Args:
-        plan: what is played.
-        host: where games and agents come from.
         store: where agents are, and where the run is recorded.
         tell: told of agents that are new, and of memories of earlier versions that are taken over.
         around: further arguments of `start`.
@@ -180,11 +178,7 @@ def seat_agents(
     as the agent does, and is who the agent's persona says, unless it was told otherwise.
 
     Args:
-        seats: who sits where.
         given: seat -> agent; "" stands for the only seat there is.
-        store: where the agents are.
-        host: where kinds of memory are registered.
-        game: the game's name.
         decided: the seats for which somebody said who decides.
         tell: told of memories of earlier versions that are taken over.
 

@@ -132,7 +132,6 @@ def prune(
     its events are being deleted, is one that `replay` finds shortened; nobody goes on with it.
 
     Args:
-        database: where.
         keep_days: how many days are kept.
         limit: the size in bytes that is small enough; None to forget all that is old.
         now: seconds since 1970; the wall clock's when None.

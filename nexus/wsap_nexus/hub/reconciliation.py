@@ -67,8 +67,6 @@ def settle(tx: Transaction, agent_id: str, outcome: str, transfer: str | None = 
     """Decide about an agent's unresolved transfers, and return what was decided; each item is in one place afterwards.
 
     Args:
-        tx: within a transaction.
-        agent_id: whose moves.
         outcome: "returned": nothing arrived, and all is with the agent again. "arrived": it is in the world that it
             was brought to; where the nexus has no such world any more, it is lost, and never given out twice.
         transfer: one transfer alone, by its id; None for all that are unresolved.

@@ -83,8 +83,6 @@ class RemoteGames:
     """The games of a nexus that run in other processes.
 
     Args:
-        nexus_store: where they are kept, and transfers are settled.
-        clock: for waiting.
         allowed: hosts besides this machine.
         on_failure: told of each end of a game's process, once; None for nobody.
     """

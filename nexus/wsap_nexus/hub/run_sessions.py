@@ -48,11 +48,6 @@ class RunSessions(AgentMemories):
     """The agents of the database in a run outside the nexus, each with an open session.
 
     Args:
-        store: where they and the run are.
-        spec: the game.
-        plan: of the run.
-        run_id: the run.
-        recorder: where it is recorded.
         past: what it has behind it, if it is resumed.
         tell: told of each agent that is new.
 

@@ -41,7 +41,6 @@ class Scheduler:
     """Starts the agents of a nexus: those in worlds first, the many others in groups.
 
     Args:
-        nexus_store: where they are.
         start_agent: starts one's task, unless it runs.
         gate: closed while agents are being started, for some seconds at most.
     """
@@ -96,17 +95,7 @@ class Scheduler:
 
 
 class AgentTasks:
-    """The agents of a nexus that live now.
-
-    Args:
-        context: of the nexus.
-        sessions: plays in worlds.
-        capacity: whether games have a free world.
-        agent_context: memories, and what agents ask for in the nexus.
-        seating: who decides.
-        failures: pauses agents that fail.
-        kept: lets agents into worlds that live.
-    """
+    """The agents of a nexus that live now."""
 
     def __init__(
         self,

@@ -27,11 +27,7 @@ from wsap_nexus.worlds.seats import SeatPort
 
 
 class Seating:
-    """Puts agents of a nexus, and those who fill the other seats, into the seats of worlds.
-
-    Args:
-        context: of the nexus.
-    """
+    """Puts agents of a nexus, and those who fill the other seats, into the seats of worlds."""
 
     def __init__(self, context: HubContext) -> None:
         self._context = context
@@ -109,10 +105,8 @@ class KeptVenue:
     """A world of the nexus with its seats.
 
     Args:
-        port: the world.
         seats: the open seats, when the agents have just come in; None to begin again from `start`.
         fillers: seats that nobody of the nexus takes.
-        seed: of the world.
         start: the body of the event `start`, when a session is resumed.
     """
 

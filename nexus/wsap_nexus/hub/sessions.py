@@ -37,15 +37,7 @@ from wsap_nexus.worlds.port import WorldPort
 
 
 class SessionRunner:
-    """Runs the sessions of agents, one task for each world.
-
-    Args:
-        context: of the nexus.
-        seating: who sits where.
-        agent_context: memories, whispers and diaries.
-        failures: deals with failures.
-        capacity: counts worlds that are being closed.
-    """
+    """Runs the sessions of agents, one task for each world."""
 
     def __init__(
         self,

@@ -63,11 +63,7 @@ class StorageWatch:
     """Holds the agents of a nexus while there is no room to write, and measures its database.
 
     Args:
-        store: the database and the log of runs.
-        nexus_store: the nexus' records.
-        live: the agents that are held.
         limit: the size in bytes at which old records are deleted; None for no limit.
-        now: seconds, going forward.
     """
 
     def __init__(

@@ -70,7 +70,6 @@ class VisitorSeat:
     """A seat of a world with what agents of the nexus have besides. Implements `SeatPort`.
 
     Args:
-        seat: the world's own.
         goals: what the agent wants to do there, in its own words.
         recorder: where whispers are recorded.
         decision: the number of the next decision, from 0.

@@ -14,7 +14,6 @@ class Wanderer:
     """Goes where it is suggested to go, mostly; now and then somewhere else.
 
     Args:
-        generator: where chance comes from.
         exit_when: when it comes back by itself.
         curiosity: how often it goes somewhere else than suggested, from 0 to 1.
     """

@@ -26,8 +26,6 @@ class DaySpent:
     """The recorded usage of models today, in UTC, by all runs of a database.
 
     Args:
-        repository: has the runs.
-        now: the wall clock.
         in_nexus: whether this process plays the runs of the nexus: those are read once, and it counts their further
             usage.
     """
@@ -79,11 +77,6 @@ class DayBudget(Budget):
 
     The usage of other processes is read every `FRESH` seconds, so several processes can exceed the limit by the usage
     of that time.
-
-    Args:
-        limits: of a day.
-        recorded: the recorded usage.
-        now: the wall clock.
     """
 
     def __init__(self, limits: BudgetLimits, recorded: DaySpent, now: Callable[[], datetime]) -> None:
@@ -144,7 +137,6 @@ def limited_models(
     """Return models with budgets.
 
     Args:
-        host: has the backends.
         limits: of each scope.
         repository: has the recorded runs; None if this one is not recorded.
         run_id: the run if it is resumed; its earlier usage counts.

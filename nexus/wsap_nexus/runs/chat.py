@@ -39,8 +39,6 @@ def chat_lines(
     replaced by what it shows. Requests for plans and reflections are no decisions.
 
     Args:
-        repository: has the run.
-        run: of any game.
         counts: is added to.
         with_forced: keep decisions that were forced, marked by `forced`; what was done then is not what the reply says.
 

@@ -39,7 +39,6 @@ class Controls:
         pace: decisions a second for each seat; None for as fast as it goes.
         pauses_when_forced: whether a run is paused in which one decision after the other is forced.
         gate: what decisions wait for; None for nothing.
-        clock: for the pace.
     """
 
     YIELD_EVERY = 0.02

@@ -23,8 +23,6 @@ class SeatJournal:
     in it are named by their hash, and recorded once.
 
     Args:
-        recorder: where new calls are recorded.
-        seat: whose they are.
         past: recorded events `call`, `model` and `refusal` of this seat, oldest first.
         offline: nothing may be asked: a recorded run is played again.
         pictures: the run's, for all its seats; its own when None.

@@ -86,9 +86,7 @@ class Notes:
     A note that names in `tick` one that is not recorded yet waits for that: it may come otherwise after all.
 
     Args:
-        recorder: where to.
         past: the notes that are recorded after the state that the run goes on from, as kind and text.
-        tick: the last tick.
     """
 
     def __init__(self, recorder: Recorder, past: Iterable[tuple[str, str]] = (), *, tick: int = 0) -> None:

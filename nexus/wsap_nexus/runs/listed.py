@@ -39,8 +39,6 @@ def row_of(repository: Repository, record: RunRecord, status: str, *, resumable:
     """Return a run as JSON-ready data, as `wsap runs --json` prints it.
 
     Args:
-        repository: has the run.
-        record: of the run.
         status: its status now; see `wsap_nexus.cli.runs.status_of`.
         resumable: whether a person may go on with it, if it is not over.
     """

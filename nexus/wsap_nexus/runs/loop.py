@@ -36,11 +36,6 @@ class SeatLoop:
     """Plays one seat, episode after episode.
 
     Args:
-        seat: the agent's face of the world.
-        agent: who decides.
-        tally: where totals are kept.
-        recorder: where events go.
-        controls: pauses and stops the loop.
         limit: decisions in the whole run; None for no limit.
         deadline: seconds for a decision; None for as long as it takes.
         history: recorded events to replay before new decisions.

@@ -67,7 +67,6 @@ class RunMemories:
     Args:
         owners: seat -> the agent that sits there, for seats of agents of the database.
         past: what was recorded when the run began, by seat.
-        recorder: where that is recorded.
         again: the run replays another, whose recorded memories it records, too.
     """
 
@@ -126,9 +125,7 @@ class RunMemories:
         """Save what a seat's agent remembers now; this one saves nothing.
 
         Args:
-            seat: whose memory.
             steps: how many decisions it has made in the run.
-            lessons: those that it drew in the run.
             error: what ended the run, if something did.
         """
 
@@ -139,9 +136,7 @@ class PreparedMemories(RunMemories):
 
     Args:
         prepare: is given a seat and its memory, before the first decision of a new run.
-        seats: all seats.
         past: what was recorded when the run began, by seat.
-        recorder: where that is recorded.
     """
 
     def __init__(

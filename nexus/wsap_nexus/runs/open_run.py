@@ -43,8 +43,6 @@ class OpenRun(Run):
         """Have an agent play in a seat from now on; call it between two ticks.
 
         Args:
-            plan: who sits there.
-            spec: the agent.
             seat: open.
             limit: the number of the seat's decision at which it leaves.
             resting: the seat was there when the state was saved, and goes on from that.

@@ -265,7 +265,6 @@ def plan_seats(
     the options name for all.
 
     Args:
-        spec: the game.
         agent: who takes every seat that is not named.
         seats: seat name -> agent.
         fill: who takes the seats that are not named; the agent, or the game's default agent, when None.

@@ -49,8 +49,6 @@ class Recorder:
     """Writes a run's events; with no log it writes nothing.
 
     Args:
-        log: where they go.
-        run_id: the run.
         careful: whether every request of a seat to a model is committed before it is sent, and with it the reply to the
             one before: a process that dies has one call of each seat to make again, at most, and that is known.
     """
@@ -114,11 +112,9 @@ class Recorder:
         """Record a seat's choice, before the world hears of it.
 
         Args:
-            seat: whose choice it is.
             episode: counted from 0.
             step: the number of the step that will come of it.
             action: what it chose, or what was chosen for it.
-            info: how the decision came about.
             after: the last event when the seat saw what it chose upon.
         """
         if self._log is None:

@@ -80,12 +80,7 @@ def _passages(repository: Repository, record: RunRecord, past: Checkpoint, posit
 
 
 class Runs(RecordedRuns):
-    """Recorded runs, with the worlds in them: the kernel's `RunReader`.
-
-    Args:
-        host: has the games.
-        repository: where the runs are.
-    """
+    """Recorded runs, with the worlds in them: the kernel's `RunReader`."""
 
     def __init__(self, host: PluginHost, repository: Repository) -> None:
         super().__init__(repository)

@@ -176,7 +176,6 @@ class _Reading:
 
     Args:
         past: where to put it; it has a tally for each seat.
-        codec: knows the game's types.
         after: the event of the saved state; the events to replay come after it.
         totals: what the tallies count.
         live: whether the world can't be rewound: only a choice whose result is missing is asked about again.

@@ -27,8 +27,6 @@ class RoundEnd:
     are kept here, as in games in turns whose results are held back, it is tried again later, and ever more rarely.
 
     Args:
-        due: whether the run is to be saved.
-        save: saves it.
         put_off: told that this can't be done for now, and after how many more decisions to try again.
         clock: for a world elsewhere, whose results come one by one.
     """

@@ -54,16 +54,8 @@ class Run:
     """One run of a plan.
 
     Args:
-        plan: what is played.
-        spec: the game.
-        agents: the agent of each seat.
-        recorder: where events go.
-        run_id: the recorded run's id, or None.
-        past: what was recorded before.
-        controls: pauses and stops it.
         observers: told after each new decision.
         clock: for measuring time, and for agents and games that wait.
-        services: handed to the game and the agents.
         venue: where it is played; a world of its own when None.
         memories: what the agents remember from other runs, and where that is saved.
         seat_controls: what holds and stops single seats; the rest follow `controls`.

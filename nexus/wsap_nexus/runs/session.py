@@ -171,10 +171,6 @@ def start(
     Where agents of the database take seats, use `wsap_nexus.hub.play_as.start_as`.
 
     Args:
-        plan: what is played.
-        host: where games and agents come from.
-        store: where it is recorded.
-        parts: the game and agents, where they are at hand already.
         past: replies of models to use again; see `replies_of`.
         run_id: the id that the run is to have; a new one when None.
         careful: whether every request to a model is committed before it is sent.
@@ -214,8 +210,6 @@ def resume(
 
     Args:
         name: its id, the beginning or end of it, or "last".
-        host: where games and agents come from.
-        store: where it is recorded.
         careful: whether every request to a model is committed before it is sent.
         around: what else belongs to it; see `RunOptions`.
 

@@ -15,10 +15,7 @@ async def play_until_stopped(loop: SeatLoop, episode: int, own: Controls | None,
     """Play an episode of a seat, which is removed as soon as it is stopped, whatever it waits for.
 
     Args:
-        loop: the seat's.
-        episode: counted from 0.
         own: what stops this seat alone; None where nothing does.
-        run: what stops the whole run.
     """
     if own is None:
         await loop.episode(episode)

@@ -76,7 +76,6 @@ class SeatScore:
         """Return it for a seat.
 
         Args:
-            seat: its totals.
             by: what ends the run, and with it an open episode.
             spec: the game, for its metrics.
         """

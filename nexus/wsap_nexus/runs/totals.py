@@ -92,7 +92,6 @@ class TotalsWriter:
     which they were made.
 
     Args:
-        log: where.
         every: decisions of all seats between two records; 0 for none.
         past: the last that were recorded; those of a new run by default.
     """
@@ -206,8 +205,6 @@ class TotalsIndex:
     """Finds any step of a run by the totals before it.
 
     Args:
-        repository: where the run is.
-        run_id: the run.
         seats: returns new tallies of its seats.
     """
 
@@ -268,8 +265,6 @@ class TotalsIndex:
         """Yield the events after totals, with the choices before them that had not led to a step.
 
         Args:
-            index: of the totals.
-            kinds: of the events.
             last: the last event; None for the end of the run.
             skip: leave out so many of the first events.
         """

@@ -63,11 +63,6 @@ class OwnVenue:
     """A world in this process, made for one run.
 
     Args:
-        spec: the game.
-        seed: of the world.
-        options: the game's own. Any: of an open shape.
-        clock: handed to the game.
-        services: handed to the game.
         skills: gives the skills of the agent in a seat, domain -> level; a game with transit is told of them
             at the start of each episode.
         offline: nobody outside is asked, so that no variable with a key in it is needed.

@@ -62,7 +62,6 @@ class WorldJournal:
     its hash. What is recorded is read as it is needed, up to the next rewinding.
 
     Args:
-        recorder: where new calls are recorded.
         past: recorded events of the kinds `WORLD_CALLS`, oldest first.
         offline: nothing may be asked: a recorded run is played again.
         usage: what the world's calls took before.
@@ -289,11 +288,7 @@ class _WorldModel:
 
 
 def _read(events: Iterable[EventRecord]) -> Iterator[_Part]:
-    """Give the recorded calls of a world, part by part.
-
-    Raises:
-        WireError: an event is damaged.
-    """
+    """Give the recorded calls of a world, part by part."""
     part, rewound = _Part(), -1
     for event in events:
         if event.kind in ("step", "tick"):

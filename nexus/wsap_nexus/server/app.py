@@ -38,12 +38,8 @@ def create_app(
     """Return the application of a nexus, which the caller starts and stops.
 
     Args:
-        nexus: the nexus to serve.
-        tokens: tells callers by their tokens.
-        limits: limits on requests and callers.
         hosts: names that the Host header may have besides loopback names; None for any.
         guarded: whether reading needs a token, too.
-        clock: seconds, for the rate limits.
     """
     app = FastAPI(title="WSAP nexus", version=PROTOCOL_VERSION, docs_url=None, redoc_url=None, redirect_slashes=False)
     limits = limits or HttpLimits()

@@ -44,11 +44,7 @@ class Line:
 
 
 class Feed:
-    """The events of a nexus.
-
-    Args:
-        nexus_store: the source of the events.
-    """
+    """The events of a nexus."""
 
     def __init__(self, nexus_store: NexusStore) -> None:
         self._nexus_store = nexus_store

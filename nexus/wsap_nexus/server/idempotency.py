@@ -53,11 +53,7 @@ class IdempotentRequest:
 
 
 class IdempotencyStore:
-    """The replies of a nexus, by caller and key.
-
-    Args:
-        nexus_store: stores the replies.
-    """
+    """The replies of a nexus, by caller and key."""
 
     def __init__(self, nexus_store: NexusStore) -> None:
         self._nexus_store = nexus_store

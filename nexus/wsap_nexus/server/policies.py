@@ -24,7 +24,6 @@ def read_policies(
     """Return the policies of a request.
 
     Args:
-        nexus: has the games and the installed agents.
         given: game -> policy.
         known: the agent's current policies, which may be repeated unchanged.
 

@@ -99,7 +99,6 @@ async def describe_seat(nexus: Nexus, agent_id: str, wait: float, what: str, pla
     """Reply with the description or the action space of an agent's seat; 202 if it does not arrive in time.
 
     Args:
-        nexus: where the agent is.
         agent_id: decides over the wire.
         wait: seconds to wait for the agent to arrive.
         what: "description" or "action_space".

@@ -33,11 +33,9 @@ async def serve(
 
     Args:
         nexus: not started yet.
-        address: the address to listen on.
         token_file: holds the admin's token.
         ready: called with the URL once requests are answered.
         until: set to stop; None to serve until the task is cancelled.
-        limits: limits on requests, callers and connections.
         key: unlocks the dashboard once; None to accept only the token.
 
     Raises:

@@ -53,10 +53,7 @@ def idempotent_enter(nexus: Nexus, wanted: requests.EnterRequest, what: str, bas
     """Return the request to send an agent into a game.
 
     Args:
-        nexus: where the agent lives.
-        wanted: the game, and how to enter it.
         what: identifies the request together with its body.
-        base: the URL of the nexus.
     """
 
     async def do() -> Reply:
@@ -76,13 +73,7 @@ def idempotent_enter(nexus: Nexus, wanted: requests.EnterRequest, what: str, bas
 
 
 def idempotent_exit(nexus: Nexus, wanted: requests.ExitRequest, base: str) -> IdempotentRequest:
-    """Return the request to bring an agent back, and on to its destination.
-
-    Args:
-        nexus: where the agent lives.
-        wanted: the agent, and how it leaves.
-        base: the URL of the nexus.
-    """
+    """Return the request to bring an agent back, and on to its destination."""
 
     def departure(session: SessionRecord) -> dict[str, Any]:
         package = receipts(nexus, session.id, "leave").get("package") or encode(TransitPackage(""))

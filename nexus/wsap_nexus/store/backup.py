@@ -27,9 +27,6 @@ def back_up(database: Database, target: Path, *, force: bool = False, progress: 
     The copy is a consistent state of one moment; writers are not blocked. It is checked before it gets its name.
 
     Args:
-        database: the database.
-        target: the file.
-        force: overwrite an existing file.
         progress: called after each batch of pages.
 
     Raises:
@@ -67,7 +64,6 @@ def restore(copy: Path, where: Path, *, now: datetime | None = None) -> Path | N
 
     Args:
         copy: a file of `back_up`.
-        where: the database.
         now: the time, for the name of the replaced database.
 
     Raises:

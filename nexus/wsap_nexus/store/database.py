@@ -87,7 +87,6 @@ class Database:
 
         Args:
             location: a path, `sqlite:///path`, or `postgresql://user@host/name`.
-            create: create a missing file.
             read_only: never write, not even migrations.
             busy_seconds: seconds to wait for another process that is writing.
 

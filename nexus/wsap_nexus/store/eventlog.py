@@ -126,10 +126,8 @@ class LogWriter:
         """Add an event to a run and return its number; it is recorded once `flush` has returned.
 
         Args:
-            run_id: a run of the database.
             kind: "step", "snapshot", ...; at most 200 characters.
             body: canonical JSON text, or any bytes, at most 256 MiB; read back unchanged.
-            seat: the seat of the event.
             episode: counted from 0.
             step: the step in the episode.
             takes: the number of a row of the inbox, which is deleted in the same transaction.
@@ -164,8 +162,6 @@ class LogWriter:
         """Set the status of a run, after all events appended before and before all appended later.
 
         Args:
-            run_id: a run of the database.
-            status: the new status.
             summary: replaces the run's summary; None keeps what is there.
 
         Raises:

@@ -25,7 +25,6 @@ def export_jsonl(repository: Repository, run_id: str, *, kinds: Collection[str] 
     Each line is canonical JSON; `docs/reference/event-log.md` describes them. The same run gives the same lines.
 
     Args:
-        repository: has the run.
         run_id: its id, or another name for `Repository.get_run`.
         kinds: only events of these kinds; None for all.
 

@@ -44,10 +44,6 @@ def read_history(
     What was before a branching is read from the run it began with, as that was then; it is left out if that is gone.
 
     Args:
-        repository: has the runs.
-        run: the run.
-        kinds: kinds of events.
-        first: the first tick.
         last: the last tick; None for the newest.
         before: the event from which on nothing counts; None for the end.
     """

@@ -32,12 +32,7 @@ class Transaction(SessionRepository, WorldRepository, ItemRepository):
 
 
 class NexusStore:
-    """Gives transactions on the nexus' tables of a database.
-
-    Args:
-        database: the database.
-        wall_clock: seconds since 1970.
-    """
+    """Gives transactions on the nexus' tables of a database."""
 
     def __init__(self, database: Database, *, wall_clock: Callable[[], float] = time.time) -> None:
         self.database = database

@@ -52,8 +52,6 @@ class Repository:
     """Creates runs, and reads runs and events.
 
     Args:
-        database: the database.
-        now: the wall clock.
         token: returns the last part of a run id, which distinguishes runs of one day.
     """
 
@@ -123,7 +121,6 @@ class Repository:
 
         Args:
             run_id: its full id.
-            status: the new status.
             summary: replaces the summary; None keeps what is there.
 
         Raises:
@@ -169,9 +166,7 @@ class Repository:
         """Return the runs, newest first.
 
         Args:
-            limit: the maximum number.
             since: only those that changed since.
-            game: only those of this game.
             agent: only those of this agent, an installed one or one of the nexus.
             without_nexus: leave out runs in the nexus.
             without_replays: leave out runs that play another one again, so that nothing is counted twice.
@@ -264,11 +259,7 @@ class Repository:
         """Yield the committed events of a run, oldest first, in bounded memory.
 
         Args:
-            run_id: its full id.
-            from_seq: the first number.
             to_seq: the number to stop before; None for the end.
-            kinds: only these kinds; None for all.
-            seat: only this seat's; None for all.
             skip: leave out so many of the first.
         """
         decoder = BodyDecoder(f"Run {run_id!r} in {self.database.where}")

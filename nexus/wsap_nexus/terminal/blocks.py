@@ -30,8 +30,6 @@ def draw_block(block: Block, *, plain: bool = False, details: bool = False) -> R
     """Return a block as something rich can draw; text in it is shown, never interpreted.
 
     Args:
-        block: what to draw.
-        plain: without colours.
         details: with what a timeline's entries rest on.
     """
     if isinstance(block, GridMapBlock):

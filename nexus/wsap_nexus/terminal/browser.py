@@ -43,7 +43,6 @@ class Browser:
     """Where a person is in a recorded run, and what each key does about it.
 
     Args:
-        recording: the run.
         position: the step to begin at; 0 is before the first.
     """
 

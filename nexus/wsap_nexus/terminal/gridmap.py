@@ -23,7 +23,6 @@ class GridMap:
     """A map that draws itself as large as its place allows.
 
     Args:
-        block: the map.
         facing: where the one marked "you" looks; empty where that is not known.
         light: how bright it is, from 0 to 1.
         plain: use the game's own characters, for terminals without colours.

@@ -120,13 +120,7 @@ def why_not(action: Action, observation: Observation) -> str:
 
 
 def typed_choice(text: str, space: ActionSpace, observation: Observation) -> tuple[Action | None, str]:
-    """Return the action that a person typed, or None with the reason, which names only what is possible now.
-
-    Args:
-        text: what was typed.
-        space: all actions there are.
-        observation: what the person sees.
-    """
+    """Return the action that a person typed, or None with the reason, which names only what is possible now."""
     action, reason = typed_action(text, ActionSpace(legal_actions(space, observation)))
     if action is not None:
         return action, ""

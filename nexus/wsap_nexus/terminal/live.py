@@ -55,12 +55,9 @@ class LiveView:
     """Shows one run in the terminal, with keys that pause it; asks people who play for their actions.
 
     Args:
-        console: the terminal.
-        controls: pauses and stops the run.
         fps: maximum frames a second.
         pace: steps a second; None for full speed. Not used while a person plays.
         flush: returns when everything recorded so far is committed.
-        clock: seconds on a clock that never goes back.
     """
 
     def __init__(
@@ -107,8 +104,6 @@ class LiveView:
         """Show a run, after what was recorded of it before.
 
         Args:
-            run: the run that will be played.
-            spec: its game.
             past: its last recorded steps, if it is resumed.
             interactive: the seats that people play; with several seats they see only their own.
         """

@@ -41,7 +41,6 @@ class Viewer:
 
     Args:
         load: returns the view with a selection.
-        selection: what is selected at the beginning.
     """
 
     def __init__(self, load: Callable[[Mapping[str, str]], View], selection: Mapping[str, str]) -> None:

@@ -271,7 +271,6 @@ def figures(stage: Stage, *, status: bool = False, now: bool = True) -> Text:
     """Return the second line: step, episode, reward, scores, time of day.
 
     Args:
-        stage: what is shown.
         status: whether the status is told, too.
         now: whether what was seen last is of now, so that the time of day is told.
     """
@@ -317,7 +316,6 @@ def table_of_seats(stage: Stage, width: int, most: int) -> list[Text]:
     """Return a line for each seat that may be looked at: who, how far, what it came to, what it did last.
 
     Args:
-        stage: what is shown.
         width: cells of a line; where there are few, figures are left out.
         most: lines there may be; the seat that is looked at is among them.
     """

@@ -47,7 +47,6 @@ def pixel_rows(block: ImageBlock, width: int, height: int) -> list[list[Pixel]] 
     """Return the image's pixels, scaled to fit, as an even number of rows; None if it can't be decoded.
 
     Args:
-        block: the image.
         width: pixels at most in a row.
         height: rows at most.
     """

@@ -27,14 +27,12 @@ class PlainProgress:
     """Says in a line now and then how far a run is, and at once what was achieved and when an episode ended.
 
     Args:
-        write: takes a line.
         limit: the steps that each seat may take, for the line.
         seats: how many seats there are; their names are said where there are several.
         quiet: only progress, no achievements.
         header: said before the first step.
         spending: what language models took so far, for lines of its own below the progress.
         width: cells in those lines.
-        clock: seconds on a clock that never goes back.
     """
 
     def __init__(

@@ -21,13 +21,7 @@ MOST_IMPOSSIBLE = 12
 
 
 class Question:
-    """One decision that a person is asked for.
-
-    Args:
-        seat: who is asked.
-        observation: what is seen.
-        space: all actions there are.
-    """
+    """One decision that a person is asked for."""
 
     def __init__(self, seat: str, observation: Observation, space: ActionSpace) -> None:
         self.seat = seat

@@ -73,8 +73,6 @@ class Recording:
     """A recorded run, ready to be looked at at any step; it is read in parts. Position 0 is before the first step.
 
     Args:
-        repository: where it is.
-        run: the run.
         host: the plugins, which know the game's own kinds of observation; without the game's
             plugin what they add is not shown.
         tell: told of the progress where the run has to be read whole, as it has no totals.

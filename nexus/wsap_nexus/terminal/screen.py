@@ -62,14 +62,7 @@ def too_small(width: int, height: int) -> str:
 
 
 def compose(stage: Stage, width: int, height: int, look: Look) -> RenderableType:
-    """Return the whole screen.
-
-    Args:
-        stage: what is shown.
-        width: columns of the terminal.
-        height: its rows.
-        look: how.
-    """
+    """Return the whole screen."""
     if not fits(width, height):
         return Text(too_small(width, height) + " Make it larger, or press q to stop.", "bold yellow")
     taken = panels.spending(stage, width, 3 if height >= 30 else 2 if height >= 24 else 1)

@@ -21,11 +21,7 @@ _SPEAKERS = ("cyan", "green", "yellow", "magenta", "bright_blue", "bright_red", 
 
 
 class Sheet:
-    """A table.
-
-    Args:
-        block: what is in it.
-    """
+    """A table."""
 
     def __init__(self, block: TableBlock) -> None:
         width = len(block.columns)
@@ -67,11 +63,7 @@ def _side_by_side(cells: Sequence[str], each: int) -> Text:
 
 
 class Talk:
-    """A conversation: each speaker in a colour of its own, and the second line of what is said moved in.
-
-    Args:
-        block: what is said.
-    """
+    """A conversation: each speaker in a colour of its own, and the second line of what is said moved in."""
 
     def __init__(self, block: ChatBlock) -> None:
         self._lines = [

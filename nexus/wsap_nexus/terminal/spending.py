@@ -39,7 +39,6 @@ def spending_of(summary: Mapping[str, Any], *, planned: int | None = None) -> Sp
     """Return what a run took from its summary, as `RunSummary.to_json` gave it; older ones have fewer figures.
 
     Args:
-        summary: of the run.
         planned: steps of all seats that the run was to have; None where that is not known.
     """
     usage, decisions = summary.get("usage") or {}, summary.get("decisions") or {}

@@ -58,8 +58,6 @@ class GameClient:
     Args:
         url: where its bridge answers.
         token: what it wants to be shown; None for nothing.
-        timeouts: how long it is waited for.
-        sleep: waits some seconds.
     """
 
     def __init__(

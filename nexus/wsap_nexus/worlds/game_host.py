@@ -62,11 +62,7 @@ def state_of(seat: SeatPort) -> dict[str, Any]:
 
 
 class GameHost:
-    """The worlds of one game in this process, with the answers by idempotency key and the entries by transfer.
-
-    Args:
-        spec: the game.
-    """
+    """The worlds of one game in this process, with the answers by idempotency key and the entries by transfer."""
 
     def __init__(self, spec: AdapterSpec) -> None:
         self.spec = spec

@@ -60,10 +60,7 @@ class HttpLine:
     """The way to one world while the process of its game lives.
 
     Args:
-        client: the way to the game.
-        path: where the world answers.
         process_id: what the game calls its process, if it says that.
-        game: the game's name.
         on_lost: told once, with why, and whether this world alone was at work.
     """
 
@@ -192,9 +189,7 @@ class HttpLines:
     """Gives the rebuilding line of one world its lines, one after another.
 
     Args:
-        spec: the game.
         world_id: what the world is called there.
-        client: the way to the game.
         on_failure: told when the game's process has ended, once for each of its lives; None for nobody.
     """
 

@@ -43,7 +43,6 @@ class Placement:
     """Makes worlds.
 
     Args:
-        settings: of workers.
         context: returns the context of a world in this process.
         on_failure: called for each crash of a worker.
     """

@@ -100,14 +100,7 @@ class WorldPort(Protocol):
 
 
 class LocalWorld:
-    """A world in this process.
-
-    Args:
-        spec: the game.
-        seed: of the world.
-        options: the game's own.
-        context: the clock and services of the game.
-    """
+    """A world in this process."""
 
     def __init__(
         self, spec: AdapterSpec, seed: int, options: Mapping[str, Any], context: Context | None = None

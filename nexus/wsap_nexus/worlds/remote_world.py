@@ -43,9 +43,6 @@ class RemoteWorld:
     """A world in another process.
 
     Args:
-        spec: the game.
-        seed: of the world.
-        options: the game's own.
         pool: the workers, or the lines to a game's process.
         factory: what names the game in any process; empty for a game in a process of its own.
         on_failure: called each time the world, or its game, brought the process down; None for no call.
@@ -228,8 +225,6 @@ class RemoteSeat:
     """A seat in a world in another process. Made by `RemoteWorld.open_seat`.
 
     Args:
-        world: the world.
-        agent_id: who sits there.
         told: the answer to the opening of the seat.
     """
 

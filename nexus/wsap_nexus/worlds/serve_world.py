@@ -35,7 +35,6 @@ def world_app(spec: AdapterSpec, *, token: str | None = None) -> FastAPI:
     """Return the bridge of a game, as an ASGI application.
 
     Args:
-        spec: the game.
         token: the bearer token of requests; None for an open bridge.
 
     Raises:

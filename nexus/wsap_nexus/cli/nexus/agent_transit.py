@@ -74,11 +74,7 @@ def _send(nexus: NexusHttp, name: str, body: dict[str, Any]) -> dict[str, Any]:
 
 
 def _session_in(answer: dict[str, Any], name: str) -> dict[str, Any]:
-    """Return the session of a response.
-
-    Raises:
-        NoAnswerError: the response has none yet.
-    """
+    """Return the session of a response."""
     from wsap_nexus.cli.nexus.nexus_http import NoAnswerError
 
     session = answer.get("session")

@@ -80,7 +80,6 @@ def require_nexus(database: str | None, what: str) -> NexusHttp:
     """Return the HTTP client of the nexus that runs on a database.
 
     Args:
-        database: the database.
         what: what the nexus is needed for, in the message.
 
     Raises:

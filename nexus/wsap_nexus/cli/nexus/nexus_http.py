@@ -40,11 +40,7 @@ class RefusedError(WsapError):
 
 
 class NexusHttp:
-    """The HTTP API of a running nexus.
-
-    Args:
-        running: its state, with its address.
-    """
+    """The HTTP API of a running nexus."""
 
     def __init__(self, running: Running) -> None:
         self.running = running
@@ -66,10 +62,6 @@ class NexusHttp:
         """Send a request, with a JSON body if there is one, and return the response, from JSON.
 
         Any: the shape is the API's.
-
-        Raises:
-            RefusedError: it refuses.
-            NoAnswerError: it does not answer.
         """
         url = self.running.url + "/".join(quote(part, safe="") for part in path)
         headers = {"Accept": "application/json", "Authorization": f"Bearer {self._token()}"}

@@ -56,8 +56,6 @@ def say_ready(request: StartRequest, running: Running, tokens: str, hint: str, o
     """Print the address of the nexus, which is ready.
 
     Args:
-        request: the options.
-        running: its state.
         tokens: the file with its token.
         hint: how to stop it.
         opening: the address that opens the controls once; empty if there is none.

@@ -127,13 +127,7 @@ def start(*, detach: bool, **given: object) -> None:
 
 
 def _check(request: StartRequest) -> None:
-    """Refuse invalid options before anything is opened.
-
-    Raises:
-        UsageError: `--host` without `--expose`, `--worker-memory` without workers, or a limit of another form.
-        UnknownNameError: no backend serves such a model.
-        NexusRunningError: a nexus runs on the database.
-    """
+    """Refuse invalid options before anything is opened."""
     from wsap_nexus.cli.nexus.report import running_on
     from wsap_nexus.errors import NexusRunningError
     from wsap_nexus.http.listening import refuse_unexposed

@@ -82,11 +82,7 @@ def diary(*, name: str, limit: int, as_json: bool, database: str | None) -> None
 
 
 def _read(name: str, database: str | None, read: Any) -> list[Any]:
-    """Return what `read` gives for an agent. Any: a function of a `Transaction`, whose class is heavy to import.
-
-    Raises:
-        UnknownNameError: there is no such agent.
-    """
+    """Return what `read` gives for an agent. Any: a function of a `Transaction`, whose class is heavy to import."""
     from wsap_core.errors import UnknownNameError
 
     with reading(database) as nexus_store:

@@ -140,9 +140,6 @@ class Following:
     """One agent in one recording, followed while it is written.
 
     Args:
-        repository: of the recordings.
-        run: the recording.
-        seat: the agent's seat.
         host: the plugins, which declare the game's types of observation.
     """
 

@@ -47,13 +47,9 @@ def overview(
     """Return the screen with all agents.
 
     Args:
-        sight: the state of the nexus.
         chosen: index of the selected agent.
-        width: columns of the terminal.
-        height: its rows.
         now: seconds since 1970.
         note: a message in place of the keys.
-        helping: whether to show the keys.
     """
     root = Layout()
     body = _help() if helping else _body(sight, chosen, width, height - 2)
@@ -159,12 +155,7 @@ def agent_screen(
 
     Args:
         follow: its recording; None if there is none yet.
-        agent: its row in the list.
-        width: columns of the terminal.
-        height: its rows.
-        plain: whether to leave out colours.
         note: a message in place of the keys.
-        helping: whether to show the keys.
     """
     if follow is None:
         return Text(f" {single_line(agent.id)} has done nothing yet.", "dim")

@@ -101,12 +101,7 @@ def read_event(
     """Return an event as it was stored; one of an unknown kind, or with an unreadable body, as `OtherEvent`.
 
     Args:
-        kind: how it was stored.
         body: JSON-ready data.
-        seq: its number.
-        agent_id: whom it is about.
-        game: which game it is about.
-        session_id: which session it is about.
         time: seconds since 1970.
     """
     envelope: dict[str, Any] = {

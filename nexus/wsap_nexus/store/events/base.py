@@ -176,7 +176,6 @@ def sentences(events: Iterable[NexusEvent], names: Names) -> list[tuple[NexusEve
 
     Args:
         events: oldest first.
-        names: how agents are called.
 
     Returns:
         Each sentence with its event: of gains in a row, the last one.

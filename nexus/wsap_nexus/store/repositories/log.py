@@ -24,12 +24,7 @@ def matching(table: Table, **wanted: str | None) -> list[ColumnElement[bool]]:
 
 
 class EventRepository:
-    """Reads and writes events within one transaction.
-
-    Args:
-        connection: in a transaction.
-        now: seconds since 1970.
-    """
+    """Reads and writes events within one transaction."""
 
     def __init__(self, connection: Connection, now: float) -> None:
         self.connection = connection

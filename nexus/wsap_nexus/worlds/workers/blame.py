@@ -22,11 +22,7 @@ _NOBODY = _NUMBER.pack(0)
 
 
 class BlameFile:
-    """The eight bytes, in a file that is mapped into memory.
-
-    Args:
-        path: the file.
-    """
+    """The eight bytes, in a file that is mapped into memory."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -63,13 +59,7 @@ class BlameFile:
 
 
 class Blamed(Generic[T]):
-    """Awaits a coroutine with a world marked exactly while its code runs, never while it waits.
-
-    Args:
-        coroutine: the coroutine.
-        mark: the mark.
-        world: the world.
-    """
+    """Awaits a coroutine with a world marked exactly while its code runs, never while it waits."""
 
     def __init__(self, coroutine: Coroutine[Any, Any, T], mark: BlameFile, world: int) -> None:
         self._coroutine = coroutine

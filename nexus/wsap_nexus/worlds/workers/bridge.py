@@ -20,11 +20,7 @@ _UNSEEN = Observation()
 
 
 class Bridge:
-    """Answers requests about one world.
-
-    Args:
-        face: the world.
-    """
+    """Answers requests about one world."""
 
     def __init__(self, face: WorldPort) -> None:
         self.face = face

@@ -52,7 +52,6 @@ class WorldHost:
 
     Args:
         send: writes bytes to the nexus.
-        mark: of the world that is being called.
     """
 
     def __init__(self, send: Callable[[bytes], None], mark: BlameFile) -> None:

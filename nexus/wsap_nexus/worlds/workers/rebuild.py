@@ -79,9 +79,6 @@ class RebuildingLine:
     """Asks a world in a worker or in another process, and brings it back in another when that is lost.
 
     Args:
-        spec: the game.
-        seed: of the world.
-        options: the game's own.
         factory: what names the game in any process.
         pool: the workers, or what stands for them.
         on_failure: told each time the world brought its worker down.
