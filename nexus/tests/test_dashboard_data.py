@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from wsap_core.seams.context import Context
 from wsap_nexus.dashboard.frames import Frames
-from wsap_nexus.dashboard.keys import OneTimeKey
+from wsap_nexus.dashboard.guard import OneTimeKey
 from wsap_nexus.dashboard.steps import STRIDE, StepIndexes
 from wsap_nexus.hub.nexus import Nexus, Settings
 from wsap_nexus.runs.store import Store, open_store

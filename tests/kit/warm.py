@@ -35,7 +35,7 @@ PRELOADED = (
     "wsap_nexus.store.nexus_store", "wsap_nexus.store.database", "wsap_nexus.runs.session",
     "wsap_nexus.terminal.screen", "sqlalchemy.dialects.sqlite",
     "sqlalchemy.dialects.sqlite.aiosqlite", "rich.table", "rich.live", "crafter", "wsap_crafter.game",
-    "wsap_nexus.hub.nexus", "wsap_nexus.server.serve", "wsap_nexus.worlds.serve_world", "wsap_nexus.dashboard.keys",
+    "wsap_nexus.hub.nexus", "wsap_nexus.server.serve", "wsap_nexus.worlds.serve_world", "wsap_nexus.dashboard.guard",
 )  # fmt: skip
 LENGTH = struct.Struct("!I")
 

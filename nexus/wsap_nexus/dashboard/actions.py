@@ -7,7 +7,7 @@ import asyncio
 from fastapi import APIRouter, Request, Response
 from pydantic import Field
 
-from wsap_nexus.dashboard.keys import OneTimeKey
+from wsap_nexus.dashboard.guard import OneTimeKey
 from wsap_nexus.dashboard.serializers import json_response
 from wsap_nexus.errors import NotInWorldError
 from wsap_nexus.http import replies

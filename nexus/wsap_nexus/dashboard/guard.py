@@ -5,6 +5,8 @@ From elsewhere, or with another machine's name in the `Host` header (DNS rebindi
 
 from __future__ import annotations
 
+import hmac
+import secrets
 from typing import Annotated
 
 from fastapi import Depends, Request
@@ -50,3 +52,22 @@ def is_local(request: Request) -> bool:
     server = request.scope.get("server")
     name = host_name(request.headers.get("host", ""))
     return server is not None and is_loopback(str(server[0])) and name is not None and is_loopback(name)
+
+
+class OneTimeKey:
+    """A random key that works once, in the fragment of the address, which browsers do not send."""
+
+    def __init__(self) -> None:
+        self._key: str | None = secrets.token_urlsafe(16)
+
+    @property
+    def fragment(self) -> str:
+        """The suffix of the dashboard's address; empty once the key was used."""
+        return f"#key={self._key}" if self._key else ""
+
+    def use(self, given: str) -> bool:
+        """Return whether a key is right, and invalidate it then."""
+        if self._key is None or not hmac.compare_digest(given.encode(), self._key.encode()):
+            return False
+        self._key = None
+        return True

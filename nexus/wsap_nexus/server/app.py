@@ -14,14 +14,14 @@ from wsap_nexus.http.auth import Tokens
 from wsap_nexus.http.guard import Guard, HttpLimits
 from wsap_nexus.http.streams import Streams
 from wsap_nexus.hub.nexus import Nexus
-from wsap_nexus.server import admin, agents, events, games, openapi, sessions, talk, transit
+from wsap_nexus.server import admin, agents, events, games, openapi, sessions, transit
 from wsap_nexus.server.feed import Feed
 from wsap_nexus.server.idempotency import IdempotencyStore
 
 
 def include_routes(app: FastAPI) -> None:
     """Add the routes of the wire API to an application, and its OpenAPI document."""
-    for module in (events, agents, talk, games, admin, transit, sessions):
+    for module in (events, agents, games, admin, transit, sessions):
         app.include_router(module.router, prefix=openapi.PREFIX)
     openapi.install(app)
 

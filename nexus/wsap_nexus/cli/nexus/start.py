@@ -235,7 +235,7 @@ def _embed(tx: Transaction, model: str | None) -> None:
 
 async def _serve(request: StartRequest, hub: Nexus) -> None:
     from wsap_nexus import state
-    from wsap_nexus.dashboard.keys import OneTimeKey
+    from wsap_nexus.dashboard.guard import OneTimeKey
     from wsap_nexus.http.listening import Address
     from wsap_nexus.http.signals import told_to_stop
     from wsap_nexus.runs.gc_tuning import collect_regularly
