@@ -45,6 +45,9 @@ class Assets(StaticFiles):
         return response
 
 
+ROUTERS = (*(module.router for module in (views, mind, live, timeline, decision, actions)), router)
+
+
 def install(app: FastAPI, nexus: Nexus) -> None:
     """Serve the dashboard at `/`, its data under `/dashboard`."""
     app.state.started = time.time()
@@ -52,6 +55,6 @@ def install(app: FastAPI, nexus: Nexus) -> None:
     app.state.frames = Frames(nexus)
     app.state.steps = StepIndexes(nexus.store.repository)
     app.state.one_time_key = None
-    for each in (*(module.router for module in (views, mind, live, timeline, decision, actions)), router):
+    for each in ROUTERS:
         app.include_router(each, include_in_schema=False)
     app.mount("/assets", Assets(), name="assets")

@@ -5,22 +5,21 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Awaitable, Callable
+from itertools import islice
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Header, Query, Request, Response
-from starlette.responses import StreamingResponse
 
 from wsap_core.protocol.wire import dumps
 from wsap_nexus.dashboard.guard import HEADERS, Private
 from wsap_nexus.dashboard.serializers import events_json, session_json
 from wsap_nexus.http.callers import Reader
-from wsap_nexus.http.streams import HeldStream, Streams
+from wsap_nexus.http.streams import Bell, EventStream
 from wsap_nexus.hub.live_session import LiveSession
 from wsap_nexus.hub.nexus import Nexus
 from wsap_nexus.hub.served import Hub
 from wsap_nexus.runs.observers import StepTaken
-from wsap_nexus.store.events import NexusEvent
 
 router = APIRouter()
 
@@ -33,86 +32,38 @@ MOST_BEHIND = 1000
 MOST_AGENTS = 200
 """Most agents in one message about steps."""
 
-QUIET = 15.0
-"""Seconds between two heartbeats."""
+QUIET = 10.0
+"""Seconds after which the numbers are sent although nothing happens."""
 
 
 class Board:
-    """Passes steps and events of a nexus on to the open streams."""
+    """The steps in worlds, counted for the open streams, which wake at steps and events of the nexus."""
 
     def __init__(self, nexus: Nexus, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._listeners: list[Listener] = []
-        self._times: deque[float] = deque(maxlen=20_000)
+        self._steps: deque[tuple[float, str]] = deque(maxlen=20_000)
         self.decisions = 0
         """Steps in worlds since the start."""
-        self.closed = False
-        """Whether the streams have to end."""
+        self.bell = Bell()
+        """Rings at each step and each event."""
         nexus.on_step(self._stepped)
-        nexus.nexus_store.listen(self._noted)
-
-    def close(self) -> None:
-        """End all streams."""
-        self.closed = True
-        for listener in self._listeners:
-            listener.noted()
+        nexus.nexus_store.listen(lambda event: self.bell.ring())
 
     def rate(self) -> float:
         """Return the steps a second in worlds, over the last five seconds."""
         since = self._clock() - 5
-        while self._times and self._times[0] < since:
-            self._times.popleft()
-        return len(self._times) / 5
+        while self._steps and self._steps[0][0] < since:
+            self._steps.popleft()
+        return len(self._steps) / 5
 
-    def listen(self) -> Listener:
-        """Return a new listener, which the caller closes."""
-        listener = Listener(asyncio.get_running_loop(), self._listeners.remove)
-        self._listeners.append(listener)
-        return listener
+    def acted(self, since: int) -> list[str]:
+        """Return the agents that took steps since there were so many decisions, the last first."""
+        return list(dict.fromkeys(agent for _, agent in islice(reversed(self._steps), self.decisions - since)))
 
     def _stepped(self, stay: LiveSession, step: StepTaken) -> None:
-        self._times.append(self._clock())
+        self._steps.append((self._clock(), stay.session.agent_id))
         self.decisions += 1
-        for listener in self._listeners:
-            listener.stepped(stay.session.agent_id)
-
-    def _noted(self, event: NexusEvent) -> None:
-        for listener in self._listeners:
-            listener.noted()
-
-
-class Listener:
-    """The agents of a stream that took steps, and a wakeup."""
-
-    def __init__(self, loop: asyncio.AbstractEventLoop, remove: Callable[[Listener], None]) -> None:
-        self._loop = loop
-        self._remove = remove
-        self._bell = asyncio.Event()
-        self._agents: dict[str, None] = {}
-
-    def stepped(self, agent_id: str) -> None:
-        """Record a step of an agent."""
-        self._agents[agent_id] = None
-        self._bell.set()
-
-    def noted(self) -> None:
-        """Wake the stream for a new event; any thread may call this."""
-        self._loop.call_soon_threadsafe(self._bell.set)
-
-    async def heard(self, seconds: float) -> list[str] | None:
-        """Wait for a step or an event; return the agents that took steps, or None after `seconds` without any."""
-        try:
-            async with asyncio.timeout(seconds):
-                await self._bell.wait()
-        except TimeoutError:
-            return None
-        self._bell.clear()
-        agents, self._agents = list(self._agents), {}
-        return agents
-
-    def close(self) -> None:
-        """Remove the listener."""
-        self._remove(self)
+        self.bell.ring()
 
 
 @router.get("/dashboard/live")
@@ -125,52 +76,65 @@ async def live(
     after: Annotated[int | None, Query(ge=0)] = None,
 ) -> Response:
     """Stream steps and events, after a given event; to spectators, who acted is not told."""
-    streams: Streams = request.app.state.streams
     start = last_event_id if last_event_id is not None else after
-    headers = {**HEADERS, "Cache-Control": "no-store", "X-Accel-Buffering": "no"}
-    told = _stream(nexus, request, start, private)
-    return HeldStream(StreamingResponse(told, media_type="text/event-stream", headers=headers), streams, who)
+    stream = EventStream(_told(nexus, request.app.state.board, start, private), request.app.state.streams, who)
+    stream.headers.update(HEADERS)
+    return stream
 
 
-async def _stream(nexus: Nexus, request: Request, after: int | None, private: bool) -> AsyncIterator[str]:
-    board: Board = request.app.state.board
-    listener = board.listen()
-    try:
-        with nexus.nexus_store.look() as tx:
-            newest = tx.last_seq()
-        seq = newest if after is None else after
-        # The number is from another database, or too old to send all that the page missed.
-        reset = seq > newest or newest - seq > MOST_BEHIND
-        if reset:
-            seq = newest
-        hello = {"seq": seq, "reset": reset, "rate": board.rate(), "decisions": board.decisions}
-        yield f"id: {seq}\nevent: hello\ndata: {dumps(hello)}\n\n"
-        while True:
-            fresh, seq = _events(nexus, seq, private)
-            for event in fresh:
-                yield f"id: {event['seq']}\nevent: nexus\ndata: {dumps(event)}\n\n"
-            agents = await listener.heard(QUIET)
-            if board.closed:
-                return
-            if agents is None:
-                yield f"event: pulse\ndata: {dumps(_pulse(nexus, board, [], private))}\n\n"
-                continue
-            if agents:
-                yield f"event: pulse\ndata: {dumps(_pulse(nexus, board, agents, private))}\n\n"
-            await asyncio.sleep(PERIOD)
-    finally:
-        listener.close()
+def _told(nexus: Nexus, board: Board, after: int | None, private: bool) -> Callable[[], Awaitable[str]]:
+    seq, counted, due = -1, board.decisions, 0.0
+
+    async def later() -> str:
+        nonlocal seq, counted, due
+        if seq < 0:
+            seq, hello = _hello(nexus, board, after)
+            return hello
+        await asyncio.sleep(due - time.monotonic())
+        try:
+            async with asyncio.timeout(QUIET):
+                while True:
+                    fresh = board.bell.fresh()
+                    text, seq = _events(nexus, seq, private)
+                    agents = board.acted(counted)
+                    if text or agents:
+                        break
+                    await fresh.wait()
+        except TimeoutError:
+            text, agents = "", []
+        if agents or not text:
+            text += f"event: pulse\ndata: {dumps(_pulse(nexus, board, agents, private))}\n\n"
+        counted, due = board.decisions, time.monotonic() + PERIOD
+        return text
+
+    return later
 
 
-def _events(nexus: Nexus, after: int, private: bool) -> tuple[list[dict[str, Any]], int]:
+def _hello(nexus: Nexus, board: Board, after: int | None) -> tuple[int, str]:
+    """Return the number of the last event that a page has or need not be told, and the first message."""
+    with nexus.nexus_store.look() as tx:
+        newest = tx.last_seq()
+    seq = newest if after is None else after
+    # The number is from another database, or too old to send all that the page missed.
+    reset = seq > newest or newest - seq > MOST_BEHIND
+    if reset:
+        seq = newest
+    hello = {"seq": seq, "reset": reset, "rate": board.rate(), "decisions": board.decisions}
+    return seq, f"id: {seq}\nevent: hello\ndata: {dumps(hello)}\n\n"
+
+
+def _events(nexus: Nexus, after: int, private: bool) -> tuple[str, int]:
+    """Return the messages of the events after one, and the number of the last."""
     with nexus.nexus_store.look() as tx:
         events = tx.events(after=after, limit=MOST_BEHIND)
         names = tx.names(events)
-    return events_json(events, names, private=private), events[-1].seq if events else after
+    told = events_json(events, names, private=private)
+    text = "".join(f"id: {event['seq']}\nevent: nexus\ndata: {dumps(event)}\n\n" for event in told)
+    return text, events[-1].seq if events else after
 
 
 def _pulse(nexus: Nexus, board: Board, agents: list[str], private: bool) -> dict[str, Any]:
-    stays = [nexus.live.sessions[agent] for agent in agents[-MOST_AGENTS:] if agent in nexus.live.sessions]
+    stays = [nexus.live.sessions[agent] for agent in agents[:MOST_AGENTS] if agent in nexus.live.sessions]
     return {
         "agents": [session_json(stay, private=True) for stay in stays] if private else [],
         "worlds": sorted({stay.session.world_id for stay in stays}),

@@ -20,27 +20,56 @@ _RETRY = "retry: 1000\n\n"
 """Milliseconds after which a client connects again."""
 
 
+class Bell:
+    """Wakes streams that wait for something new."""
+
+    def __init__(self) -> None:
+        self._fresh = asyncio.Event()
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    def fresh(self) -> asyncio.Event:
+        """Return an event that the next ring sets; call this before looking, to miss none."""
+        self._loop = asyncio.get_running_loop()
+        return self._fresh
+
+    def ring(self) -> None:
+        """Wake whoever waits; any thread may call this."""
+        if self._loop is not None:
+            self._loop.call_soon_threadsafe(self._ring)
+
+    def _ring(self) -> None:
+        fresh, self._fresh = self._fresh, asyncio.Event()
+        fresh.set()
+
+
 class EventStream(Response):
-    """A response of server-sent events, with heartbeats.
+    """A response of server-sent events, with heartbeats, which counts while it is sent.
 
     It ends if the client reads nothing for too long; the client can continue from its last event.
 
     Args:
         later: waits for the next events and returns their text; None at the end. It may be cancelled while it waits,
             and is then called again.
+        streams: where it counts.
+        who: the caller.
     """
 
-    def __init__(self, later: Callable[[], Awaitable[str | None]], limits: HttpLimits) -> None:
+    def __init__(self, later: Callable[[], Awaitable[str | None]], streams: Streams, who: Caller | None) -> None:
         super().__init__(
             media_type="text/event-stream", headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
         )
         del self.headers["content-length"]
         self._later = later
-        self._limits = limits
+        self._streams, self._who = streams, who
+        self._limits = streams.limits
 
     @override
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send events until the client goes."""
+        with self._streams.hold(self._who):
+            await self._send(receive, send)
+
+    async def _send(self, receive: Receive, send: Send) -> None:
         sending = asyncio.ensure_future(self._run(send))
         gone = asyncio.ensure_future(_gone(receive))
         try:
@@ -83,7 +112,7 @@ class Streams:
     """The open event streams of a nexus."""
 
     def __init__(self, limits: HttpLimits) -> None:
-        self._limits = limits
+        self.limits = limits
         self._open: Counter[str] = Counter()
 
     @property
@@ -98,10 +127,10 @@ class Streams:
         Raises:
             TooManyStreamsError: the caller has as many as it may have, or all are taken.
         """
-        most, name = self._limits.streams, "" if who is None else who.name
+        most, name = self.limits.streams, "" if who is None else who.name
         if who is None or who.agent_id is not None:
             most -= most // 4
-            if self._open[name] >= self._limits.streams_each:
+            if self._open[name] >= self.limits.streams_each:
                 whose = "without a token" if who is None else f"of {who.agent_id!r}"
                 raise TooManyStreamsError(f"{self._open[name]} streams {whose} are open already; close some of them.")
         if self.count >= most:
@@ -112,18 +141,3 @@ class Streams:
         finally:
             self._open[name] -= 1
             self._open += Counter()  # drops the names that have none
-
-
-class HeldStream(Response):
-    """A streaming response that counts while it is sent."""
-
-    def __init__(self, stream: Response, streams: Streams, who: Caller | None) -> None:
-        super().__init__()
-        self._stream = stream
-        self._streams = streams
-        self._who = who
-
-    @override
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        with self._streams.hold(self._who):
-            await self._stream(scope, receive, send)

@@ -13,7 +13,7 @@ from wsap_core.errors import StorageError
 from wsap_core.version import PROTOCOL_VERSION
 from wsap_nexus.http.callers import Reader
 from wsap_nexus.http.replies import answer
-from wsap_nexus.http.streams import EventStream, HeldStream, Streams
+from wsap_nexus.http.streams import EventStream, Streams
 from wsap_nexus.hub.nexus import Nexus
 from wsap_nexus.hub.served import Hub
 from wsap_nexus.server import responses
@@ -106,7 +106,7 @@ async def events(
         return line.seen_by(who) if passes else ""
 
     later = _told_after(feed, feed.last() if start is None else start, told, until)
-    return HeldStream(EventStream(later, state.limits), state.streams, who)
+    return EventStream(later, state.streams, who)
 
 
 def _told_after(
@@ -115,7 +115,7 @@ def _told_after(
     async def later() -> str | None:
         nonlocal after
         while until is None or after < until:
-            fresh = feed.fresh()
+            fresh = feed.bell.fresh()
             lines, after = feed.after(after)
             text = "".join(map(told, lines))
             if text:

@@ -5,7 +5,6 @@ A stream keeps only the number of its last event, so a slow client costs no more
 
 from __future__ import annotations
 
-import asyncio
 import bisect
 from collections import deque
 from collections.abc import Callable
@@ -13,6 +12,7 @@ from dataclasses import dataclass
 
 from wsap_core.protocol.wire import dumps
 from wsap_nexus.http.auth import Caller
+from wsap_nexus.http.streams import Bell
 from wsap_nexus.http.visibility import sees_event
 from wsap_nexus.store.events import NexusEvent
 from wsap_nexus.store.nexus_store import NexusStore
@@ -48,9 +48,9 @@ class Feed:
 
     def __init__(self, nexus_store: NexusStore) -> None:
         self._nexus_store = nexus_store
+        self.bell = Bell()
+        """Rings at each event."""
         self._lines: deque[Line] = deque(maxlen=KEPT)
-        self._fresh = asyncio.Event()
-        self._loop: asyncio.AbstractEventLoop | None = None
         self._stop: Callable[[], None] = nexus_store.listen(self._take)
 
     def close(self) -> None:
@@ -63,11 +63,6 @@ class Feed:
             return self._lines[-1].seq
         with self._nexus_store.look() as tx:
             return tx.last_seq()
-
-    def fresh(self) -> asyncio.Event:
-        """Return an event that the next change sets; call this before `after`, to miss none."""
-        self._loop = asyncio.get_running_loop()
-        return self._fresh
 
     def after(self, seq: int) -> tuple[list[Line], int]:
         """Return the events after a number, oldest first, at most `PAGE`, and the number to continue from."""
@@ -86,12 +81,7 @@ class Feed:
             self._lines.append(line_of(event))
         else:
             self._lines.clear()
-        if self._loop is not None:
-            self._loop.call_soon_threadsafe(self._tell)
-
-    def _tell(self) -> None:
-        fresh, self._fresh = self._fresh, asyncio.Event()
-        fresh.set()
+        self.bell.ring()
 
 
 def line_of(event: NexusEvent) -> Line:

@@ -47,7 +47,7 @@ async def serve(
     app = _app(nexus, address, token_file, limits)
     listening = listen(address)
     app.state.one_time_key = key
-    server = HttpServer(app, listening, limits or HttpLimits(), until=until, ready=ready, over=app.state.board.close)
+    server = HttpServer(app, listening, limits or HttpLimits(), until=until, ready=ready)
     losing: asyncio.Task[LockLostError] | None = None
     try:
         try:

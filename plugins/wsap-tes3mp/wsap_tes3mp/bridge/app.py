@@ -19,7 +19,7 @@ from wsap_nexus.http.guard import Guard, HttpLimits
 from wsap_nexus.http.listening import Address, listen
 from wsap_nexus.http.replies import WAIT_MOST, Key
 from wsap_nexus.http.serving import HttpServer
-from wsap_nexus.http.streams import EventStream, HeldStream, Streams
+from wsap_nexus.http.streams import EventStream, Streams
 from wsap_tes3mp.bridge.bridge import Bridge
 from wsap_tes3mp.protocol.bridge import (
     AgentInfo,
@@ -135,7 +135,7 @@ async def events(request: Request, bridge: TheBridge, who: Reader) -> Response:
         event = await listener.get()
         return None if event is None else f"event: {event.kind}\ndata: {dumps(event.body)}\n\n"
 
-    return HeldStream(EventStream(later, request.app.state.limits), request.app.state.streams, who)
+    return EventStream(later, request.app.state.streams, who)
 
 
 def create_app(
