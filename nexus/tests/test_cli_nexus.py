@@ -13,8 +13,7 @@ from pathlib import Path
 import pytest
 from cli_nexus_kit import QUICK, environ_of, nexus, nexus_json, refused, running, until, wsap
 
-from wsap_nexus.cli.nexus.detach import words_of
-from wsap_nexus.cli.nexus.request import StartRequest
+from wsap_nexus.cli.nexus.request import StartRequest, words_of
 from wsap_nexus.cli.nexus.start import settings_of, start
 from wsap_nexus.hub.settings import KeptWorld
 

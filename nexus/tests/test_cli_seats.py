@@ -15,7 +15,7 @@ from wsap_core.cli import main
 from wsap_core.errors import UsageError
 from wsap_core.loading import names_model
 from wsap_nexus.api import play
-from wsap_nexus.cli.nexus.policies import policies_of
+from wsap_nexus.cli.nexus.agent_registry import policies_of
 from wsap_nexus.store.entities import Policy
 
 COOPERATE = json.dumps({"action": "cooperate", "params": {}, "reasoning": "let us be friends"})

@@ -14,7 +14,7 @@ import httpx2
 import pytest
 from wire_server import Served, problem, serving
 
-from wsap_nexus.http import timeouts
+from wsap_nexus.http import serving as connections
 from wsap_nexus.http.guard import HttpLimits
 
 
@@ -57,8 +57,8 @@ def test_a_connection_on_which_no_head_of_a_request_comes_is_closed(tmp_path: Pa
 def test_an_idle_connection_is_kept_for_longer_than_clients_keep_it_and_then_closed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert 2 * (httpx2.Limits().keepalive_expiry or 0.0) < timeouts.KEEP_ALIVE
-    monkeypatch.setattr(timeouts, "KEEP_ALIVE", 0)
+    assert 2 * (httpx2.Limits().keepalive_expiry or 0.0) < connections.KEEP_ALIVE
+    monkeypatch.setattr(connections, "KEEP_ALIVE", 0)
     with serving(tmp_path) as served, connected(served) as idle:
         idle.sendall(b"GET /nexus/health HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
         assert rest(idle).startswith(b"HTTP/1.1 200")
@@ -123,4 +123,4 @@ def test_as_many_connections_as_files_may_be_open_less_what_the_nexus_needs(
     resource = pytest.importorskip("resource", reason="the system counts no files")
     monkeypatch.setattr(resource, "RLIM_INFINITY", -1)
     monkeypatch.setattr(resource, "getrlimit", lambda kind: (files, files))
-    assert timeouts.most_connections() == most
+    assert connections.most_connections() == most

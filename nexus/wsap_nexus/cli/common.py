@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import sys
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from wsap_core.cli.output import print_json
 from wsap_core.untrusted import single_line
 
 if TYPE_CHECKING:
@@ -33,6 +36,20 @@ def size_of_text(context: click.Context, option: click.Parameter, text: str) -> 
 def plural(count: int, noun: str) -> str:
     """Return a count with its noun: "1 run", "2 runs"."""
     return f"{count} {noun}" + ("" if count == 1 else "s")
+
+
+def said(as_json: bool, text: str, **facts: Any) -> None:
+    """Print a sentence, or with `--json` the facts in it."""
+    click.echo(json.dumps(facts) if as_json else text)
+
+
+def print_lines(as_json: bool, facts: Any, lines: Iterable[str]) -> None:
+    """Print lines, or with `--json` the facts in them. Any: JSON-ready data."""
+    if as_json:
+        print_json(facts)
+        return
+    for line in lines:
+        click.echo(line)
 
 
 def output_console() -> Console:

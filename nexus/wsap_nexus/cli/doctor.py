@@ -18,7 +18,7 @@ from wsap_core.cli.grouped import GroupedCommand, refuse_given
 from wsap_core.cli.params import json_option, typed_pairs
 from wsap_core.untrusted import error_line, single_line
 from wsap_nexus.cli.common import database_option, plural
-from wsap_nexus.cli.findings import Finding
+from wsap_nexus.cli.doctor_model import Finding
 
 OLDEST_PYTHON = (3, 11)
 """The oldest Python that is supported."""

@@ -9,12 +9,26 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from wsap_core.untrusted import single_line
-from wsap_nexus.cli.default_model import VARIABLE, default_model
-from wsap_nexus.cli.findings import Finding
+from wsap_nexus.cli.model_options import VARIABLE, default_model
 
 if TYPE_CHECKING:
     from wsap_core.host import PluginHost
     from wsap_core.seams.model import Abilities, Reply
+
+
+@dataclass(frozen=True)
+class Finding:
+    """The result of one check."""
+
+    check: str
+    """The name of the check."""
+    status: str
+    """"ok", "warning" (it works, with a remark) or "problem"."""
+    detail: str
+    """One sentence or figure."""
+    hint: str = ""
+    """How to fix it."""
+
 
 WAIT = 120.0
 """Seconds to wait for the model's reply, loading it included."""

@@ -14,7 +14,7 @@ import click
 from wsap_core.cli.grouped import GroupedCommand
 from wsap_core.cli.params import json_option
 from wsap_core.untrusted import single_line
-from wsap_nexus.cli.default_model import VARIABLE, default_model
+from wsap_nexus.cli.model_options import VARIABLE, default_model
 
 if TYPE_CHECKING:
     from wsap_core.seams.listing import Listing, ModelInfo

@@ -19,13 +19,12 @@ from wsap_nexus.cli.interruption import Interruption, Tail
 from wsap_nexus.cli.model_options import ModelRequest, model_options, refuse_key
 from wsap_nexus.cli.notices import Notices
 from wsap_nexus.cli.outcome import Original, add_way_on, came_to_nothing, header, original, report
-from wsap_nexus.cli.play_request import Request
-from wsap_nexus.cli.seat_options import agents_by_seat, seat_option
+from wsap_nexus.cli.play_request import Request, agents_by_seat, seat_option
 
 if TYPE_CHECKING:
     from wsap_core.host import PluginHost
     from wsap_core.seams.services import Services
-    from wsap_nexus.cli.seat_options import Seating
+    from wsap_nexus.cli.play_request import Seating
     from wsap_nexus.runs.controls import Controls
     from wsap_nexus.runs.plan import RunPlan, SeatPlan
     from wsap_nexus.runs.session import ResolvedSpecs, RunHandle

@@ -24,7 +24,7 @@ from wsap_nexus.dashboard.serializers import (
 )
 from wsap_nexus.dashboard.timeline import look_back
 from wsap_nexus.dashboard.usage import usage_by_session, usage_last_day
-from wsap_nexus.http.visibility import record_json
+from wsap_nexus.http.auth import record_json
 from wsap_nexus.hub.live_session import LiveSession
 from wsap_nexus.hub.nexus import Nexus
 from wsap_nexus.hub.served import Hub

@@ -9,13 +9,16 @@ import hashlib
 import hmac
 import os
 import secrets
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
+from typing import Any
 
 from sqlalchemy import delete, insert, select
 
 from wsap_core.errors import ConfigError
+from wsap_core.protocol.wire import encode
 from wsap_nexus.http.refusals import ForbiddenError, UnauthorizedError
+from wsap_nexus.store.entities import AgentIdentity, SessionRecord
 from wsap_nexus.store.events import AgentRemoved, NexusEvent
 from wsap_nexus.store.nexus_store import NexusStore
 from wsap_nexus.store.tables import METADATA
@@ -152,3 +155,27 @@ def _bearer(header: str | None) -> str:
 
 def _hash(token: str) -> str:
     return hashlib.sha256(token.encode()).hexdigest()
+
+
+_PUBLIC = {
+    AgentIdentity: ("id", "name", "created", "state", "place", "session_id", "lifetime_steps", "playtime"),
+    SessionRecord: (
+        "id", "agent_id", "game", "world_id", "avatar_id", "run_id", "opened", "closed", "reason", "steps"
+    ),
+}  # fmt: skip
+
+
+def sees(who: Caller | None, agent_id: str) -> bool:
+    """Return whether a caller, None for one without a token, may see what is an agent's own."""
+    return who is not None and who.agent_id in (None, agent_id)
+
+
+def record_json(record: AgentIdentity | SessionRecord, *, private: bool) -> dict[str, Any]:
+    """Return a record as JSON-ready data, with what is the agent's own or without."""
+    shown = [field.name for field in fields(record)] if private else _PUBLIC[type(record)]
+    return {name: encode(getattr(record, name)) for name in shown}
+
+
+def sees_event(who: Caller | None, event: NexusEvent) -> bool:
+    """Return whether a caller may see the whole of an event, and not only what is public."""
+    return who is not None and (who.agent_id is None or who.agent_id in event.readers)

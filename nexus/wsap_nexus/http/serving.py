@@ -1,4 +1,8 @@
-"""Runs an application on a socket in the event loop of the caller, until it is told to stop."""
+"""Runs an application on a socket in the event loop of the caller, until it is told to stop.
+
+uvicorn itself waits for the head of a request without limit, and accepts connections until the process can open no
+more files, not even its database. Open requests are ended when the server stops, so that their clients do not delay it.
+"""
 
 from __future__ import annotations
 
@@ -6,15 +10,18 @@ import asyncio
 import contextlib
 import socket
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import uvicorn
 from typing_extensions import override
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from wsap_core.errors import WsapError
-from wsap_nexus.http.guard import App, HttpLimits
+from wsap_core.protocol.wire import dumps
+from wsap_nexus.http.errors import error_body, of_error
+from wsap_nexus.http.guard import App, HttpLimits, Message
 from wsap_nexus.http.listening import url_of
-from wsap_nexus.http.shutdown import end_requests
-from wsap_nexus.http.timeouts import protocol_with
+from wsap_nexus.http.refusals import NexusStoppingError, TooManyConnectionsError
 
 
 class _Server(uvicorn.Server):
@@ -102,3 +109,151 @@ class HttpServer:
     async def _end_when_set(self, until: asyncio.Event) -> None:
         await until.wait()
         self.end()
+
+
+GRACE = 1.0
+"""Seconds that requests get to be answered once the nexus stops."""
+
+
+def end_requests(app: App, until: asyncio.Event, stopping: WsapError | None = None) -> App:
+    """Return an application whose requests end once an event is set.
+
+    GET requests see the client disconnect: open streams then end properly, and replies that are almost complete are
+    still sent. A request that is not answered a second later is answered with an error.
+
+    Args:
+        until: set when the server stops.
+        stopping: the error; that the nexus stops if not given.
+    """
+    stopping = stopping or NexusStoppingError(
+        "The nexus is stopping; ask again, with the same key if there was one, later."
+    )
+    waiting: set[asyncio.Timeout] = set()
+    ending: asyncio.Task[None] | None = None
+
+    async def end() -> None:
+        await until.wait()
+        for limit in waiting:
+            limit.reschedule(asyncio.get_running_loop().time() + GRACE)
+
+    async def wrapped(scope: Any, receive: Any, send: Any) -> None:
+        nonlocal ending
+        if scope["type"] != "http":
+            await app(scope, receive, send)
+            return
+        ending = ending or asyncio.ensure_future(end())
+        started = complete = False
+
+        async def receiving() -> Message:
+            stopping, received = asyncio.ensure_future(until.wait()), asyncio.ensure_future(receive())
+            try:
+                await asyncio.wait({stopping, received}, return_when=asyncio.FIRST_COMPLETED)
+                return received.result() if received.done() else {"type": "http.disconnect"}
+            finally:
+                stopping.cancel()
+                received.cancel()
+
+        async def sending(message: Message) -> None:
+            nonlocal started, complete
+            await send(message)
+            started = True
+            complete = message["type"] == "http.response.body" and not message.get("more_body", False)
+
+        limit = asyncio.timeout(GRACE if until.is_set() else None)
+        waiting.add(limit)
+        try:
+            async with limit:
+                await app(scope, receiving if scope["method"] == "GET" else receive, sending)
+        except TimeoutError:
+            if not limit.expired():
+                raise
+        finally:
+            waiting.discard(limit)
+        if not started and limit.expired():
+            await of_error(stopping)(scope, receive, send)
+        elif started and not complete and until.is_set():
+            await send({"type": "http.response.body", "body": b""})
+
+    return wrapped
+
+
+OWN_FILES = 256
+"""Open files reserved for the nexus itself: its database, its workers, remote games."""
+KEEP_ALIVE = 30
+"""Seconds until an idle connection is closed: well over the 5 s for which clients keep theirs, or a request would now
+and then meet the end of its connection."""
+MOST = 10_000
+"""Most connections, however many files a process may open."""
+
+
+def most_connections() -> int:
+    """Return the limit of connections, by the number of files that this process may open."""
+    try:
+        import resource
+    except ImportError:  # Windows, where sockets do not count as files
+        return MOST
+    files = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    return MOST if files == resource.RLIM_INFINITY else min(MOST, max(OWN_FILES // 4, files - OWN_FILES))
+
+
+def protocol_with(limits: HttpLimits) -> type[TimeoutProtocol]:
+    """Return a protocol class for uvicorn that enforces these limits."""
+    most = most_connections() if limits.connections is None else limits.connections
+    return type("LimitedProtocol", (TimeoutProtocol,), {"head_seconds": limits.head_seconds, "most": most})
+
+
+class TimeoutProtocol(H11Protocol):
+    """HTTP/1.1 that closes connections without a request, and those beyond the limit."""
+
+    head_seconds = HttpLimits.head_seconds
+    most = MOST
+    _late: asyncio.TimerHandle | None = None
+
+    @override
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self.timeout_keep_alive = KEEP_ALIVE
+        if len(self.connections) > self.most:
+            transport.write(_too_many())
+            transport.close()
+            return
+        self._wait()
+
+    @override
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        # Comparing h11's sentinels by name avoids importing h11.
+        if repr(self.conn.their_state) == "IDLE":
+            self._wait()
+        else:
+            self._came()
+
+    @override
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._came()
+        super().connection_lost(exc)
+
+    def _wait(self) -> None:
+        if self._late is None:
+            self._late = self.loop.call_later(self.head_seconds, self._give_up)
+
+    def _came(self) -> None:
+        if self._late is not None:
+            self._late.cancel()
+            self._late = None
+
+    def _give_up(self) -> None:
+        self._late = None
+        if repr(self.conn.their_state) == "IDLE" and not self.transport.is_closing():
+            self.transport.close()
+
+
+def _too_many() -> bytes:
+    error = TooManyConnectionsError
+    message = "As many connections are open as may be; close some, or wait a moment."
+    body = dumps(error_body(error.code, message, retry=error.retryable)).encode()
+    head = (
+        f"HTTP/1.1 {error.http_status} Service Unavailable\r\nContent-Type: application/json\r\n"
+        f"Content-Length: {len(body)}\r\nRetry-After: 1\r\nConnection: close\r\n\r\n"
+    )
+    return head.encode() + body

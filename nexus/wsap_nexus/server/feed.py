@@ -11,9 +11,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from wsap_core.protocol.wire import dumps
-from wsap_nexus.http.auth import Caller
+from wsap_nexus.http.auth import Caller, sees_event
 from wsap_nexus.http.streams import Bell
-from wsap_nexus.http.visibility import sees_event
 from wsap_nexus.store.events import NexusEvent
 from wsap_nexus.store.nexus_store import NexusStore
 

@@ -14,10 +14,10 @@ from sqlalchemy import select
 
 from wsap_core.protocol import JackInResult
 from wsap_core.protocol.values import JsonValue
+from wsap_nexus.http.auth import record_json, sees
 from wsap_nexus.http.callers import Admin, Known, Reader
 from wsap_nexus.http.refusals import AbilityMissingError, SessionManagedError
 from wsap_nexus.http.replies import Wait, answer
-from wsap_nexus.http.visibility import record_json, sees
 from wsap_nexus.hub.live_session import LiveSession
 from wsap_nexus.hub.nexus import Nexus
 from wsap_nexus.hub.served import Hub

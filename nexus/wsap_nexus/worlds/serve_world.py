@@ -23,7 +23,7 @@ from wsap_core.version import PROTOCOL_VERSION
 from wsap_nexus.http import errors
 from wsap_nexus.http.auth import OneToken
 from wsap_nexus.http.guard import Guard, HttpLimits
-from wsap_nexus.http.timeouts import MOST
+from wsap_nexus.http.serving import MOST
 from wsap_nexus.worlds import bridge_routes
 from wsap_nexus.worlds.game_host import GameHost
 

@@ -1,19 +1,25 @@
-"""`wsap nexus agents list`, `show`, `add`, `remove`, `pause` and `resume`."""
+"""`wsap nexus agents`: the commands that list, show, add, remove, pause, resume, export and import agents."""
 
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from wsap_core.cli.grouped import GroupedCommand
-from wsap_core.cli.params import json_option
+from wsap_core.cli.params import json_option, pairs
 from wsap_core.errors import UsageError
 from wsap_core.untrusted import single_line
-from wsap_nexus.cli.common import database_option
-from wsap_nexus.cli.nexus.connection import http_to, locked, reading
-from wsap_nexus.cli.nexus.policies import check_id, is_external, issue_token, policies_of, said, text_of
+from wsap_nexus.cli.common import database_option, plural, print_lines, said
+from wsap_nexus.cli.nexus.connection import http_to, locked, looking, reading, running_on, writing
 from wsap_nexus.store.events import AgentPaused, AgentResumed
+
+if TYPE_CHECKING:
+    from wsap_nexus.store.entities import Policy
+    from wsap_nexus.store.nexus_store import NexusStore
 
 
 @click.command("list", cls=GroupedCommand, examples=("wsap nexus agents list", "wsap nexus agents list --json"))
@@ -21,8 +27,6 @@ from wsap_nexus.store.events import AgentPaused, AgentResumed
 @database_option
 def list_agents(*, as_json: bool, database: str | None) -> None:
     """List the agents: where each is, and how much it has played."""
-    from dataclasses import asdict
-
     from wsap_nexus.cli.nexus.report import agent_rows
     from wsap_nexus.cli.nexus.status import agent_lines
 
@@ -31,11 +35,7 @@ def list_agents(*, as_json: bool, database: str | None) -> None:
         if nexus_store is not None:
             with nexus_store.look() as tx:
                 rows = agent_rows(tx)
-    if as_json:
-        click.echo(json.dumps([asdict(row) for row in rows], indent=2))
-        return
-    for line in agent_lines(rows, limit=None):
-        click.echo(line)
+    print_lines(as_json, [asdict(row) for row in rows], agent_lines(rows, limit=None))
 
 
 @click.command(cls=GroupedCommand, examples=("wsap nexus agents show ada", "wsap nexus agents show ada --json"))
@@ -44,20 +44,11 @@ def list_agents(*, as_json: bool, database: str | None) -> None:
 @database_option
 def show(*, name: str, as_json: bool, database: str | None) -> None:
     """Show the agent NAME: persona, skills, items, avatars, achievements and last sessions."""
-    from wsap_core.cli.output import print_json
-    from wsap_core.errors import UnknownNameError
-    from wsap_nexus.cli.nexus.agent_report import agent_report, report_lines
+    from wsap_nexus.cli.nexus.report import agent_report, report_lines
 
-    with reading(database) as nexus_store:
-        if nexus_store is None:
-            raise UnknownNameError("agent", name, ())
-        with nexus_store.look() as tx:
-            found = agent_report(tx, name)
-    if as_json:
-        print_json(found)
-        return
-    for line in report_lines(found):
-        click.echo(line)
+    with looking(database, name) as tx:
+        found = agent_report(tx, name)
+    print_lines(as_json, found, report_lines(found))
 
 
 @click.command(
@@ -89,7 +80,6 @@ def add(
 
     from wsap_core.host import PluginHost
     from wsap_nexus.agents.identity import check_models
-    from wsap_nexus.cli.nexus.report import running_on
 
     check_id(name)
     running = running_on(database)
@@ -126,7 +116,6 @@ def add(
 def remove(*, name: str, yes: bool, as_json: bool, database: str | None) -> None:
     """Remove the agent NAME for good. Its history is kept, and its id is not given to another agent."""
     from wsap_nexus.agents import portable
-    from wsap_nexus.cli.nexus.report import running_on
 
     if not yes and not as_json:
         click.confirm(
@@ -163,7 +152,6 @@ def resume(*, name: str, as_json: bool, database: str | None) -> None:
 
 def _hold(name: str, state: str, database: str | None) -> None:
     from wsap_nexus.agents import portable
-    from wsap_nexus.cli.nexus.report import running_on
 
     running = running_on(database)
     if running is not None:
@@ -173,3 +161,165 @@ def _hold(name: str, state: str, database: str | None) -> None:
         portable.check_not_removed(tx, name)
         tx.update_agent(name, state=state)
         tx.note(AgentPaused(agent_id=name) if state == "paused" else AgentResumed(agent_id=name))
+
+
+@click.command(cls=GroupedCommand, examples=("wsap nexus agents export ada ada.agent",))
+@click.argument("name")
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option("--force", is_flag=True, help="Overwrite an existing file.")
+@json_option
+@database_option
+def export(*, name: str, file: Path, force: bool, as_json: bool, database: str | None) -> None:
+    """Copy the agent NAME to FILE: persona, skills with their evidence, achievements, goals and memory.
+
+    Items and avatars stay in this nexus.
+    """
+    from wsap_nexus.agents import portable
+    from wsap_nexus.agents.agent_file import write_package
+
+    if file.exists() and not force:
+        raise UsageError(f"The file {file} exists already; choose another, or overwrite it with --force.")
+    with looking(database, name) as tx:
+        portable.check_not_removed(tx, name)
+        package = portable.pack(tx, name)
+    write_package(file, package)
+    left = package.left
+    what = f"{name} is copied to {file}."
+    if left.bodies or left.items:
+        what += f" These stay here: {plural(left.bodies, 'avatar')}, {plural(left.items, 'item')}."
+    said(as_json, what, agent=name, file=str(file), left_behind=left.model_dump())
+
+
+@click.command(
+    "import",
+    cls=GroupedCommand,
+    examples=(
+        "wsap nexus agents import ada.agent",
+        "wsap nexus agents import ada.agent --as ada2 --model ollama/qwen3:8b",
+    ),
+)
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option("--as", "name", metavar="NAME", help="Its id here; the one in the file if not given.")
+@click.option("--model", metavar="ADDRESS", help="The language model that decides for it here.")
+@click.option("--memory", metavar="KIND", help="The kind of memory, such as fulltext.")
+@click.option(
+    "--policy",
+    "policies",
+    multiple=True,
+    metavar="GAME=AGENT",
+    help="The agent that decides for it in a game; may be repeated.",
+)
+@click.option("--trust", is_flag=True, help="Keep the policies in the file; these can name programs and addresses.")
+@json_option
+@database_option
+def import_agent(
+    *, file: Path, name: str | None, model: str | None, memory: str | None, policies: tuple[str, ...], trust: bool,
+    as_json: bool, database: str | None,
+) -> None:  # fmt: skip
+    """Add the agent in FILE, which wsap nexus agents export wrote.
+
+    The policies in the file (who decides for it) are left out unless you say --trust: only do so with
+    your own files. Nothing else in a file is executed.
+    """
+    from wsap_core.host import PluginHost
+    from wsap_nexus.agents import portable
+    from wsap_nexus.agents.agent_file import read_package
+
+    package = read_package(file)
+    given = policies_of(model, memory, policies) if model or policies or memory else {}
+    running = running_on(database)
+    with writing(database, lock=running is None) as nexus_store, nexus_store.change() as tx:
+        imported = portable.import_agent(
+            tx,
+            package,
+            agent_id=name,
+            policies=given,
+            known=PluginHost.discovered().agents.names(),
+            trust=trust,
+            paused=running is not None,
+        )
+    if running is not None:
+        http_to(running).post("nexus", "agents", imported.agent_id, "resume")
+    text = f"{imported.agent_id} lives here now."
+    if imported.policies_left_out:
+        shown = ", ".join(single_line(p)[:60] for p in imported.policies_left_out[:5])
+        text += f" Its policies were left out ({shown}); set them with --model or --policy, or keep them with --trust."
+    said(as_json, text, agent=imported.agent_id, policies_left_out=list(imported.policies_left_out))
+
+
+def check_id(name: str) -> None:
+    """Refuse an invalid agent id, in the same words whether a nexus is running or not.
+
+    Raises:
+        UsageError: it is invalid.
+    """
+    import re
+
+    from wsap_nexus.store.entities import AGENT_ID
+
+    if re.fullmatch(AGENT_ID, name) is None:
+        raise UsageError(
+            f"{name[:80]!r} can't be an agent's id; use up to 64 of a-z, 0-9, dot, dash and underscore, "
+            "beginning with a letter or digit. --title sets its display name."
+        )
+
+
+def policies_of(model: str | None, memory: str | None, given: tuple[str, ...]) -> dict[str, Policy]:
+    """Return game -> policy from the options, checked.
+
+    Raises:
+        UnknownNameError: there is no such agent, game or backend.
+        UsageError: `--memory` without `--model`.
+    """
+    from wsap_core.host import PluginHost
+    from wsap_core.references import load_adapter_spec, load_agent_spec
+    from wsap_llm.backends.pool import find_backend
+    from wsap_nexus.runs.plan import agent_named
+    from wsap_nexus.store.entities import EXTERNAL, Policy
+
+    host = PluginHost.discovered()
+    found: dict[str, Policy] = {}
+    if memory is not None and model is None:
+        raise UsageError("--memory has no effect without a language model; name one with --model ADDRESS.")
+    if model is not None:
+        find_backend(host, model)
+        if memory is not None and memory != "none":
+            host.memories.get(memory)
+        found["*"] = Policy("llm", {"model": model, **({"memory": memory} if memory else {})})
+    for game, agent in pairs("--policy", given, example="GAME=AGENT").items():
+        if game not in ("nexus", "*"):
+            load_adapter_spec(game, host)
+        agent, options = agent_named(agent, host)
+        if agent != EXTERNAL.agent:
+            load_agent_spec(agent, host)
+        found[game] = Policy(agent, options)
+    return found if "*" in found or "nexus" in found else {"nexus": Policy("wanderer"), **found}
+
+
+def is_external(policies: dict[str, Policy]) -> bool:
+    """Return whether a client decides over HTTP in some game."""
+    return any(policy.external for policy in policies.values())
+
+
+def issue_token(nexus_store: NexusStore, name: str) -> str:
+    """Return a new token of an agent."""
+    from wsap_nexus.http.auth import Tokens
+
+    return Tokens(nexus_store, "").issue(name)
+
+
+def text_of(given: str) -> str:
+    """Return a text as it was typed, or the content of the file in `@FILE`.
+
+    Raises:
+        UsageError: the file can't be read.
+    """
+
+    if not given.startswith("@"):
+        return given
+    path = Path(given[1:]).expanduser()
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or "it is not UTF-8 text"
+        raise UsageError(f"The persona can't be read from {path}: {reason}.") from None

@@ -9,9 +9,8 @@ import click
 from wsap_core.cli.grouped import GroupedCommand, complete_games
 from wsap_core.cli.params import STEPS, json_option
 from wsap_core.untrusted import single_line
-from wsap_nexus.cli.common import database_option, plural
-from wsap_nexus.cli.nexus.connection import http_to, locked, require_nexus
-from wsap_nexus.cli.nexus.policies import said
+from wsap_nexus.cli.common import database_option, plural, said
+from wsap_nexus.cli.nexus.connection import http_to, locked, require_nexus, running_on
 
 if TYPE_CHECKING:
     from wsap_nexus.cli.nexus.nexus_http import NexusHttp
@@ -116,8 +115,6 @@ def settle(*, name: str, outcome: str, transfer: str | None, as_json: bool, data
     Only do so when the game is gone for good: as long as it may come back, the nexus keeps asking it.
     If the world no longer exists, items that arrived there are lost.
     """
-    from wsap_nexus.cli.nexus.report import running_on
-
     running = running_on(database)
     if running is not None:
         body = {"outcome": outcome, **({"transfer": transfer} if transfer is not None else {})}

@@ -1,17 +1,19 @@
-"""`wsap nexus backup` and `wsap nexus restore`: the whole database as one file."""
+"""`wsap nexus backup`, `restore` and `prune`: the database as a whole."""
 
 from __future__ import annotations
 
-import json
 import os
 import sys
+from dataclasses import asdict
 from pathlib import Path
 
 import click
 
-from wsap_core.cli.grouped import GroupedCommand
+from wsap_core.cli.grouped import GroupedCommand, refuse_given
 from wsap_core.cli.params import json_option
-from wsap_nexus.cli.common import database_option
+from wsap_nexus.cli.common import database_option, plural, said
+from wsap_nexus.cli.nexus.connection import running_on
+from wsap_nexus.cli.nexus.start import KEEP_DAYS
 
 
 @click.command(
@@ -39,8 +41,8 @@ def backup(*, file: Path, force: bool, as_json: bool, database: str | None) -> N
         size = back_up(opened, file.absolute(), force=force, progress=progress.tell)
         progress.done()
         where = opened.where
-    facts = {"file": str(file), "bytes": size, "database": where}
-    click.echo(json.dumps(facts) if as_json else f"Copied {where} to {file} ({_bytes(size)}), and verified the copy.")
+    text = f"Copied {where} to {file} ({_bytes(size)}), and verified the copy."
+    said(as_json, text, file=str(file), bytes=size, database=where)
 
 
 @click.command(
@@ -67,9 +69,8 @@ def restore(*, file: Path, yes: bool, as_json: bool, database: str | None) -> No
         click.confirm(f"Replace {path} by {file}? (The present database is kept beside it.)", abort=True)
     prepare_home(str(path), os.environ)
     kept = put_back(file.absolute(), path)
-    facts = {"database": str(path), "file": str(file), "kept": None if kept is None else str(kept)}
     text = f"Replaced {path} by {file}." + (f" The old database is kept as {kept}." if kept else "")
-    click.echo(json.dumps(facts) if as_json else text)
+    said(as_json, text, database=str(path), file=str(file), kept=None if kept is None else str(kept))
 
 
 class Progress:
@@ -99,3 +100,67 @@ class Progress:
         """End the line."""
         if self._shown:
             click.echo("", err=True)
+
+
+@click.command(
+    cls=GroupedCommand,
+    examples=("wsap nexus prune --dry-run", "wsap nexus prune --keep-days 30", "wsap nexus prune --all --json"),
+)
+@click.option("--keep-days", type=click.FloatRange(0, 100_000), default=KEEP_DAYS, show_default=True,
+              help="Delete what is older than this; 0 keeps everything, as in wsap nexus start.")  # fmt: skip
+@click.option("--all", "everything", is_flag=True, help="Delete everything that can be deleted, whatever its age.")
+@click.option("--dry-run", is_flag=True, help="Only print what would be deleted, and its size.")
+@click.option("--compact/--no-compact", default=True,
+              help="Shrink the database file (only while no nexus is running).")  # fmt: skip
+@json_option
+@database_option
+def prune(
+    *, keep_days: float, everything: bool, dry_run: bool, compact: bool, as_json: bool, database: str | None
+) -> None:
+    """Delete old recordings of the nexus and old events of its log. A running nexus does so once a day.
+
+    Never deleted: what an open session or an active goal needs, agents with their skills, items,
+    diaries and avatars, worlds, the record of every session, and the runs of wsap play.
+    """
+    from wsap_nexus.cli.doctor import _bytes
+    from wsap_nexus.cli.runs import open_for_reading
+    from wsap_nexus.hub import prune as pruning
+    from wsap_nexus.runs.store import open_database
+
+    if dry_run:
+        refuse_given("with --dry-run", "compact")
+    if everything:
+        refuse_given("with --all", "keep_days")
+        keep_days = 0.0
+    nothing = {**asdict(pruning.Pruned()), "keep_days": keep_days, "dry_run": dry_run, "compacted": False}
+    if not keep_days and not everything:
+        text = "Nothing is deleted: 0 keeps everything. To delete everything that can be deleted, say --all."
+        said(as_json, text, **nothing)
+        return
+    opened = open_for_reading(database)
+    if opened is None:
+        said(as_json, "There is nothing to delete yet.", **nothing)
+        return
+    compacted = False
+    with opened:
+        if dry_run:
+            found = pruning.measure(opened, keep_days)
+    if not dry_run:
+        running = running_on(database) is not None
+        progress = Progress("Deleting")
+        with open_database(database) as writable:
+            found = pruning.prune(writable, keep_days, progress=progress.tell)
+            progress.done()
+            compacted = compact and not running and found.anything and pruning.compact(writable)
+    if not found.anything:
+        text = "There is nothing to delete." if everything else f"Nothing is older than {keep_days:g} days."
+    else:
+        verb = "would be deleted" if dry_run else "deleted"
+        worlds = f", {plural(found.worlds, 'world')} without living avatars" if found.worlds else ""
+        text = (
+            f"{plural(found.runs, 'recording')} with {plural(found.run_events, 'event')}{worlds}, and "
+            f"{plural(found.nexus_events, 'event')} of the nexus {verb}: about {_bytes(found.bytes)}."
+        )
+        if not dry_run and not compacted:
+            text += "\nThe file keeps its size; the freed space in it will be reused."
+    said(as_json, text, **{**nothing, **asdict(found), "compacted": compacted})

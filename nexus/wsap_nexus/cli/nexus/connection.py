@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from wsap_core.errors import UnknownNameError, UsageError
+from wsap_nexus import state
+from wsap_nexus.paths import database_location
+
 if TYPE_CHECKING:
     from wsap_nexus.cli.nexus.nexus_http import NexusHttp
-    from wsap_nexus.store.nexus_store import NexusStore
+    from wsap_nexus.store.nexus_store import NexusStore, Transaction
+
+
+def running_on(database: str | None) -> state.Running | None:
+    """Return the nexus that is running on a database; None if there is none."""
+    return state.read(state.state_file(database_location(database, os.environ), os.environ))
 
 
 @contextmanager
@@ -23,6 +33,20 @@ def reading(database: str | None) -> Iterator[NexusStore | None]:
         return
     with opened:
         yield NexusStore(opened)
+
+
+@contextmanager
+def looking(database: str | None, name: str) -> Iterator[Transaction]:
+    """Give a transaction in which an agent can be read.
+
+    Raises:
+        UnknownNameError: there is no nexus yet, and so no agent.
+    """
+    with reading(database) as nexus_store:
+        if nexus_store is None:
+            raise UnknownNameError("agent", name, ())
+        with nexus_store.look() as tx:
+            yield tx
 
 
 @contextmanager
@@ -68,9 +92,8 @@ def locked(database: str | None) -> Any:
     return writing(database, lock=True)
 
 
-def http_to(running: Any) -> NexusHttp:
+def http_to(running: state.Running) -> NexusHttp:
     """Return the HTTP client of a running nexus."""
-    # Any: the state of a running nexus, whose module is not needed for anything else here.
     from wsap_nexus.cli.nexus.nexus_http import NexusHttp
 
     return NexusHttp(running)
@@ -85,9 +108,6 @@ def require_nexus(database: str | None, what: str) -> NexusHttp:
     Raises:
         UsageError: none is running.
     """
-    from wsap_core.errors import UsageError
-    from wsap_nexus.cli.nexus.report import running_on
-
     running = running_on(database)
     if running is None:
         raise UsageError(f"No nexus is running, and one is needed to {what}; start it with: wsap nexus start")

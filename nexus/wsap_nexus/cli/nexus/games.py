@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+from collections.abc import Iterator
 from typing import Any
 
 import click
@@ -10,7 +10,8 @@ import click
 from wsap_core.cli.grouped import GroupedCommand, ListGroup, complete_games
 from wsap_core.cli.params import json_option
 from wsap_core.untrusted import single_line
-from wsap_nexus.cli.common import database_option, plural
+from wsap_nexus.cli.common import database_option, plural, print_lines, said
+from wsap_nexus.cli.nexus.connection import http_to, running_on, writing
 
 
 @click.group(
@@ -26,17 +27,7 @@ def games(context: click.Context, *, as_json: bool, database: str | None) -> Non
     if context.invoked_subcommand is not None:
         return
     rows = _rows(database)
-    if as_json:
-        click.echo(json.dumps(rows, indent=2))
-        return
-    widest = max((len(row["game"]) for row in rows), default=0)
-    for row in rows:
-        inside = f"{plural(row['agents'], 'agent')} in {plural(row['worlds'], 'world')}"
-        inside += "".join(f"; {name}" for name in map(single_line, row["kept"]))
-        why = f": {single_line(row['reason'])}" if row["reason"] else ""
-        click.echo(f"{single_line(row['game']):<{widest}}  {row['status']}{why}  ({inside})")
-    if not rows:
-        click.echo("No game is installed; check with: wsap plugins")
+    print_lines(as_json, rows, _lines(rows))
 
 
 @games.command(cls=GroupedCommand, examples=("wsap nexus games online crafter",))
@@ -58,18 +49,28 @@ def offline(*, game: str, reason: str, as_json: bool, database: str | None) -> N
     _put(game, "offline", reason, as_json=as_json, database=database)
 
 
+def _lines(rows: list[dict[str, Any]]) -> Iterator[str]:
+    widest = max((len(row["game"]) for row in rows), default=0)
+    for row in rows:
+        inside = f"{plural(row['agents'], 'agent')} in {plural(row['worlds'], 'world')}"
+        inside += "".join(f"; {name}" for name in map(single_line, row["kept"]))
+        why = f": {single_line(row['reason'])}" if row["reason"] else ""
+        yield f"{single_line(row['game']):<{widest}}  {row['status']}{why}  ({inside})"
+    if not rows:
+        yield "No game is installed; check with: wsap plugins"
+
+
 def _rows(database: str | None) -> list[dict[str, Any]]:
     # Any: JSON.
     from wsap_core.host import PluginHost
-    from wsap_nexus.cli.nexus.nexus_http import NexusHttp
-    from wsap_nexus.cli.nexus.report import kept_of, running_on, worlds_of
+    from wsap_nexus.cli.nexus.report import kept_of, worlds_of
     from wsap_nexus.cli.runs import open_for_reading
     from wsap_nexus.hub.catalog import CircuitBreaker
     from wsap_nexus.store.nexus_store import NexusStore
 
     running = running_on(database)
     if running is not None:
-        names = [str(g["id"]) for g in NexusHttp(running).get("nexus", "games")["games"]]
+        names = [str(g["id"]) for g in http_to(running).get("nexus", "games")["games"]]
     else:
         names = list(PluginHost.discovered().games.names())
     opened = open_for_reading(database)
@@ -96,16 +97,14 @@ def _rows(database: str | None) -> list[dict[str, Any]]:
 
 def _put(game: str, status: str, reason: str, *, as_json: bool, database: str | None) -> None:
     from wsap_core.host import PluginHost
-    from wsap_nexus.cli.nexus.connection import writing
-    from wsap_nexus.cli.nexus.nexus_http import NexusHttp
-    from wsap_nexus.cli.nexus.report import running_on
+    from wsap_nexus.cli.nexus.connection import running_on
     from wsap_nexus.hub.catalog import CircuitBreaker
 
     running = running_on(database)
     if running is not None:
-        NexusHttp(running).put("nexus", "games", game, "status", body={"status": status, "reason": reason})
+        http_to(running).put("nexus", "games", game, "status", body={"status": status, "reason": reason})
     else:
         PluginHost.discovered().games.get(game)
         with writing(database, lock=True) as nexus_store:
             CircuitBreaker(nexus_store, 1, 1.0).put(game, status, reason)
-    click.echo(json.dumps({"game": game, "status": status, "reason": reason}) if as_json else f"{game} is {status}.")
+    said(as_json, f"{game} is {status}.", game=game, status=status, reason=reason)

@@ -1,4 +1,4 @@
-"""`wsap nexus`: the commands about the nexus. Each is imported when it is used."""
+"""`wsap nexus` and `wsap nexus agents`: the commands about the nexus. Each is imported when it is used."""
 
 from __future__ import annotations
 
@@ -7,19 +7,42 @@ from collections.abc import Mapping
 from wsap_core.cli.grouped import lazy_group
 
 _HERE = "wsap_nexus.cli.nexus"
+AGENT_COMMANDS: Mapping[str, tuple[str, str]] = {
+    "list": (f"{_HERE}.agent_registry:list_agents", "List the agents: where each is, and how much it has played."),
+    "show": (f"{_HERE}.agent_registry:show", "Show one agent: skills, items, avatars, achievements, sessions."),
+    "add": (f"{_HERE}.agent_registry:add", "Add an agent."),
+    "remove": (f"{_HERE}.agent_registry:remove", "Remove an agent for good."),
+    "pause": (f"{_HERE}.agent_registry:pause", "Pause an agent where it is."),
+    "resume": (f"{_HERE}.agent_registry:resume", "Let a paused agent continue."),
+    "send": (f"{_HERE}.agent_transit:send", "Send an agent into a game."),
+    "recall": (f"{_HERE}.agent_transit:recall", "Bring an agent back into the nexus."),
+    "settle": (f"{_HERE}.agent_transit:settle", "Decide about a transfer whose outcome is unknown."),
+    "talk": (f"{_HERE}.talk:talk", "Talk with an agent."),
+    "diary": (f"{_HERE}.talk:diary", "Show what an agent wrote about its sessions."),
+    "memory": (f"{_HERE}.talk:memory", "Show what an agent remembers."),
+    "forget": (f"{_HERE}.talk:forget", "Delete what an agent remembers."),
+    "export": (f"{_HERE}.agent_registry:export", "Copy an agent to a file."),
+    "import": (f"{_HERE}.agent_registry:import_agent", "Add an agent from a file."),
+}
 COMMANDS: Mapping[str, tuple[str, str]] = {
     "start": (f"{_HERE}.start:start", "Start the nexus: agents, worlds, HTTP API, dashboard."),
-    "stop": (f"{_HERE}.stop:stop", "Stop a running nexus in good order."),
+    "stop": (f"{_HERE}.start:stop", "Stop a running nexus in good order."),
     "status": (f"{_HERE}.status:status", "Show where the agents are, whether the nexus is running or not."),
     "watch": (f"{_HERE}.watch:watch", "Watch a running nexus live in the terminal."),
-    "agents": (f"{_HERE}.agents:agents", "Add, list, send, pause, remove, export and import agents."),
+    "agents": (f"{_HERE}.group:agents", "Add, list, send, pause, remove, export and import agents."),
     "games": (f"{_HERE}.games:games", "List the games that agents can enter, and their status."),
     "backup": (f"{_HERE}.backup:backup", "Copy the database, also while the nexus is running."),
     "restore": (f"{_HERE}.backup:restore", "Replace the database by a copy."),
-    "prune": (f"{_HERE}.prune:prune", "Delete old recordings and events."),
+    "prune": (f"{_HERE}.backup:prune", "Delete old recordings and events."),
 }
 """Name -> where it is, and its line in the help."""
 
+agents = lazy_group(
+    "agents",
+    "The agents of a nexus, whether it is running or not.",
+    AGENT_COMMANDS,
+    examples=("wsap nexus agents list", "wsap nexus agents send ada crafter", "wsap nexus agents talk ada 'Hello!'"),
+)
 
 nexus = lazy_group(
     "nexus",

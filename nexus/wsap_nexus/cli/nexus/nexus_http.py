@@ -33,10 +33,12 @@ class RefusedError(WsapError):
     code = "REFUSED"
     exit_code = 2
 
-    def __init__(self, message: str, reason: str = "REFUSED") -> None:
+    def __init__(self, message: str, reason: str = "REFUSED", health: dict[str, Any] | None = None) -> None:
         super().__init__(message)
         self.reason = reason
         """The error code of the nexus."""
+        self.health = health
+        """Its health, in answer to a question about that. Any: the shape is the API's."""
 
 
 class NexusHttp:
@@ -52,11 +54,11 @@ class NexusHttp:
         """Return its health, from JSON; None if it does not respond within two seconds. Any: the shape is the API's."""
         try:
             found: dict[str, Any] = self.get("nexus", "health", timeout=2.0)
-        except DegradedError as error:
+            return found
+        except RefusedError as error:
             return error.health
-        except WsapError:
+        except NoAnswerError:
             return None
-        return found
 
     def _ask(self, method: str, *path: str, body: object = None, timeout: float = TIMEOUT) -> Any:
         """Send a request, with a JSON body if there is one, and return the response, from JSON.
@@ -98,22 +100,11 @@ class NexusHttp:
             ) from None
 
 
-class DegradedError(WsapError):
-    """The nexus runs, and can't read or write its database."""
-
-    code = "DEGRADED"
-
-    def __init__(self, health: dict[str, Any]) -> None:
-        super().__init__(single_line(health.get("reason")))
-        self.health = health
-        """Its health."""
-
-
 def _refusal(error: urllib.error.HTTPError) -> WsapError:
     try:
         body = json.loads(error.read(_LARGEST))
-        if error.code == 503 and "status" in body:
-            return DegradedError(body)
+        if error.code == 503 and "status" in body:  # it runs, and can't read or write its database
+            return RefusedError(single_line(body["reason"]), "DEGRADED", body)
         told = body["error"]
         message, code = str(told["message"]), str(told["code"])
     except (OSError, ValueError, KeyError, TypeError):

@@ -4,13 +4,21 @@ from __future__ import annotations
 
 import io
 import json
+import os
+import subprocess
 import sys
+import time
 from dataclasses import dataclass
+from pathlib import Path
 from urllib.parse import urlsplit
 
 import click
 
+from wsap_core.errors import WsapError
+from wsap_core.untrusted import single_line
+from wsap_nexus import state
 from wsap_nexus.cli.common import is_dumb, output_console
+from wsap_nexus.paths import database_location
 from wsap_nexus.state import Running
 
 STEER = "To see everything and control agents, open this once: "
@@ -86,3 +94,112 @@ def _show_code(address: str) -> None:
     rows = drawn.getvalue().splitlines()
     if max(map(len, rows)) <= console.width:
         console.print(Text("\n".join(rows), style="bright_white on black"))
+
+
+LOG_NAME = "nexus.log"
+"""The file in the home folder that holds the output of a nexus in the background."""
+
+SAID_WITHIN = 5.0
+"""Seconds to wait for the address of the controls in that file once the nexus is ready."""
+
+TIMEOUT = 120.0
+"""Seconds to wait until it is ready."""
+
+
+class NotStartedError(WsapError):
+    """The nexus in the background ended before it was ready; `exit_code` is the one that it ended with."""
+
+    code = "NOT_STARTED"
+
+    def __init__(self, message: str, exit_code: int | None) -> None:
+        super().__init__(message)
+        if exit_code is not None and exit_code > 0:
+            self.exit_code = exit_code  # type: ignore[misc]  # of this one error: that of the process it is about
+
+
+def start_detached(request: StartRequest) -> None:
+    """Start a nexus in the background, and return once it answers.
+
+    Raises:
+        NotStartedError: it ended; the last line that it wrote is in the message.
+    """
+    log = state.token_file(os.environ).with_name(LOG_NAME)
+    log.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    # Its own output, not a pipe: a pipe would break when this process ends.
+    descriptor = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    began = log.stat().st_size
+    try:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "wsap_core", "nexus", "start", *words_of(request)],
+            stdin=subprocess.DEVNULL, stdout=descriptor, stderr=descriptor, start_new_session=True,
+        )  # fmt: skip
+    finally:
+        os.close(descriptor)
+    running = _ready(process, request)
+    if running is None:
+        raise NotStartedError(_why(log, began), process.returncode)
+    opening = "" if request.as_json else _steering(log, began, address_of(request, running))
+    hint = f"stop it with: wsap nexus stop; its output is in {log}"
+    say_ready(request, running, str(state.token_file(os.environ)), hint, opening)
+
+
+def _ready(process: subprocess.Popen[bytes], request: StartRequest) -> state.Running | None:
+    path = state.state_file(database_location(request.database, os.environ), os.environ)
+    end = time.monotonic() + TIMEOUT
+    while process.poll() is None and time.monotonic() < end:
+        running = state.read(path)
+        if running is not None and running.pid == process.pid:
+            return running
+        time.sleep(0.05)
+    if process.poll() is None:
+        process.terminate()
+    return None
+
+
+def _steering(log: Path, began: int, url: str) -> str:
+    """Return the one-time address of the dashboard's controls, which the new process prints when it is ready;
+    empty if it prints none.
+
+    It is read from the log, which only its owner can read.
+    """
+    end = time.monotonic() + SAID_WITHIN
+    while True:
+        with log.open("rb") as file:
+            file.seek(began)
+            lines = file.read().decode("utf-8", "replace").split("\n")
+        # The last of them is not finished yet, or empty.
+        said = next((line.removeprefix(STEER) for line in lines[:-1] if line.startswith(f"{STEER}{url}#")), "")
+        if said or time.monotonic() >= end:
+            return single_line(said)
+        time.sleep(0.02)
+
+
+def _why(log: Path, began: int) -> str:
+    with log.open("rb") as file:
+        file.seek(began)
+        lines = file.read()[-20_000:].decode("utf-8", "replace").strip().splitlines()
+    last = single_line(lines[-1]).removeprefix("Error: ") if lines else "It ended without output."
+    return f"{last} (The nexus did not start; its output is in {log}.)"
+
+
+def words_of(request: StartRequest) -> list[str]:
+    """Return the arguments that start the same nexus in the foreground."""
+    words = ["--host", request.host, "--port", str(request.port), "--seed", str(request.seed),
+             "--pace", str(request.pace), "--keep-days", str(request.keep_days),
+             "--keep-size", str(request.keep_size)]  # fmt: skip
+    for name in request.games:
+        words += ["--game", name]
+    for world in request.worlds:
+        words += ["--world", world]
+    for limit in request.limits:
+        words += ["--limit", limit]
+    for name in request.game_hosts:
+        words += ["--game-host", name]
+    options = (
+        ("--model", request.model), ("--workers", request.workers), ("--worker-memory", request.worker_memory),
+        ("--database", request.database),
+    )  # fmt: skip
+    for option, value in options:
+        if value is not None:
+            words += [option, str(value)]
+    return [*words, *(["--expose"] if request.expose else [])]

@@ -1,22 +1,26 @@
-"""`wsap nexus start`."""
+"""`wsap nexus start` and `stop`."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
 import os
+import signal
 import sys
 import threading
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from wsap_core.cli.grouped import GroupedCommand, refuse_given
 from wsap_core.cli.params import SEED, json_option
-from wsap_nexus.cli.common import database_option, size_of_text
+from wsap_core.errors import WsapError
+from wsap_nexus.cli.common import database_option, said, size_of_text
 from wsap_nexus.cli.model_options import limit_option
+from wsap_nexus.cli.nexus.connection import running_on
 from wsap_nexus.cli.nexus.request import StartRequest, address_of, say_ready
 
 if TYPE_CHECKING:
@@ -119,7 +123,7 @@ def start(*, detach: bool, **given: object) -> None:
     request = StartRequest(**given)  # type: ignore[arg-type]  # click gives what the options say
     _check(request)
     if detach:
-        from wsap_nexus.cli.nexus.detach import start_detached
+        from wsap_nexus.cli.nexus.request import start_detached
 
         start_detached(request)
         return
@@ -128,7 +132,6 @@ def start(*, detach: bool, **given: object) -> None:
 
 def _check(request: StartRequest) -> None:
     """Refuse invalid options before anything is opened."""
-    from wsap_nexus.cli.nexus.report import running_on
     from wsap_nexus.errors import NexusRunningError
     from wsap_nexus.http.listening import refuse_unexposed
 
@@ -169,12 +172,9 @@ def _start(request: StartRequest) -> None:
         click.echo("The nexus has stopped. Continue with: wsap nexus start")
 
 
-def _prepare_folder(folder: object) -> None:
-    from pathlib import Path
-
+def _prepare_folder(path: Path) -> None:
     from wsap_core.errors import StorageReadOnlyError
 
-    path = Path(str(folder))
     try:
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
         writable = os.access(path, os.W_OK)
@@ -274,12 +274,10 @@ async def _serve(request: StartRequest, hub: Nexus) -> None:
                 state.remove(path)
 
 
-def _is_ours(path: object) -> bool:
-    from pathlib import Path
-
+def _is_ours(path: Path) -> bool:
     from wsap_nexus import state
 
-    found = state.read(Path(str(path)))
+    found = state.read(path)
     return found is not None and found.pid == os.getpid()
 
 
@@ -310,3 +308,51 @@ def _said_if_slow(what: str) -> Iterator[None]:
         yield
     finally:
         waiting.done()
+
+
+class StillRunningError(WsapError):
+    """The nexus was told to stop, and is still running."""
+
+    code = "STILL_RUNNING"
+    retryable = True
+
+
+@click.command(cls=GroupedCommand, examples=("wsap nexus stop", "wsap nexus stop --force"))
+@click.option("--wait", type=click.FloatRange(0, 3600), default=60.0, show_default=True,
+              help="Seconds to wait for it to stop.")  # fmt: skip
+@click.option("--force", is_flag=True, help="End it at once; when started again it continues where it was.")
+@json_option
+@database_option
+def stop(*, wait: float, force: bool, as_json: bool, database: str | None) -> None:
+    """Stop a running nexus: agents finish their decisions, and everything is kept.
+
+    The exit status is 0 if no nexus is running any more, even if none was running before.
+    """
+    from wsap_nexus import state
+    from wsap_nexus.paths import database_location
+
+    where = database_location(database, os.environ)
+    path = state.state_file(where, os.environ)
+    running = state.read(path)
+    if running is None:
+        said(as_json, f"No nexus is running on {where}.", running=False, stopped=False)
+        return
+    with _said_if_slow("Waiting for agents to finish their decisions"):
+        _signal(running.pid, force=force)
+        if not state.wait_for_end(running, wait):
+            raise StillRunningError(
+                f"The nexus (process {running.pid}) has not stopped in {wait:g} seconds; wait longer with --wait, "
+                "or end it with: wsap nexus stop --force"
+            )
+    if force:
+        state.remove(path)
+    said(as_json, "The nexus has stopped. Continue with: wsap nexus start", running=False, stopped=True)
+
+
+def _signal(pid: int, *, force: bool) -> None:
+    try:
+        os.kill(pid, signal.SIGKILL if force and hasattr(signal, "SIGKILL") else signal.SIGTERM)
+    except ProcessLookupError:
+        return  # it has just ended by itself
+    except PermissionError:
+        raise StillRunningError(f"The nexus is another user's process ({pid}), and only they can stop it.") from None

@@ -12,7 +12,8 @@ import click
 from wsap_core.cli.grouped import GroupedCommand
 from wsap_core.cli.params import json_option
 from wsap_core.untrusted import single_line
-from wsap_nexus.cli.common import database_option, plural
+from wsap_nexus.cli.common import database_option, plural, print_lines
+from wsap_nexus.cli.nexus.connection import running_on
 
 if TYPE_CHECKING:
     from wsap_nexus.cli.nexus.report import AgentRow, Status
@@ -29,9 +30,8 @@ def status(*, as_json: bool, database: str | None) -> None:
 
     If it is not running, its last state is shown. The exit status is 0 either way.
     """
-    from wsap_core.cli.output import print_json
     from wsap_nexus.cli.nexus.nexus_http import NexusHttp
-    from wsap_nexus.cli.nexus.report import running_on, status_of
+    from wsap_nexus.cli.nexus.report import status_of
     from wsap_nexus.cli.runs import open_for_reading
     from wsap_nexus.paths import database_location
 
@@ -43,11 +43,7 @@ def status(*, as_json: bool, database: str | None) -> None:
     finally:
         if opened is not None:
             opened.close()
-    if as_json:
-        print_json(asdict(found))
-        return
-    for line in status_lines(found):
-        click.echo(line)
+    print_lines(as_json, asdict(found), status_lines(found))
 
 
 def status_lines(found: Status) -> list[str]:

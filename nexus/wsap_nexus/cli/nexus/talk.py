@@ -1,17 +1,18 @@
-"""`wsap nexus agents talk` and `diary`: conversations with agents, and their diaries."""
+"""`wsap nexus agents talk`, `diary`, `memory` and `forget`: what agents say, write and remember."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import click
 
 from wsap_core.cli.grouped import GroupedCommand, refuse_given
-from wsap_core.cli.params import json_option
+from wsap_core.cli.params import STEPS, json_option
+from wsap_core.protocol.wire import encode
 from wsap_core.untrusted import single_line
-from wsap_nexus.cli.common import database_option
-from wsap_nexus.cli.nexus.connection import reading, require_nexus
+from wsap_nexus.cli.common import database_option, plural, print_lines, said
+from wsap_nexus.cli.nexus.connection import http_to, looking, require_nexus, running_on, writing
 
 _LIMIT = click.option(
     "--limit", type=click.IntRange(1, 1000), default=20, show_default=True, help="Maximum number of entries."
@@ -36,7 +37,6 @@ def talk(*, name: str, text: str | None, limit: int, as_json: bool, database: st
     if text is None:
         _show_talk(name, limit, as_json, database)
         return
-    from wsap_core.cli.output import print_json
     from wsap_nexus.cli.nexus.nexus_http import NoAnswerError
 
     refuse_given("with a TEXT", "limit")
@@ -44,21 +44,16 @@ def talk(*, name: str, text: str | None, limit: int, as_json: bool, database: st
     told = require_nexus(database, "talk with an agent").post("nexus", "agents", name, "talk", body={"text": text})
     if told.get("pending"):
         raise NoAnswerError(f"{name!r} has not answered yet; check with: wsap nexus agents talk {name}")
-    if as_json:
-        print_json({"agent": name, "text": told["text"], "how": told["how"]})
-        return
-    click.echo(single_line(told["text"]))
+    print_lines(as_json, {"agent": name, "text": told["text"], "how": told["how"]}, [single_line(told["text"])])
 
 
 def _show_talk(name: str, limit: int, as_json: bool, database: str | None) -> None:
     from wsap_nexus.agents.talk import exchanges
 
     found: list[Any] = _read(name, database, lambda tx: exchanges(tx, name, limit=limit))
-    if as_json:
-        _as_json(name, "exchanges", found)
-        return
     none = f"There is no conversation with {name} yet; begin with: wsap nexus agents talk {name} TEXT"
-    _tell([(each.time, f"you: {each.said}", each.reply) for each in found], none)
+    facts = {"agent": name, "exchanges": [encode(each) for each in found]}
+    print_lines(as_json, facts, _lines([(each.time, f"you: {each.said}", each.reply) for each in found], none))
 
 
 @click.command(cls=GroupedCommand, examples=("wsap nexus agents diary ada", "wsap nexus agents diary ada --json"))
@@ -74,38 +69,82 @@ def diary(*, name: str, limit: int, as_json: bool, database: str | None) -> None
     from wsap_nexus.agents.diary import entries
 
     found: list[Any] = _read(name, database, lambda tx: entries(tx, name, limit=limit))
-    if as_json:
-        _as_json(name, "entries", found)
-        return
     none = f"{name} has written nothing yet; it writes after each session in a world."
-    _tell([(each.time, each.game, each.text) for each in found], none)
+    facts = {"agent": name, "entries": [encode(each) for each in found]}
+    print_lines(as_json, facts, _lines([(each.time, each.game, each.text) for each in found], none))
 
 
 def _read(name: str, database: str | None, read: Any) -> list[Any]:
     """Return what `read` gives for an agent. Any: a function of a `Transaction`, whose class is heavy to import."""
-    from wsap_core.errors import UnknownNameError
-
-    with reading(database) as nexus_store:
-        if nexus_store is None:
-            raise UnknownNameError("agent", name, ())
-        with nexus_store.look() as tx:
-            tx.agent(name)
-            return list(read(tx))
+    with looking(database, name) as tx:
+        tx.agent(name)
+        return list(read(tx))
 
 
-def _as_json(name: str, what: str, found: Sequence[Any]) -> None:
-    # Any: of one of several kinds of records.
-    from wsap_core.cli.output import print_json
-    from wsap_core.protocol.wire import encode
-
-    print_json({"agent": name, what: [encode(each) for each in found]})
-
-
-def _tell(found: Sequence[tuple[str, str, str]], none: str) -> None:
-    """Print time, heading and text of each, the newest last; or `none` if there are none."""
+def _lines(found: Sequence[tuple[str, str, str]], none: str) -> Iterator[str]:
+    """Give time, heading and text of each, the newest last; or `none` if there are none."""
     for time, heading, text in reversed(found):
-        when = time[:16].replace("T", " ")
-        click.echo(f"{when}  {single_line(heading)}")
-        click.echo(f"  {single_line(text)}")
+        yield f"{time[:16].replace('T', ' ')}  {single_line(heading)}"
+        yield f"  {single_line(text)}"
     if not found:
-        click.echo(none)
+        yield none
+
+
+@click.command(
+    cls=GroupedCommand,
+    examples=("wsap nexus agents memory ada", "wsap nexus agents memory ada --search 'iron pickaxe'"),
+)
+@click.argument("name")
+@click.option("--search", metavar="WORDS", default="", help="Show the best matches for these words first.")
+@click.option("--limit", type=STEPS, default=30, show_default=True, help="Maximum number of memories to show.")
+@json_option
+@database_option
+def memory(*, name: str, search: str, limit: int, as_json: bool, database: str | None) -> None:
+    """Show what the agent NAME remembers: its lessons, then the newest memories; with --json, the run of each.
+
+    The memories of a session are added when the session ends.
+    """
+    from wsap_core.host import PluginHost
+    from wsap_nexus.agents.memory import SavedMemories, recollections
+
+    with looking(database, name) as tx:
+        agent = tx.agent(name)
+        saved = SavedMemories.from_bytes(tx.memories(agent.id))
+    found, missing = recollections(saved, PluginHost.discovered(), search=search, limit=limit)
+    memories = [{"kind": m.kind, "text": m.text, "world": m.world, "run": m.run, "step": m.step} for m in found]
+    facts = {"agent": name, "runs": saved.lives, "kinds": list(saved.memories), "memories": memories}
+    kinds = " and ".join(map(single_line, saved.memories)) or "none yet"
+    lines = [f"{agent.name}: memory {kinds}, {plural(saved.lives, 'run')}"]
+    lines += [f"  can't be shown: {single_line(why)}" for why in missing]
+    lines += [f"  {single_line(item.kind)}: {single_line(item.text)}" for item in found]
+    print_lines(as_json, {**facts, "unreadable": missing}, lines)
+
+
+@click.command(cls=GroupedCommand, examples=("wsap nexus agents forget ada",))
+@click.argument("name")
+@click.option("--yes", is_flag=True, help="Don't ask for confirmation.")
+@json_option
+@database_option
+def forget(*, name: str, yes: bool, as_json: bool, database: str | None) -> None:
+    """Delete what the agent NAME remembers. Its skills, achievements, items and runs are kept.
+
+    An agent in a world of a running nexus is brought back first.
+    """
+    from wsap_nexus.agents import portable
+    from wsap_nexus.errors import AlreadyInWorldError
+
+    if not yes and not as_json:
+        click.confirm(f"Delete what {single_line(name)[:80]!r} remembers?", abort=True)
+    running = running_on(database)
+    if running is not None:
+        with looking(database, name) as tx:
+            active = tx.agent(name).state == "active"
+        http_to(running).post("nexus", "agents", name, "halt")
+    with writing(database, lock=running is None) as nexus_store, nexus_store.change() as tx:
+        portable.check_not_removed(tx, name)
+        if tx.agent(name).session_id is not None:
+            raise AlreadyInWorldError(f"{name!r} is in a world; bring it back first.")
+        tx.update_agent(name, mind=None)
+    if running is not None and active:
+        http_to(running).post("nexus", "agents", name, "resume")
+    said(as_json, f"{name} remembers nothing now.", agent=name, forgotten=True)
