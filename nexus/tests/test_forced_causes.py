@@ -8,9 +8,8 @@ import pytest
 
 from wsap_core.protocol import Action, ActionResult
 from wsap_core.seams.agent import DecisionInfo
-from wsap_nexus.runs.forced import MOST_CAUSES, OTHER_CAUSES, add_causes
 from wsap_nexus.runs.summary import counts
-from wsap_nexus.runs.tally import SeatTally
+from wsap_nexus.runs.tally import MOST_CAUSES, OTHER_CAUSES, SeatTally, add_causes
 from wsap_nexus.runs.trajectory import step_line
 
 

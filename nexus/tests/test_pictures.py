@@ -27,8 +27,7 @@ from wsap_core.seams.context import derive_seed
 from wsap_core.seams.model_errors import BadRequestError
 from wsap_nexus.api import play, resume_run
 from wsap_nexus.runs.controls import Controls
-from wsap_nexus.runs.journal import read_calls
-from wsap_nexus.runs.pictures import read_picture, recorded_text
+from wsap_nexus.runs.journal import read_calls, read_picture, recorded_text
 from wsap_nexus.runs.plan import RunPlan, SeatPlan
 from wsap_nexus.runs.session import replies_of, start
 from wsap_nexus.runs.store import open_store

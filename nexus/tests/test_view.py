@@ -35,9 +35,9 @@ from wsap_core import (
     View,
 )
 from wsap_nexus.runs.tally import SeatTally
+from wsap_nexus.terminal.blocks import pixel_rows
 from wsap_nexus.terminal.gridmap import GridMap
 from wsap_nexus.terminal.panels import achievements, bar, number
-from wsap_nexus.terminal.picture import pixel_rows
 from wsap_nexus.terminal.screen import SMALLEST, Look, compose, too_small
 from wsap_nexus.terminal.story import Note, SeatScene, SeatStory, Stage, folded, note_of
 

@@ -17,13 +17,12 @@ from wsap_core.seams.services import Services
 from wsap_nexus.runs.controls import Controls
 from wsap_nexus.runs.plan import RunPlan, SeatPlan
 from wsap_nexus.runs.session import resolve_specs, unrecorded
-from wsap_nexus.terminal.blocks import draw_block
+from wsap_nexus.terminal.blocks import Stacked, draw_block
+from wsap_nexus.terminal.keymap import Question
 from wsap_nexus.terminal.live import LiveView
 from wsap_nexus.terminal.panels import Scroll, actions, table_of_seats
 from wsap_nexus.terminal.plain import summary_lines
-from wsap_nexus.terminal.question import Question
 from wsap_nexus.terminal.screen import Look, compose, last_picture
-from wsap_nexus.terminal.stacked import Stacked
 from wsap_nexus.terminal.story import Note, SeatScene, Stage, note_of
 
 

@@ -8,7 +8,7 @@ import pytest
 from rich.console import Console
 from rich.text import Text
 
-from wsap_nexus.terminal.stacked import Stacked, rows_for
+from wsap_nexus.terminal.blocks import Stacked, rows_for
 
 
 def drawn(parts: list[tuple[str, int, bool]], height: int) -> list[str]:

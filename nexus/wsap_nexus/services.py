@@ -19,12 +19,12 @@ from wsap_core.specs import AdapterSpec
 from wsap_llm.backends.pool import ModelPool
 from wsap_llm.secrets import is_reference
 from wsap_nexus.cli.notices import Notices
-from wsap_nexus.runs.checkpoint import Checkpoint
 from wsap_nexus.runs.controls import Controls
 from wsap_nexus.runs.memory import Prepare, PreparedMemories
 from wsap_nexus.runs.plan import RunPlan, SeatPlan, game_of, plan_seats
 from wsap_nexus.runs.recorder import Recorder
 from wsap_nexus.runs.restoring import Runs, restored
+from wsap_nexus.runs.resume import Checkpoint
 from wsap_nexus.runs.session import InstalledSpecs, MemoriesOf, resolve_specs, resume, start
 from wsap_nexus.runs.store import Store, hold_run, open_store
 from wsap_nexus.store.records import NewRun, RunRecord, RunStatus

@@ -43,8 +43,7 @@ def shown_calls(repository: Repository, run: str) -> Iterator[ShownCall]:
         WireError: an event is damaged.
     """
     from wsap_core.errors import WireError
-    from wsap_nexus.runs.journal import chances_of, read_reply
-    from wsap_nexus.runs.pictures import recorded_text
+    from wsap_nexus.runs.journal import chances_of, read_reply, recorded_text
 
     for number, event in enumerate(repository.read_events(run, kinds=("call",)), start=1):
         data: dict[str, Any] = event.data  # Any: JSON

@@ -123,8 +123,7 @@ def _show_view(repository: Repository, record: RunRecord, selection: dict[str, s
     import asyncio
 
     from wsap_core.host import PluginHost
-    from wsap_nexus.runs.restoring import Runs
-    from wsap_nexus.runs.views import spec_with_views, view_of_run
+    from wsap_nexus.runs.restoring import Runs, spec_with_views, view_of_run
     from wsap_nexus.terminal.look import Viewer, draw_view, look
 
     host = PluginHost.discovered()
@@ -235,8 +234,7 @@ def _verify(repository: Repository, record: RunRecord, *, as_json: bool) -> None
     """Compute the trajectory hash from the recorded steps, and compare it with the one in the summary."""
     from wsap_core.errors import StorageError, UsageError
     from wsap_core.protocol.wire import dumps
-    from wsap_nexus.runs.reading import with_progress
-    from wsap_nexus.runs.totals import TOTALS
+    from wsap_nexus.runs.totals import TOTALS, with_progress
     from wsap_nexus.runs.trajectory import WORLD, TrajectoryHash, combined, is_chained, line_of
     from wsap_nexus.store.history import TICK
 

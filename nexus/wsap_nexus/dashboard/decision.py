@@ -17,8 +17,7 @@ from wsap_nexus.dashboard.timeline import indexes_of, reading_of, step_in_short
 from wsap_nexus.http.callers import admin
 from wsap_nexus.hub.nexus import Nexus
 from wsap_nexus.hub.served import Hub
-from wsap_nexus.runs.journal import chances_of
-from wsap_nexus.runs.pictures import read_picture, recorded_text
+from wsap_nexus.runs.journal import chances_of, read_picture, recorded_text
 from wsap_nexus.store.records import EventRecord, RunRecord
 from wsap_nexus.store.repository import Repository
 from wsap_nexus.store.tables import METADATA

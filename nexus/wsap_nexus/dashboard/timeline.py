@@ -22,8 +22,7 @@ from wsap_nexus.hub.place import GAME, NEXUS_SPEC
 from wsap_nexus.hub.served import Hub
 from wsap_nexus.runs.listed import label_of
 from wsap_nexus.runs.plan import game_of, with_model
-from wsap_nexus.runs.restoring import Runs
-from wsap_nexus.runs.views import spec_with_views, view_of_run
+from wsap_nexus.runs.restoring import Runs, spec_with_views, view_of_run
 from wsap_nexus.store.records import EventRecord, RunRecord, RunStatus
 from wsap_nexus.store.tables import METADATA
 from wsap_nexus.terminal.recorded import game_to_read, note_of_event

@@ -20,11 +20,10 @@ from wsap_nexus.hub.listeners import Delivery
 from wsap_nexus.hub.lobby import Entrance
 from wsap_nexus.hub.place import NEXUS_SPEC, NexusState
 from wsap_nexus.hub.visitor_seat import EXIT_GAME, WHISPER, Exit, VisitorSeat, Whispers, read_whispers
-from wsap_nexus.runs.checkpoint import Checkpoint
 from wsap_nexus.runs.memory import MemorySnapshot
 from wsap_nexus.runs.plan import SeatPlan
 from wsap_nexus.runs.recorder import Recorder
-from wsap_nexus.runs.resume import read_call_events
+from wsap_nexus.runs.resume import Checkpoint, read_call_events
 from wsap_nexus.store.entities import AvatarRecord, EntryRequest, SessionRecord
 from wsap_nexus.store.events import Entered, Left, OnwardRefused, TransferCancelled, VisitStarted
 from wsap_nexus.store.nexus_store import Transaction

@@ -25,14 +25,13 @@ from wsap_nexus.hub.passages import Past, WorldPassages
 from wsap_nexus.hub.seating import Seating
 from wsap_nexus.hub.sessions import SessionRunner
 from wsap_nexus.hub.settings import KeptWorld
-from wsap_nexus.runs.checkpoint import Checkpoint
 from wsap_nexus.runs.controls import Controls
 from wsap_nexus.runs.life_log import LoggedPassage, read_life
 from wsap_nexus.runs.memory import MemorySnapshot
 from wsap_nexus.runs.open_run import OpenRun
 from wsap_nexus.runs.plan import RunPlan
 from wsap_nexus.runs.recorder import Recorder
-from wsap_nexus.runs.resume import read_past
+from wsap_nexus.runs.resume import Checkpoint, read_past
 from wsap_nexus.runs.store import hold_run
 from wsap_nexus.store.entities import WorldRecord
 from wsap_nexus.store.events.endings import WORLD_FAILED

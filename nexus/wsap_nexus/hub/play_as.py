@@ -23,9 +23,9 @@ from wsap_nexus.agents.memory_files import take_over
 from wsap_nexus.errors import AgentPausedError, AlreadyInWorldError, NexusRunningError
 from wsap_nexus.hub.run_sessions import RunSessions, Tell, settle_runs
 from wsap_nexus.paths import memory_files
-from wsap_nexus.runs.checkpoint import Checkpoint
 from wsap_nexus.runs.plan import RunPlan, SeatPlan
 from wsap_nexus.runs.recorder import Recorder
+from wsap_nexus.runs.resume import Checkpoint
 from wsap_nexus.runs.session import RunHandle, resume, start
 from wsap_nexus.runs.store import Store
 from wsap_nexus.store.entities import AgentIdentity

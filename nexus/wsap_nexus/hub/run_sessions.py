@@ -28,11 +28,11 @@ from wsap_nexus.agents.metagoals import advance
 from wsap_nexus.errors import AlreadyInWorldError
 from wsap_nexus.hub.leaving import close, learn
 from wsap_nexus.hub.live_session import SessionStats
-from wsap_nexus.runs.checkpoint import Checkpoint
 from wsap_nexus.runs.memory import Lessons, MemorySnapshot
 from wsap_nexus.runs.observers import StepTaken
 from wsap_nexus.runs.plan import RunPlan, SeatPlan, game_of
 from wsap_nexus.runs.recorder import Recorder
+from wsap_nexus.runs.resume import Checkpoint
 from wsap_nexus.runs.run import Run
 from wsap_nexus.runs.store import Store, is_played
 from wsap_nexus.store.entities import EntryRequest, SessionRecord

@@ -22,11 +22,10 @@ from wsap_nexus.hub.live_session import SHUTDOWN, LiveSession, SessionStats
 from wsap_nexus.hub.lobby import Capacity
 from wsap_nexus.hub.seating import START, KeptVenue, Seating, record_start, seat_names
 from wsap_nexus.hub.visitor_seat import EXIT_GAME
-from wsap_nexus.runs.checkpoint import Checkpoint
 from wsap_nexus.runs.controls import Controls
 from wsap_nexus.runs.plan import RunPlan
 from wsap_nexus.runs.recorder import Recorder
-from wsap_nexus.runs.resume import read_past
+from wsap_nexus.runs.resume import Checkpoint, read_past
 from wsap_nexus.runs.run import Run
 from wsap_nexus.store.entities import SessionRecord, WorldRecord
 from wsap_nexus.store.events import SessionResumed

@@ -15,11 +15,13 @@ from wsap_core.protocol import Tick
 from wsap_core.protocol.values import JsonValue
 from wsap_core.protocol.wire import dumps
 from wsap_nexus.runs.controls import Controls
-from wsap_nexus.runs.life_log import LifeEvent, LoggedInfluence, LoggedPassage, LoggedRewind
+from wsap_nexus.runs.life_log import LifeEvent, LoggedInfluence, LoggedPassage, LoggedRewind, Notes
 from wsap_nexus.runs.recorder import Recorder
 from wsap_nexus.runs.replay_order import ReplayOrder, position_of_event
+from wsap_nexus.runs.rounds import Between, Playing
 from wsap_nexus.runs.tally import SeatTally
 from wsap_nexus.runs.trajectory import WORLD
+from wsap_nexus.runs.world_calls import WorldJournal
 
 Inbox = Callable[[], Sequence[tuple[int, Mapping[str, JsonValue]]]]
 """Gives the influences that wait: the number of each, and its body."""
@@ -229,54 +231,56 @@ class Life:
         return await said if inspect.isawaitable(said) else said
 
 
-class Between:
-    """The moment between two ticks, which the seats of a run take part in.
+@dataclass
+class RunLife:
+    """Drives the world of a run tick by tick, and leads the seats from one to the next."""
 
-    A seat passes here before it looks at the world for its next decision. So what came of a tick is taken in by all
-    of them before the next begins, and whoever saves the run finds them between two decisions.
-    """
+    life: Life
+    between: Between
+    loops: Sequence[Playing]
+    count: Callable[[bool], None]
+    """Told of each tick, and whether it is new, for the totals."""
+    notes: Notes
+    """What the world notes."""
+    save: Callable[[int], Awaitable[None]]
+    """Saves the state after a new tick, if that is due."""
+    go_back: Callable[[bytes], Awaitable[None]]
+    """Puts the world into a recorded state."""
+    journal: WorldJournal
+    """The calls of the world to models."""
+    observers: Sequence[Callable[[Tick], None]] = field(default=())
+    """Told of each new tick."""
 
-    _TURNS = 20
-    # Turns of the event loop after which whoever was woken is awake.
+    def __post_init__(self) -> None:
+        self.life.after_tick = self._after_tick
+        self.life.rewind = self._rewind
 
-    def __init__(self) -> None:
-        self.over = False
-        """Whether no tick comes any more."""
-        self._open = asyncio.Event()
-        self._open.set()
-        self._moved = asyncio.Event()
+    async def play(self, episode: int, order: ReplayOrder, seats: Sequence[asyncio.Task[None]]) -> None:
+        """Drive the world of an episode; at its limit, end the seats, which wait for the next tick or decide in it."""
+        try:
+            await self.life.play(episode)
+        finally:
+            order.deadlock.leave(WORLD)
+        if not self.life.done:
+            await self.between.reached(self.loops)
+            self.between.leave(over=True)
+            for seat in seats:
+                seat.cancel()
 
-    async def passed(self) -> bool:
-        """Return, for a seat, whether it may look at the world: there is a next tick."""
-        self.moved()
-        await self._open.wait()
-        return not self.over
+    async def _after_tick(self, tick: Tick, *, new: bool) -> None:
+        self.notes.reached(tick.number)
+        self.count(new)
+        if self.loops:
+            await self.between.reached(self.loops)
+        if new and not tick.done:
+            await self.save(tick.number)
+        self.between.leave()
+        for observer in self.observers if new else ():
+            observer(tick)
 
-    def moved(self) -> None:
-        """Say that a seat has taken in what came of a tick, or plays no more."""
-        self._moved.set()
-
-    async def reached(self, seats: Sequence[TakesIn]) -> None:
-        """Keep seats from deciding anew, until `leave`, and return once none takes in what came of a tick."""
-        self._open.clear()
-        while True:
-            self._moved.clear()
-            for _ in range(self._TURNS):
-                await asyncio.sleep(0)
-            if not any(seat.taking_in for seat in seats):
-                return
-            await self._moved.wait()
-
-    def leave(self, *, over: bool = False) -> None:
-        """Let the seats go on; after the last tick they end."""
-        self.over = over
-        self._open.set()
-
-
-class TakesIn(Protocol):
-    """A seat that takes part."""
-
-    @property
-    def taking_in(self) -> bool:
-        """Whether it has a result that it is not through with."""
-        ...
+    async def _rewind(self, logged: LoggedRewind) -> None:
+        await self.life.world.settle()
+        self.life.recorder.rewound(logged.to, logged.world)
+        self.notes.went_back(logged.to, logged.notes)
+        self.journal.rewind()
+        await self.go_back(logged.world)

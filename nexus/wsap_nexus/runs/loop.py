@@ -17,15 +17,13 @@ from wsap_core.untrusted import single_line
 from wsap_core.worlds import GAME_OVER, Outcome
 from wsap_nexus.runs.asking import ask, decide
 from wsap_nexus.runs.controls import Controls
-from wsap_nexus.runs.forced import ForcedStreak
 from wsap_nexus.runs.goals import GoalWatch
-from wsap_nexus.runs.living import Between
 from wsap_nexus.runs.logged import Logged, LoggedChoice, LoggedLeave, LoggedStep
 from wsap_nexus.runs.observers import StepTaken
 from wsap_nexus.runs.recorder import Recorder
 from wsap_nexus.runs.replay_order import LogPosition, ReplayOrder
-from wsap_nexus.runs.rounds import RoundEnd
-from wsap_nexus.runs.tally import SeatTally
+from wsap_nexus.runs.rounds import Between, RoundEnd
+from wsap_nexus.runs.tally import ForcedStreak, SeatTally
 from wsap_nexus.runs.trajectory import step_line
 from wsap_nexus.worlds.seats import SeatPort, default_action, leave
 

@@ -13,11 +13,11 @@ from wsap_core.seams.context import derive_seed
 from wsap_core.seams.game import Snapshots
 from wsap_core.seams.options import Options, check_used
 from wsap_core.specs import AgentSpec
+from wsap_nexus.runs.living import RunLife
 from wsap_nexus.runs.loop import SeatLoop
 from wsap_nexus.runs.plan import SeatPlan
 from wsap_nexus.runs.replay_order import ReplayOrder
 from wsap_nexus.runs.run import Run
-from wsap_nexus.runs.run_life import RunLife
 from wsap_nexus.runs.stopping import play_until_stopped
 from wsap_nexus.worlds.seats import SeatPort
 

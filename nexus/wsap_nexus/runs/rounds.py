@@ -1,4 +1,4 @@
-"""The end of a round, at which a run of several seats is saved: all are between two decisions."""
+"""The moments at which all seats of a run are between two decisions: between ticks, and at the end of a round."""
 
 from __future__ import annotations
 
@@ -7,6 +7,9 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Protocol
 
 from wsap_core.seams.clock import Clock
+
+_TURNS = 20
+# Turns of the event loop after which whoever was woken is awake.
 
 
 class Playing(Protocol):
@@ -18,6 +21,47 @@ class Playing(Protocol):
     """Whether it is not through with a result."""
     idle: bool
     """Whether it waits for its next decision."""
+
+
+class Between:
+    """The moment between two ticks, which the seats of a run take part in.
+
+    A seat passes here before it looks at the world for its next decision. So what came of a tick is taken in by all
+    of them before the next begins, and whoever saves the run finds them between two decisions.
+    """
+
+    def __init__(self) -> None:
+        self.over = False
+        """Whether no tick comes any more."""
+        self._open = asyncio.Event()
+        self._open.set()
+        self._moved = asyncio.Event()
+
+    async def passed(self) -> bool:
+        """Return, for a seat, whether it may look at the world: there is a next tick."""
+        self.moved()
+        await self._open.wait()
+        return not self.over
+
+    def moved(self) -> None:
+        """Say that a seat has taken in what came of a tick, or plays no more."""
+        self._moved.set()
+
+    async def reached(self, seats: Sequence[Playing]) -> None:
+        """Keep seats from deciding anew, until `leave`, and return once none takes in what came of a tick."""
+        self._open.clear()
+        while True:
+            self._moved.clear()
+            for _ in range(_TURNS):
+                await asyncio.sleep(0)
+            if not any(seat.taking_in for seat in seats):
+                return
+            await self._moved.wait()
+
+    def leave(self, *, over: bool = False) -> None:
+        """Let the seats go on; after the last tick they end."""
+        self.over = over
+        self._open.set()
 
 
 class RoundEnd:
@@ -33,8 +77,6 @@ class RoundEnd:
 
     PATIENCE = 1.0
     """Seconds in which all results of a round have come from a world elsewhere."""
-    _TURNS = 20
-    # Turns of the event loop after which whoever was woken is awake.
 
     def __init__(
         self, due: Callable[[], bool], save: Callable[[], Awaitable[None]], put_off: Callable[[int], None], clock: Clock
@@ -96,7 +138,7 @@ class RoundEnd:
         return True
 
     async def _somebody_comes(self) -> bool:
-        for _ in range(self._TURNS):
+        for _ in range(_TURNS):
             if self._came.is_set():
                 return True
             await asyncio.sleep(0)

@@ -21,26 +21,24 @@ from wsap_core.seams.services import Services
 from wsap_core.specs import AdapterSpec, AgentSpec
 from wsap_core.worlds import World
 from wsap_llm.middleware import Meter
-from wsap_nexus.runs.checkpoint import Checkpoint
 from wsap_nexus.runs.controls import Controls
+from wsap_nexus.runs.journal import PictureBook
 from wsap_nexus.runs.life_log import Notes
-from wsap_nexus.runs.living import Between, Inbox, Life, Passages
+from wsap_nexus.runs.living import Inbox, Life, Passages, RunLife
 from wsap_nexus.runs.loop import SeatLoop
 from wsap_nexus.runs.memory import RunMemories
 from wsap_nexus.runs.observers import Observer, StepTaken
-from wsap_nexus.runs.pictures import PictureBook
 from wsap_nexus.runs.plan import RunPlan, SeatPlan
-from wsap_nexus.runs.reading import silent, tell_repeating
 from wsap_nexus.runs.recorder import Recorder
 from wsap_nexus.runs.replay_order import ReplayOrder
-from wsap_nexus.runs.rounds import RoundEnd
-from wsap_nexus.runs.run_life import RunLife
+from wsap_nexus.runs.resume import Checkpoint
+from wsap_nexus.runs.rounds import Between, RoundEnd
 from wsap_nexus.runs.saving import Saver
 from wsap_nexus.runs.seated import Seating
 from wsap_nexus.runs.stopping import play_until_stopped, side_by_side, stuck_at
 from wsap_nexus.runs.summary import CutOffBy, RunSummary, cut_off, score
 from wsap_nexus.runs.tally import SeatTally
-from wsap_nexus.runs.totals import TotalsWriter
+from wsap_nexus.runs.totals import TotalsWriter, silent, tell_repeating
 from wsap_nexus.runs.trajectory import WORLD
 from wsap_nexus.runs.venue import OwnVenue, Venue
 from wsap_nexus.runs.world_calls import WorldJournal, journalled

@@ -15,15 +15,14 @@ from wsap_core.seams.options import Options
 from wsap_core.seams.services import Services
 from wsap_core.specs import AdapterSpec, AgentSpec
 from wsap_llm.secrets import with_secrets
-from wsap_nexus.runs.checkpoint import Checkpoint
 from wsap_nexus.runs.controls import Controls
-from wsap_nexus.runs.journal import SeatJournal
+from wsap_nexus.runs.journal import PictureBook, SeatJournal
 from wsap_nexus.runs.loop import SeatLoop
-from wsap_nexus.runs.pictures import PictureBook
 from wsap_nexus.runs.plan import SeatPlan
 from wsap_nexus.runs.recorded_agent import RecordedAgent
 from wsap_nexus.runs.recorder import Recorder
 from wsap_nexus.runs.replay_order import ReplayOrder
+from wsap_nexus.runs.resume import Checkpoint
 from wsap_nexus.runs.tally import SeatTally
 from wsap_nexus.worlds.seats import SeatPort
 

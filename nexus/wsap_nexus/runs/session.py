@@ -21,20 +21,19 @@ from wsap_core.seams.services import Services
 from wsap_core.specs import AdapterSpec, AgentSpec, MemorySpec, ToolSpec
 from wsap_llm.backends.pool import ModelPool
 from wsap_llm.secrets import clean, secrets_of
-from wsap_nexus.runs.checkpoint import Checkpoint
 from wsap_nexus.runs.controls import Controls
 from wsap_nexus.runs.life_log import read_whole_life
 from wsap_nexus.runs.logged import read_snapshot
 from wsap_nexus.runs.memory import RunMemories
 from wsap_nexus.runs.observers import Observer
 from wsap_nexus.runs.plan import RunPlan
-from wsap_nexus.runs.reading import silent
 from wsap_nexus.runs.recorded_agent import read_decided
 from wsap_nexus.runs.recorder import Recorder
-from wsap_nexus.runs.resume import read_call_events, read_memories, read_past, read_world_calls
+from wsap_nexus.runs.resume import Checkpoint, read_call_events, read_memories, read_past, read_world_calls
 from wsap_nexus.runs.run import Run
 from wsap_nexus.runs.store import Store, hold_run
 from wsap_nexus.runs.summary import RunSummary
+from wsap_nexus.runs.totals import silent
 from wsap_nexus.store.records import NewRun, RunStatus
 
 MemoriesOf = Callable[[AdapterSpec, RunPlan, str, Recorder, Checkpoint | None], RunMemories]

@@ -10,8 +10,7 @@ from wsap_core.errors import WsapError
 from wsap_core.protocol.lines import plural
 from wsap_core.seams.agent import NO_USAGE, Usage
 from wsap_core.specs import AdapterSpec, EpisodeSummary
-from wsap_nexus.runs.forced import add_causes
-from wsap_nexus.runs.tally import NO_WORLD_USAGE, SeatTally, WorldUsage
+from wsap_nexus.runs.tally import NO_WORLD_USAGE, SeatTally, WorldUsage, add_causes
 from wsap_nexus.runs.trajectory import WORLD, combined
 
 MOST_EPISODES = 200

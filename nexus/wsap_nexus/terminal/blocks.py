@@ -1,8 +1,19 @@
-"""Every kind of view block as something rich can draw."""
+"""Every kind of view block as something rich can draw: maps, pictures, tables, conversations, texts.
+
+Several of them, one below the other in too little room, are cut: of each the last lines, its newest, are shown.
+"""
 
 from __future__ import annotations
 
-from rich.console import Group, RenderableType
+import io
+import zlib
+from collections.abc import Sequence
+from functools import lru_cache
+
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
+from rich.segment import Segment
+from rich.style import Style
+from rich.table import Table
 from rich.text import Text
 
 from wsap_core.protocol import (
@@ -19,8 +30,227 @@ from wsap_core.protocol import (
 from wsap_core.protocol.views import Block
 from wsap_core.untrusted import single_line, strip_control
 from wsap_nexus.terminal.gridmap import GridMap
-from wsap_nexus.terminal.picture import Picture
-from wsap_nexus.terminal.sheets import MOST_ROWS, Indented, Sheet, Talk
+
+HEAD = 3
+"""Lines at the beginning of a text that are kept beside its end: what and when it is of."""
+_TITLE, _LEFT_OUT = Style(bold=True), Style(dim=True)
+
+
+class Stacked:
+    """Things with titles, cut in the middle or at the beginning where there is no room for all of them.
+
+    Args:
+        parts: title (empty for none), what is drawn, and whether its beginning counts as well as its end.
+    """
+
+    def __init__(self, parts: Sequence[tuple[str, RenderableType, bool]]) -> None:
+        self._parts = parts
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        free = options.update(height=None)
+        drawn = [console.render_lines(part, free, pad=False) for _, part, _ in self._parts]
+        rooms = [len(lines) for lines in drawn]
+        if options.height is not None:
+            height = options.height - sum(bool(title) for title, _, _ in self._parts)
+            if sum(rooms) > height:
+                ending = sum(room for room, (_, _, head) in zip(rooms, self._parts, strict=True) if head)
+                drawn = [
+                    self._packed(n, lines, min(height // 2, height * 3 // 4 - ending + len(lines)), console, free)
+                    for n, lines in enumerate(drawn)
+                ]
+            rooms = self._rooms([len(lines) for lines in drawn], height)
+        for (title, _, head), lines, room in zip(self._parts, drawn, rooms, strict=True):
+            if title:
+                yield Segment(title, _TITLE)
+                yield Segment.line()
+            for line in _cut(lines, room, HEAD if head else 0):
+                yield from line
+                yield Segment.line()
+
+    def _packed(
+        self, number: int, lines: list[list[Segment]], rows: int, console: Console, options: ConsoleOptions
+    ) -> list[list[Segment]]:
+        """Return a table that would take more than so many rows, or break its lines, in fewer of them."""
+        part = self._parts[number][1]
+        if not isinstance(part, Sheet) or len(lines) <= min(rows, part.lines):
+            return lines
+        packed = console.render_lines(Group(*part.packed(options.max_width, max(2, rows))), options, pad=False)
+        return min(lines, packed, key=len)
+
+    def _rooms(self, needs: Sequence[int], rows: int) -> list[int]:
+        """Return how many rows each part gets: what goes on without end leaves two thirds to the others."""
+        ends = [n for n, (_, _, head) in enumerate(self._parts) if head]
+        endless = [n for n, (_, _, head) in enumerate(self._parts) if not head]
+        kept = min(sum(needs[n] for n in endless), max(0, rows) // (4 if len(endless) == 1 else 3))
+        given = [0] * len(needs)
+        for number, room in zip(ends, rows_for([needs[n] for n in ends], rows - kept), strict=True):
+            given[number] = room
+        for number, room in zip(endless, rows_for([needs[n] for n in endless], rows - sum(given)), strict=True):
+            given[number] = room
+        return given
+
+
+def rows_for(needs: Sequence[int], rows: int) -> list[int]:
+    """Return how many rows each part gets: what it needs, or an equal share of what the others leave."""
+    given = [0] * len(needs)
+    left = max(0, rows)
+    for done, part in enumerate(sorted(range(len(needs)), key=lambda n: needs[n])):
+        given[part] = min(needs[part], left // (len(needs) - done))
+        left -= given[part]
+    return given
+
+
+def _cut(lines: Sequence[list[Segment]], room: int, head: int) -> list[list[Segment]]:
+    if len(lines) <= room:
+        return list(lines)
+    if room <= head + 1:
+        return list(lines[len(lines) - room :] if head == 0 else lines[:room])
+    last = room - head - (1 if head else 0)
+    between = [[Segment("⋮", _LEFT_OUT)]] if head else []
+    return [*lines[:head], *between, *lines[len(lines) - last :]]
+
+
+MOST_ROWS = 200
+NARROWEST = 14
+"""Cells that a packed line needs at least."""
+_SPEAKERS = ("cyan", "green", "yellow", "magenta", "bright_blue", "bright_red", "bright_green", "bright_magenta")
+
+
+class Sheet:
+    """A table."""
+
+    def __init__(self, block: TableBlock) -> None:
+        width = len(block.columns)
+        self._head = [single_line(column) for column in block.columns]
+        self._rows = [[single_line(cell) for cell in row][:width] for row in block.rows[-MOST_ROWS:]]
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        table = Table(expand=False, show_edge=False, pad_edge=False, header_style="bold")
+        for column in self._head:
+            table.add_column(Text(column))
+        for row in self._rows:
+            table.add_row(*map(Text, row))
+        yield table
+
+    def packed(self, width: int, rows: int) -> list[Text]:
+        """Return the table with each of its lines as words one after the other, and so many of them side by side that
+        they fit into the rows, as far as the width allows; read down and then right. The ends of lines are cut off, and
+        the columns have no names.
+        """
+        lines = [" ".join(cell for cell in row if cell) for row in self._rows]
+        most = max(1, width // NARROWEST)
+        columns = next((c for c in range(1, most) if -(-len(lines) // c) <= rows), most)
+        each, high = width // columns, -(-len(lines) // columns)
+        return [_side_by_side(lines[row::high], each) for row in range(high)]
+
+    @property
+    def lines(self) -> int:
+        """How many lines it takes where there is room for all of them."""
+        return len(self._rows) + 2
+
+
+def _side_by_side(cells: Sequence[str], each: int) -> Text:
+    line = Text(no_wrap=True)
+    for cell in cells:
+        text = Text(cell)
+        text.truncate(each - 1, overflow="ellipsis", pad=True)
+        line.append_text(text).append(" ")
+    return line
+
+
+class Talk:
+    """A conversation: each speaker in a colour of its own, and the second line of what is said moved in."""
+
+    def __init__(self, block: ChatBlock) -> None:
+        self._lines = [
+            (single_line(line.speaker), single_line(line.channel), single_line(line.text))
+            for line in block.lines[-MOST_ROWS:]
+        ]
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        for speaker, channel, said in self._lines:
+            colour = _SPEAKERS[zlib.crc32(speaker.encode()) % len(_SPEAKERS)]
+            text = Text(speaker, f"bold {colour}")
+            if channel:
+                text.append(f" [{channel}]", "dim")
+            text.append(": ", "dim").append(said, "default")
+            for number, line in enumerate(text.wrap(console, max(1, options.max_width - 2))):
+                yield Text("  ").append_text(line) if number else line
+
+
+class Indented:
+    """A text moved in by some cells, without blanks at the ends of its lines."""
+
+    def __init__(self, text: Text, cells: int) -> None:
+        self._text, self._cells = text, cells
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        for line in self._text.wrap(console, max(1, options.max_width - self._cells)):
+            line.rstrip()
+            yield Text(" " * self._cells).append_text(line)
+
+
+LARGEST = 4096
+"""Pixels in width or height that are decoded at most."""
+
+
+def can_decode() -> bool:
+    """Return whether pictures can be decoded here: Pillow comes with some worlds, not with the runtime."""
+    import importlib.util
+
+    return importlib.util.find_spec("PIL") is not None
+
+
+class Picture:
+    """An image that fills its place as far as its proportions allow."""
+
+    def __init__(self, block: ImageBlock) -> None:
+        self._block = block
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        rows = pixel_rows(self._block, options.max_width, 2 * (options.height or options.max_height))
+        if rows is None:
+            yield Segment(single_line(self._block.alt or "A picture that can't be shown here.")[: options.max_width])
+            return
+        for upper, lower in zip(rows[::2], rows[1::2], strict=True):
+            for top, bottom in zip(upper, lower, strict=True):
+                yield Segment("▀", _style(top, bottom))
+            yield Segment.line()
+
+
+Pixel = tuple[int, int, int]
+
+
+def pixel_rows(block: ImageBlock, width: int, height: int) -> list[list[Pixel]] | None:
+    """Return the image's pixels, scaled to fit, as an even number of rows; None if it can't be decoded.
+
+    Args:
+        width: pixels at most in a row.
+        height: rows at most.
+    """
+    try:
+        from PIL import Image  # deferred for weight, and because it may not be installed
+    except ImportError:
+        return None
+    try:
+        with Image.open(io.BytesIO(block.png()), formats=("PNG",)) as image:
+            if not 0 < max(image.size) <= LARGEST:
+                return None
+            scale = min(width / image.width, height / image.height)
+            across = max(1, int(image.width * scale))
+            down = max(2, int(image.height * scale) // 2 * 2)
+            small = image.convert("RGB").resize((across, down), Image.Resampling.BOX)
+    except (OSError, ValueError, SyntaxError, Image.DecompressionBombError):
+        return None
+    data = small.tobytes()
+    flat = [(data[i], data[i + 1], data[i + 2]) for i in range(0, len(data), 3)]
+    return [flat[i : i + across] for i in range(0, len(flat), across)]
+
+
+@lru_cache(maxsize=8192)
+def _style(top: Pixel, bottom: Pixel) -> Style:
+    return Style(color="#{:02x}{:02x}{:02x}".format(*top), bgcolor="#{:02x}{:02x}{:02x}".format(*bottom))
+
 
 LONGEST_TEXT = 20_000
 """Characters of a text block that are shown at most."""

@@ -27,11 +27,9 @@ from wsap_nexus.runs.observers import StepTaken
 from wsap_nexus.runs.run import Run
 from wsap_nexus.runs.summary import score_so_far
 from wsap_nexus.terminal import keys
-from wsap_nexus.terminal.blocks import map_of
-from wsap_nexus.terminal.keymap import KEYS, KEYS_OF_PLAYERS, LINE_ASKED, LINE_WAITING, LINE_WATCHING
+from wsap_nexus.terminal.blocks import can_decode, map_of
+from wsap_nexus.terminal.keymap import KEYS, KEYS_OF_PLAYERS, LINE_ASKED, LINE_WAITING, LINE_WATCHING, Question
 from wsap_nexus.terminal.panels import Scroll
-from wsap_nexus.terminal.picture import can_decode
-from wsap_nexus.terminal.question import Question
 from wsap_nexus.terminal.screen import SMALLEST, Look, compose, fits, last_picture
 from wsap_nexus.terminal.spending import spending_so_far
 from wsap_nexus.terminal.story import Note, SeatScene, SeatStory, Stage, note_of

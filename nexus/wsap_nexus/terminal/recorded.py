@@ -17,11 +17,10 @@ from wsap_core.seams.context import derive_seed
 from wsap_core.specs import AdapterSpec
 from wsap_core.untrusted import single_line
 from wsap_nexus.runs.logged import read_decision
-from wsap_nexus.runs.reading import Tell, silent, with_progress
 from wsap_nexus.runs.replay_order import IN_ORDER, in_order_made
 from wsap_nexus.runs.summary import score_so_far
 from wsap_nexus.runs.tally import SeatTally
-from wsap_nexus.runs.totals import TotalsIndex
+from wsap_nexus.runs.totals import Tell, TotalsIndex, silent, with_progress
 from wsap_nexus.runs.trajectory import TrajectoryHash, is_chained
 from wsap_nexus.store.records import EventRecord, RunRecord, RunStatus
 from wsap_nexus.store.repository import Repository

@@ -15,12 +15,8 @@ from rich.text import Text
 from wsap_core.protocol import ChatBlock, GridMapBlock, ImageBlock, View
 from wsap_core.untrusted import single_line
 from wsap_nexus.terminal import panels
-from wsap_nexus.terminal.blocks import blocks_of, draw_block, image_of, map_of, title_of
-from wsap_nexus.terminal.gridmap import GridMap
-from wsap_nexus.terminal.palette import light_of
-from wsap_nexus.terminal.picture import Picture
-from wsap_nexus.terminal.sheets import Sheet
-from wsap_nexus.terminal.stacked import Stacked
+from wsap_nexus.terminal.blocks import Picture, Sheet, Stacked, blocks_of, draw_block, image_of, map_of, title_of
+from wsap_nexus.terminal.gridmap import GridMap, light_of
 from wsap_nexus.terminal.story import SeatScene, Stage
 
 SMALLEST = (60, 18)
