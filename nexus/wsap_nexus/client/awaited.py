@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import secrets
+import time
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self, TypeVar
@@ -11,20 +13,12 @@ from urllib.parse import quote
 
 import httpx2
 
+from wsap_core.errors import WireError
 from wsap_core.protocol import Action, ActionResult, ActionSpace, Avatar, Observation, TransitPackage, View
-from wsap_core.protocol.wire import Codec, encode
-from wsap_nexus.client.parts import (
-    Ask,
-    Entered,
-    Event,
-    Left,
-    RefusedError,
-    Registration,
-    Seen,
-    Whole,
-)
-from wsap_nexus.client.transport import PENDING, Answer, Attempt, options, put, read_event, refusal
-from wsap_nexus.http.retries import Retries
+from wsap_core.protocol.wire import Codec, dumps, encode
+from wsap_nexus.client import parts
+from wsap_nexus.client.parts import Ask, Entered, Event, Left, RefusedError, Registration, Seen, Whole
+from wsap_nexus.http.retries import Retries, Tries
 from wsap_nexus.hub.place import NexusObservation
 from wsap_nexus.store.entities import AgentIdentity, Answered, DiaryEntry, Exchange, SessionRecord
 from wsap_nexus.worlds.game_info import GameInfo
@@ -33,7 +27,8 @@ from wsap_nexus.worlds.game_info import GameInfo
 
 T = TypeVar("T")
 
-_STREAM: Ask[None] = Ask("GET", "/nexus/events", None)
+WAIT = 20.0
+"""Seconds that the nexus is asked to wait before it answers 202."""
 
 
 class AsyncNexusClient:
@@ -56,7 +51,9 @@ class AsyncNexusClient:
         retries: Retries | None = None,
         within: float | None = None,
     ) -> None:
-        self._http = httpx2.AsyncClient(**options(base_url, token))
+        headers = {"Accept": "application/json", **({} if token is None else {"Authorization": f"Bearer {token}"})}
+        timeout = httpx2.Timeout(WAIT + 15, connect=5)
+        self._http = httpx2.AsyncClient(base_url=base_url.rstrip("/"), headers=headers, timeout=timeout)
         self._codec = Codec([NexusObservation, *wire_types])
         self._retries = retries or Retries()
         self._within = within
@@ -223,7 +220,7 @@ class AsyncNexusClient:
         self, *, after: int | None = None, agent: str | None = None, kinds: Sequence[str] = ()
     ) -> AsyncGenerator[Event, None]:
         """Give what happens, for ever: from now on, or from after an event on; goes on where a stream breaks."""
-        broken = Attempt(_STREAM, self._retries, None)
+        broken = Tries(self._retries, repeatable=True)
         asked: dict[str, Any] = {"agent": agent, "kind": list(kinds), "after": after}
         params = {name: value for name, value in asked.items() if value not in (None, [])}
         while True:
@@ -231,16 +228,16 @@ class AsyncNexusClient:
                 async with self._http.stream("GET", "/nexus/events", params=params) as response:
                     if response.status_code != 200:
                         await response.aread()
-                        raise refusal(response.status_code, response.json())
+                        raise parts.refusal(response.status_code, response.json())
                     async for part in httpx2.EventSource(response):
-                        broken = Attempt(_STREAM, self._retries, None)
+                        broken = Tries(self._retries, repeatable=True)
                         if part.id.isdigit():
                             params["after"] = int(part.id)
-                        event = read_event(part.data)
+                        event = parts.read_event(part.data)
                         if event is not None:
                             yield event
             except httpx2.TransportError as error:
-                await asyncio.sleep(broken.failed(error))
+                await asyncio.sleep(_wait_after(broken, error))
 
     # --- asking -----------------------------------------------------------------------------------
 
@@ -260,17 +257,39 @@ class AsyncNexusClient:
                 return
 
     async def _do(self, ask: Ask[T]) -> T:
-        attempt = Attempt(ask, self._retries, self._within)
+        """Return what a request comes to, tried again where that helps and does no harm.
+
+        Raises:
+            RefusedError: the nexus refused.
+            StillPendingError: it is not through in time.
+            NoAnswerError: nothing answers, or what answers is no nexus.
+        """
+        tries = Tries(self._retries, repeatable=ask.repeatable)
+        until = None if self._within is None else time.monotonic() + self._within
         while True:
             try:
-                told = attempt.answered(await self._http.request(**put(ask)))
+                response = await self._http.request(**_put(ask))
             except httpx2.TransportError as error:
-                told = attempt.failed(error)
-            if isinstance(told, Answer):
-                value: T = told.value
-                return value
-            if told is not PENDING:
-                await asyncio.sleep(told)
+                await asyncio.sleep(_wait_after(tries, error))
+                continue
+            data = _json(response)
+            if response.status_code == 202:
+                if until is not None and time.monotonic() >= until:
+                    raise parts.StillPendingError(str(data.get("message") or "It is not through yet."))
+            elif response.status_code < 400:
+                try:
+                    value: T = ask.read(data)
+                    return value
+                except (KeyError, TypeError, AttributeError, WireError) as error:
+                    raise parts.NoAnswerError(
+                        f"The nexus answered {ask.path} with what can't be read: {error}"
+                    ) from error
+            else:
+                refused = parts.refusal(response.status_code, data)
+                wait = tries.refused(retryable=refused.retry, after=response.headers.get("retry-after", ""))
+                if wait is None:
+                    raise refused
+                await asyncio.sleep(wait)
 
     # --- reading ----------------------------------------------------------------------------------
 
@@ -307,3 +326,32 @@ def _of_session(session_id: str, part: str = "") -> str:
 
 def _new_key() -> str:
     return secrets.token_urlsafe(16)
+
+
+def _put(ask: Ask[Any]) -> dict[str, Any]:
+    """Return a request as httpx2 takes it."""
+    headers = {} if ask.key is None else {"Idempotency-Key": ask.key}
+    params = {**ask.params, **({"wait": WAIT} if ask.waits else {})}
+    request: dict[str, Any] = {"method": ask.method, "url": ask.path, "headers": headers, "params": params}
+    if ask.body is not None:
+        headers["Content-Type"] = "application/json"
+        request["content"] = dumps(ask.body)
+    return request
+
+
+def _wait_after(tries: Tries, error: httpx2.TransportError) -> float:
+    """Return the seconds to wait after no answer came; NoAnswerError if it must not be sent again."""
+    wait = tries.unanswered(error)
+    if wait is None:
+        raise parts.NoAnswerError(f"The nexus does not answer: {str(error) or type(error).__name__}") from error
+    return wait
+
+
+def _json(response: httpx2.Response) -> dict[str, Any]:
+    try:
+        data = json.loads(response.content)
+    except (ValueError, RecursionError):
+        data = None
+    if not isinstance(data, dict):
+        raise parts.NoAnswerError(f"What answers at {response.url} ({response.status_code}) is no nexus.")
+    return data

@@ -57,15 +57,7 @@ def _wait(portal: BlockingPortal, call: Callable[[], Awaitable[T]]) -> T:
 
 
 class NexusClient:
-    """A nexus over HTTP. What fails and may be tried again is; nothing is done twice.
-
-    Args:
-        base_url: where it is: `http://127.0.0.1:9998`.
-        token: of whoever runs it, or of an agent; None to look at what is open.
-        wire_types: classes of games' own messages, so that they are not read as their bases.
-        retries: how often it is tried.
-        within: seconds that one request may take altogether; None for as long as it takes.
-    """
+    """A nexus over HTTP: an `AsyncNexusClient` with the same arguments, whose methods are called and not awaited."""
 
     def __init__(
         self,

@@ -1,7 +1,8 @@
-"""What a client gets, and how often it tries."""
+"""What a client asks and gets."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
@@ -141,3 +142,25 @@ class Ask(Generic[T]):
     def repeatable(self) -> bool:
         """Whether it does no harm to send it twice."""
         return self.key is not None or self.method in ("GET", "PUT", "DELETE", "PATCH")
+
+
+def refusal(status: int, data: Mapping[str, Any]) -> RefusedError:
+    """Return the error that a refusal stands for."""
+    error = data.get("error")
+    known: Mapping[str, Any] = error if isinstance(error, dict) else {}
+    details = known.get("details")
+    return RefusedError(
+        str(known.get("message") or f"The nexus refused ({status})."),
+        str(known.get("code") or "UNKNOWN"),
+        status,
+        retry=known.get("retry") is True,
+        details=details if isinstance(details, dict) else {},
+    )
+
+
+def read_event(data: str) -> Event | None:
+    """Return the event that a part of a stream holds; None for a sign of life."""
+    if not data:
+        return None
+    known = json.loads(data)
+    return Event(**{name: known[name] for name in Event.__dataclass_fields__ if name in known})
