@@ -14,7 +14,7 @@ from wsap_core.protocol import Bonus, TransferRule
 from wsap_core.specs import AdapterSpec
 from wsap_nexus.agents.identity import LONGEST, seat_plan, set_persona, set_policy
 from wsap_nexus.agents.metagoals import TEMPLATES, advance, own_goal, pursuits, set_goal
-from wsap_nexus.agents.suggest import GameEntry, suggestions
+from wsap_nexus.agents.skills import GameEntry, suggestions
 from wsap_nexus.hub.nexus import Nexus, Settings
 from wsap_nexus.runs.store import open_store
 from wsap_nexus.store import Database

@@ -16,7 +16,7 @@ from wsap_core import Action, Goal
 from wsap_core.protocol import AgentMessage, Event
 from wsap_core.protocol.wire import Codec, dumps, encode
 from wsap_nexus.agents import messages
-from wsap_nexus.agents.suggest import GameEntry, Suggestion
+from wsap_nexus.agents.skills import GameEntry, Suggestion
 from wsap_nexus.hub.nexus import Nexus, Settings
 from wsap_nexus.hub.place import NEXUS_ACTIONS, NEXUS_SPEC, NexusAdapter, NexusObservation
 from wsap_nexus.runs.store import open_store

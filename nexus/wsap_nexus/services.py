@@ -27,8 +27,8 @@ from wsap_nexus.runs.restoring import Runs, restored
 from wsap_nexus.runs.resume import Checkpoint
 from wsap_nexus.runs.session import InstalledSpecs, MemoriesOf, resolve_specs, resume, start
 from wsap_nexus.runs.store import Store, hold_run, open_store
+from wsap_nexus.store.history import find_tick
 from wsap_nexus.store.records import NewRun, RunRecord, RunStatus
-from wsap_nexus.store.ticks import find_tick
 
 __all__ = ["StoreRunner", "opened"]
 

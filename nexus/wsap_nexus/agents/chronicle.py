@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from typing import Any, TypeVar
 
 from sqlalchemy import Row, bindparam, select
@@ -10,11 +11,12 @@ from sqlalchemy import Row, bindparam, select
 from wsap_core.protocol import Event
 from wsap_core.protocol.lines import plural
 from wsap_core.untrusted import single_line
-from wsap_nexus.store.entities import SessionRecord
+from wsap_nexus.store.entities import DiaryEntry, SessionRecord
 from wsap_nexus.store.events import (
     AgentFailed,
     AgentPaused,
     AgentResumed,
+    DiaryWritten,
     Died,
     Entered,
     EntryRefused,
@@ -173,3 +175,44 @@ def _ending(session: SessionRecord) -> str:
 def _short(text: object, limit: int = 300) -> str:
     plain = single_line(text)
     return plain if len(plain) <= limit else plain[: limit - 3] + "..."
+
+
+LONGEST = 2000
+"""Characters of an entry."""
+SECONDS = 120.0
+"""Seconds that an agent has for an entry."""
+
+
+def composed(tx: Transaction, session: SessionRecord) -> str:
+    """Return an entry composed from the log of a session."""
+    return " ".join(session_facts(tx, session))[:LONGEST]
+
+
+def write_entry(tx: Transaction, session: SessionRecord, text: str, *, own_words: bool, error: str = "") -> None:
+    """Add an entry to the diary of a session's agent, unless the session has one."""
+    for event in latest(tx, session.agent_id, DiaryWritten, limit=50):
+        if event.session_id == session.id:
+            return
+    entry = DiaryWritten(
+        agent_id=session.agent_id,
+        game=session.game,
+        session_id=session.id,
+        text=text.strip()[:LONGEST],
+        own_words=own_words,
+    )
+    tx.note(entry.model_copy(update={"error": single_line(error)[:300]}) if error else entry)
+
+
+def entries(tx: Transaction, agent_id: str, *, before: int | None = None, limit: int = 50) -> list[DiaryEntry]:
+    """Return an agent's diary, newest first: at most `limit` entries, with numbers below `before` if given."""
+    return [
+        DiaryEntry(
+            event.seq,
+            datetime.fromtimestamp(event.time, UTC).isoformat(timespec="seconds"),
+            event.text,
+            event.game or "",
+            event.session_id,
+            event.own_words,
+        )
+        for event in latest(tx, agent_id, DiaryWritten, limit=limit, before=before)
+    ]

@@ -8,8 +8,13 @@ shrinks as the level approaches 1: `level += rate * (1 - level) / 2**n`.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
-from wsap_nexus.store.entities import SkillGain
+from wsap_core.protocol.base import Part
+from wsap_core.specs import AdapterSpec
+from wsap_nexus.agents.metagoals import Pursuit
+from wsap_nexus.store.entities import SessionRecord, SkillGain
+from wsap_nexus.worlds.game_info import GameInfo
 
 ACHIEVEMENT_RATE = 0.10
 """The gain of the first time of an achievement at level 0."""
@@ -48,3 +53,104 @@ def skill_gains(
                 level += rate * (1 - level) / 2**number
             if level > start:
                 yield SkillGain(domain, source, done[source], level - start, level)
+
+
+@dataclass(frozen=True)
+class Suggestion(Part):
+    """A suggested world."""
+
+    game: str
+    score: float
+    """From 0 to 1."""
+    reasons: Sequence[str] = ()
+
+
+@dataclass(frozen=True)
+class GameEntry(Part):
+    """A world in the nexus' list for an agent."""
+
+    game: str
+    name: str
+    summary: str
+    status: str
+    active_agents: int = 0
+    capacity: int = 1
+    visits: int = 0
+    """Visits of this agent."""
+    avatars: Sequence[str] = ()
+    """This agent's avatars there, dead ones included: "avatar-1 (dormant)"."""
+
+
+def suggestions(
+    entries: Sequence[GameEntry],
+    infos: Sequence[GameInfo],
+    *,
+    skills: Mapping[str, float],
+    pursuits: Sequence[Pursuit] = (),
+    sessions: Sequence[SessionRecord] = (),
+    specs: Mapping[str, AdapterSpec] | None = None,
+) -> list[Suggestion]:
+    """Return the suggested worlds, best first.
+
+    Args:
+        entries: the worlds, as listed for this agent.
+        infos: their catalogue entries.
+        skills: domain -> level from 0 to 1.
+        pursuits: the agent's meta-goals.
+        sessions: its last sessions, newest first.
+        specs: the games, for their rules about skills.
+    """
+    domains = {info.id: info.skill_domains for info in infos}
+    most = max((entry.visits for entry in entries), default=0)
+    found = []
+    for entry in entries:
+        if entry.status != "available":
+            continue
+        score, reasons = _by_visits(entry, most)
+        exercised = domains.get(entry.game, ())
+        for more, reason in (
+            _by_goals(entry, exercised, pursuits),
+            _by_learning(exercised, skills),
+            _by_rules((specs or {}).get(entry.game), skills),
+            (0.10, "a body of yours sleeps there") if entry.avatars else (0.0, ""),
+            (-0.10, "") if sessions and sessions[0].game == entry.game else (0.0, ""),
+        ):
+            score += more
+            reasons += [reason] if reason else []
+        found.append(Suggestion(entry.game, round(min(max(score, 0.0), 1.0), 3), reasons or ["it is open"]))
+    return sorted(found, key=lambda suggestion: (-suggestion.score, suggestion.game))
+
+
+def _by_visits(entry: GameEntry, most: int) -> tuple[float, list[str]]:
+    if not entry.visits:
+        return 0.35, ["you have never been there"]
+    share = 0.15 * (1 - entry.visits / (most + 1))
+    return share, (["you have seldom been there"] if 2 * entry.visits < most else [])
+
+
+def _by_goals(entry: GameEntry, exercised: Sequence[str], pursuits: Sequence[Pursuit]) -> tuple[float, str]:
+    for pursuit in pursuits:
+        if pursuit.state != "active":
+            continue
+        anywhere_new = any(r.worlds and r.games == "any" for r in pursuit.goal.requirements)
+        if entry.game in pursuit.missing() or (anywhere_new and not entry.visits):
+            return 0.25, f"your goal {pursuit.goal.id!r} leads there"
+        wanted = [domain for domain in pursuit.domains() if domain in exercised]
+        if wanted:
+            return 0.25, f"your goal {pursuit.goal.id!r} takes {wanted[0]}, which grows there"
+    return 0.0, ""
+
+
+def _by_learning(exercised: Sequence[str], skills: Mapping[str, float]) -> tuple[float, str]:
+    if not exercised:
+        return 0.0, ""
+    missing = sum(1 - skills.get(domain, 0.0) for domain in exercised) / len(exercised)
+    low = sorted(domain for domain in exercised if skills.get(domain, 0.0) < 0.3)
+    return 0.20 * missing, f"you can still learn {', '.join(low[:3])}" if low else ""
+
+
+def _by_rules(spec: AdapterSpec | None, skills: Mapping[str, float]) -> tuple[float, str]:
+    if spec is None:
+        return 0.0, ""
+    met = [rule for rule in spec.transfer_rules if skills.get(rule.domain, 0.0) >= rule.threshold]
+    return (0.10, f"your {met[0].domain} is worth something there") if met else (0.0, "")

@@ -23,8 +23,7 @@ from wsap_core.seams.services import Services
 from wsap_core.untrusted import error_line, single_line
 from wsap_llm.secrets import with_secrets
 from wsap_llm.speech import Speaks
-from wsap_nexus.agents.chronicle import latest, news, session_facts
-from wsap_nexus.agents.diary import SECONDS, composed, entries, write_entry
+from wsap_nexus.agents.chronicle import SECONDS, composed, entries, latest, news, session_facts, write_entry
 from wsap_nexus.agents.identity import seat_plan
 from wsap_nexus.agents.memory import SavedMemories, kind_of, memory_of, take_in
 from wsap_nexus.agents.messages import HUMAN_SENDER, checked, present

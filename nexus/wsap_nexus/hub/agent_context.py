@@ -12,7 +12,7 @@ from wsap_core.untrusted import single_line
 from wsap_nexus.agents import messages, metagoals
 from wsap_nexus.agents.chronicle import latest, news, ways_back
 from wsap_nexus.agents.memory import AgentMemories, SavedMemories
-from wsap_nexus.agents.suggest import GameEntry, suggestions
+from wsap_nexus.agents.skills import GameEntry, suggestions
 from wsap_nexus.agents.talk import AgentTalk
 from wsap_nexus.hub.context import HubContext
 from wsap_nexus.hub.leaving import WorldExit

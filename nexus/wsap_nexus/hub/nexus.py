@@ -17,14 +17,13 @@ from wsap_nexus.errors import LockLostError, NotInWorldError
 from wsap_nexus.hub.agent_context import AgentContext
 from wsap_nexus.hub.catalog import Availability, Catalog, CircuitBreaker
 from wsap_nexus.hub.context import HubContext, LiveState, StepListener, WorldMaker
-from wsap_nexus.hub.cut_off_runs import settle_cut_off_runs
 from wsap_nexus.hub.failures import FailureHandler
 from wsap_nexus.hub.kept import KeptWorlds
 from wsap_nexus.hub.listeners import PluginListeners
 from wsap_nexus.hub.live_session import SHUTDOWN, LiveSession
 from wsap_nexus.hub.lobby import Capacity, Entrance
 from wsap_nexus.hub.remote_games import RemoteGames
-from wsap_nexus.hub.run_sessions import refuse_played, settle_runs
+from wsap_nexus.hub.run_sessions import refuse_played, settle_cut_off_runs, settle_runs
 from wsap_nexus.hub.scheduler import AgentTasks, Scheduler
 from wsap_nexus.hub.seating import Seating
 from wsap_nexus.hub.sessions import SessionRunner

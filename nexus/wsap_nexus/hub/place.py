@@ -25,7 +25,7 @@ from wsap_core.untrusted import single_line
 from wsap_core.worlds.legality import check_action, index_actions
 from wsap_core.worlds.mailbox import MESSAGE_ACTIONS
 from wsap_nexus.agents.messages import StoredMessage
-from wsap_nexus.agents.suggest import GameEntry, Suggestion
+from wsap_nexus.agents.skills import GameEntry, Suggestion
 from wsap_nexus.store.entities import AgentIdentity, EntryRequest, SessionRecord
 
 GAME = "nexus"

@@ -18,8 +18,7 @@ from wsap_core.errors import StorageError, UsageError, WsapError
 from wsap_core.host import PluginHost
 from wsap_core.specs import AdapterSpec
 from wsap_nexus.agents.identity import WITH_PERSONA, seat_plan
-from wsap_nexus.agents.memory import SavedMemories
-from wsap_nexus.agents.memory_files import take_over
+from wsap_nexus.agents.memory import SavedMemories, take_over
 from wsap_nexus.errors import AgentPausedError, AlreadyInWorldError, NexusRunningError
 from wsap_nexus.hub.run_sessions import RunSessions, Tell, settle_runs
 from wsap_nexus.paths import memory_files

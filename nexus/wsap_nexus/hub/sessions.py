@@ -14,12 +14,12 @@ from wsap_nexus.errors import DiedAsleepError
 from wsap_nexus.hub.agent_context import AgentContext
 from wsap_nexus.hub.catalog import codec_of
 from wsap_nexus.hub.context import HubContext
-from wsap_nexus.hub.cut_off_runs import config_of
 from wsap_nexus.hub.entering import PreparedEntry, commit_death, commit_enter, enter_world, entry_seed
 from wsap_nexus.hub.failures import FailureHandler
 from wsap_nexus.hub.leaving import commit_exit, exit_world
 from wsap_nexus.hub.live_session import SHUTDOWN, LiveSession, SessionStats
 from wsap_nexus.hub.lobby import Capacity
+from wsap_nexus.hub.run_sessions import config_of
 from wsap_nexus.hub.seating import START, KeptVenue, Seating, record_start, seat_names
 from wsap_nexus.hub.visitor_seat import EXIT_GAME
 from wsap_nexus.runs.controls import Controls

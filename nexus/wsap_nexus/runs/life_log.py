@@ -14,10 +14,9 @@ from wsap_nexus.runs.logged import read_snapshot
 from wsap_nexus.runs.recorder import Recorder
 from wsap_nexus.runs.replay_order import LogPosition
 from wsap_nexus.runs.trajectory import WORLD
-from wsap_nexus.store.history import told_tick
+from wsap_nexus.store.history import late_events, told_tick
 from wsap_nexus.store.records import EventRecord
 from wsap_nexus.store.repository import Repository
-from wsap_nexus.store.ticks import late_events
 
 OWN_KINDS = frozenset({
     "asked", "call", "chosen", "death", "decision", "departed", "episode", "failure", "influence", "joined", "left",

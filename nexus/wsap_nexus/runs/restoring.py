@@ -39,10 +39,10 @@ from wsap_nexus.runs.run import Run
 from wsap_nexus.runs.session import ResolvedSpecs, resolve_specs
 from wsap_nexus.runs.totals import summary_now
 from wsap_nexus.store.export import RecordedRuns
+from wsap_nexus.store.history import TickPosition, find_tick
 from wsap_nexus.store.records import RunRecord
 from wsap_nexus.store.repository import Repository
 from wsap_nexus.store.tables import METADATA
-from wsap_nexus.store.ticks import TickPosition, find_tick
 from wsap_nexus.worlds.port import LocalWorld, avatar_in
 from wsap_nexus.worlds.seats import SeatPort, leave
 

@@ -30,9 +30,9 @@ from wsap_nexus.runs.tally import NO_WORLD_USAGE, SeatTally, WorldUsage
 from wsap_nexus.runs.totals import TOTALS, Tell, Totals, count, read_totals, read_world_usage, silent, with_progress
 from wsap_nexus.runs.trajectory import WORLD
 from wsap_nexus.runs.world_calls import WORLD_CALLS
+from wsap_nexus.store.history import TickPosition, late_events
 from wsap_nexus.store.records import EventRecord
 from wsap_nexus.store.repository import Repository
-from wsap_nexus.store.ticks import TickPosition, late_events
 
 
 @dataclass

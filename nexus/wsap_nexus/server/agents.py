@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query, Response
 
 from wsap_core.protocol.wire import dumps, encode
-from wsap_nexus.agents import diary, talk
+from wsap_nexus.agents import chronicle, talk
 from wsap_nexus.agents import messages as waiting
 from wsap_nexus.agents.identity import check_models, set_persona, set_policy
 from wsap_nexus.agents.messages import checked
@@ -194,7 +194,7 @@ async def read_diary(nexus: Hub, agent_id: OwnAgent, before: Before = None, limi
     """An agent's diary of its sessions in worlds, newest first, a page at a time."""
     with nexus.nexus_store.look() as tx:
         tx.agent(agent_id)
-        found = diary.entries(tx, agent_id, before=before, limit=limit + 1)
+        found = chronicle.entries(tx, agent_id, before=before, limit=limit + 1)
     return answer(_page("entries", found, limit))
 
 

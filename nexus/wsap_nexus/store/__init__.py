@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     from wsap_nexus.store.eventlog import LogWriter as LogWriter
     from wsap_nexus.store.export import RecordedRuns as RecordedRuns
     from wsap_nexus.store.export import export_jsonl as export_jsonl
-    from wsap_nexus.store.ids import new_run_id as new_run_id
     from wsap_nexus.store.records import EventRecord as EventRecord
     from wsap_nexus.store.records import NewRun as NewRun
     from wsap_nexus.store.records import RunRecord as RunRecord
     from wsap_nexus.store.records import RunStatus as RunStatus
+    from wsap_nexus.store.records import new_run_id as new_run_id
     from wsap_nexus.store.repository import Repository as Repository
 
 _WHERE = {
@@ -37,7 +37,7 @@ _WHERE = {
     "RunRecord": "records",
     "RunStatus": "records",
     "export_jsonl": "export",
-    "new_run_id": "ids",
+    "new_run_id": "records",
 }
 
 __all__ = sorted(_WHERE)

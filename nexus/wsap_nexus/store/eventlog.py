@@ -32,9 +32,8 @@ from wsap_nexus.store.admission import Admission, checked_count, found_run, pack
 from wsap_nexus.store.bodies import BodyEncoder
 from wsap_nexus.store.database import Database
 from wsap_nexus.store.errors import translate
-from wsap_nexus.store.groups import Item, State, make_group
 from wsap_nexus.store.records import RunStatus
-from wsap_nexus.store.sinks import BUSY_SECONDS, Sink, open_sink
+from wsap_nexus.store.sinks import BUSY_SECONDS, Item, Sink, State, make_group, open_sink
 from wsap_nexus.store.waiters import CommitWaiters
 
 GROUP = 256

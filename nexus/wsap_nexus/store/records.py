@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from enum import StrEnum
+from pathlib import PurePath
 from typing import Any
 
 from wsap_core.errors import StorageError
@@ -115,3 +118,25 @@ class EventRecord:
             raise StorageError(
                 f"Event {self.seq} of run {self.run_id!r} ({self.kind}) has a body that is not JSON; read it as bytes."
             ) from None
+
+
+_LONGEST_SLUG = 24
+
+
+def new_run_id(game: str, now: datetime, token: Callable[[], str]) -> str:
+    """Return a run id such as `20261120-crafter-7f3a`.
+
+    Args:
+        game: the game's name, or `path:attribute`; only letters and digits of it are used.
+        now: the day is taken from it.
+        token: returns the last part, which distinguishes runs of one day.
+    """
+    return f"{now:%Y%m%d}-{_slug(game)}-{token()}"
+
+
+def _slug(game: str) -> str:
+    path, _, attribute = game.rpartition(":")
+    name = attribute if path else game
+    name = PurePath(name).stem if "/" in name or "\\" in name else name
+    slug = re.sub(r"[^a-z0-9]+", "-", name.lower())[:_LONGEST_SLUG].strip("-")
+    return slug or "game"

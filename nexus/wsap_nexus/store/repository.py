@@ -17,9 +17,8 @@ from wsap_core.protocol.wire import dumps
 from wsap_core.version import PROTOCOL_VERSION
 from wsap_nexus.store.bodies import BodyDecoder, Encoded
 from wsap_nexus.store.database import Database
-from wsap_nexus.store.ids import new_run_id
-from wsap_nexus.store.mapping import checked_run
-from wsap_nexus.store.records import EventRecord, NewRun, RunRecord, RunStatus
+from wsap_nexus.store.entities import checked_run
+from wsap_nexus.store.records import EventRecord, NewRun, RunRecord, RunStatus, new_run_id
 from wsap_nexus.store.tables import IS_SELDOM, METADATA, SELDOM
 
 _RUN = METADATA.tables["run"]

@@ -66,7 +66,7 @@ def diary(*, name: str, limit: int, as_json: bool, database: str | None) -> None
 
     For an agent without a language model, the entries are composed from the log.
     """
-    from wsap_nexus.agents.diary import entries
+    from wsap_nexus.agents.chronicle import entries
 
     found: list[Any] = _read(name, database, lambda tx: entries(tx, name, limit=limit))
     none = f"{name} has written nothing yet; it writes after each session in a world."

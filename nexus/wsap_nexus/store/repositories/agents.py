@@ -11,9 +11,17 @@ from sqlalchemy import Row, func, select
 
 from wsap_core.errors import UnknownNameError, UsageError
 from wsap_core.protocol.wire import encode
-from wsap_nexus.store.entities import AGENT_ID, RESERVED, AgentIdentity, Policy, SkillGain
+from wsap_nexus.store.entities import (
+    AGENT_ID,
+    LONGEST_TEXT,
+    RESERVED,
+    AgentIdentity,
+    Policy,
+    SkillGain,
+    identity_of,
+    recorded,
+)
 from wsap_nexus.store.events import AchievementEarned, AgentRegistered, MessageSent, Names, NexusEvent, SkillGained
-from wsap_nexus.store.mapping import LONGEST_TEXT, identity_of, recorded
 from wsap_nexus.store.repositories.log import EventRepository, matching
 from wsap_nexus.store.tables import METADATA
 

@@ -10,8 +10,8 @@ from sqlalchemy import Connection, Table, and_, func, insert, select, update
 from sqlalchemy.sql import ColumnElement
 
 from wsap_core.protocol.wire import dumps
+from wsap_nexus.store.entities import checked
 from wsap_nexus.store.events import NexusEvent, kind_of, read_row
-from wsap_nexus.store.mapping import checked
 from wsap_nexus.store.tables import METADATA
 
 _EVENT, _COUNTER = METADATA.tables["nexus_event"], METADATA.tables["counter"]

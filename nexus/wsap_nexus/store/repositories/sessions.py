@@ -10,8 +10,7 @@ from sqlalchemy.exc import IntegrityError
 
 from wsap_core.errors import StorageError, UnknownNameError
 from wsap_nexus.errors import AlreadyInWorldError, NotInWorldError
-from wsap_nexus.store.entities import EntryRequest, SessionRecord
-from wsap_nexus.store.mapping import session_of
+from wsap_nexus.store.entities import EntryRequest, SessionRecord, session_of
 from wsap_nexus.store.repositories.agents import AgentRepository
 from wsap_nexus.store.repositories.log import matching
 from wsap_nexus.store.tables import METADATA

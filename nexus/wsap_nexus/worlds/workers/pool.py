@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import Protocol
 
 from wsap_core.errors import WorldError
-from wsap_nexus.worlds.workers.output import OutputLog
-from wsap_nexus.worlds.workers.pipe import Call, WorkerPipe
+from wsap_nexus.worlds.workers.pipe import Call, OutputLog, WorkerPipe
 
 CREATION = 4.0
 """How many times the deadline a game may take to be loaded and made."""
