@@ -13,13 +13,7 @@ from wsap_nexus.agents.chronicle import failure_of
 from wsap_nexus.agents.memory import SavedMemories, recollections
 from wsap_nexus.agents.metagoals import Pursuit, pursuits
 from wsap_nexus.agents.talk import exchanges
-from wsap_nexus.dashboard.serializers import (
-    json_response,
-    observation_json,
-    rows_of,
-    session_json,
-    shortened,
-)
+from wsap_nexus.dashboard.serializers import json_response, observation_json, rows_of, session_json, shortened
 from wsap_nexus.http.callers import admin
 from wsap_nexus.hub.nexus import Nexus
 from wsap_nexus.hub.reconciliation import unresolved_transfers

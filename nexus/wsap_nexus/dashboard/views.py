@@ -15,13 +15,7 @@ from wsap_nexus.agents.chronicle import failure_of
 from wsap_nexus.dashboard.frames import Frames
 from wsap_nexus.dashboard.guard import Private, spectator
 from wsap_nexus.dashboard.mind import mind_of
-from wsap_nexus.dashboard.serializers import (
-    events_json,
-    json_response,
-    rows_of,
-    session_json,
-    shortened,
-)
+from wsap_nexus.dashboard.serializers import events_json, json_response, rows_of, session_json, shortened
 from wsap_nexus.dashboard.timeline import look_back
 from wsap_nexus.dashboard.usage import usage_by_session, usage_last_day
 from wsap_nexus.http.auth import record_json

@@ -12,12 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from wsap_core.errors import WorldError
-from wsap_core.protocol import (
-    Avatar,
-    AvatarState,
-    DeathEvent,
-    TransitPackage,
-)
+from wsap_core.protocol import Avatar, AvatarState, DeathEvent, TransitPackage
 from wsap_core.protocol.wire import encode
 from wsap_core.specs import AdapterSpec
 from wsap_nexus.agents.metagoals import advance

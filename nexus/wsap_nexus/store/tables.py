@@ -13,17 +13,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sqlalchemy import (
-    JSON,
-    CheckConstraint,
-    Column,
-    ForeignKey,
-    Index,
-    Integer,
-    LargeBinary,
-    Text,
-    text,
-)
+from sqlalchemy import JSON, CheckConstraint, Column, ForeignKey, Index, Integer, LargeBinary, Text, text
 from sqlalchemy.orm import registry
 from sqlmodel import Field, SQLModel
 
