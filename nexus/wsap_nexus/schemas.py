@@ -59,11 +59,7 @@ def names() -> tuple[str, ...]:
 
 
 def message_schema(name: str) -> JsonSchema:
-    """Return the schema of one message, complete in itself.
-
-    Raises:
-        UnknownNameError: the protocol has no such message.
-    """
+    """Return the schema of one message, complete in itself; UnknownNameError if the protocol has no such message."""
     if name not in names():
         raise UnknownNameError("message", name, names(), hint="`wsap schema --list` names them all.")
     definitions = _definitions()

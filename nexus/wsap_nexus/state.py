@@ -65,11 +65,7 @@ def token_file(environ: Mapping[str, str]) -> Path:
 
 
 def write(path: Path, running: Running) -> None:
-    """Write the state file.
-
-    Raises:
-        StorageReadOnlyError: the file can't be written.
-    """
+    """Write the state file; StorageReadOnlyError if the file can't be written."""
     partial = path.with_name(path.name + ".new")
     try:
         partial.unlink(missing_ok=True)

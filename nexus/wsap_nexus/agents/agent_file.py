@@ -125,11 +125,7 @@ class Package(_Strict):
 
 
 def write_package(path: Path, package: Package) -> None:
-    """Write the file atomically, readable by its owner alone.
-
-    Raises:
-        StorageError: it can't be written.
-    """
+    """Write the file atomically, readable by its owner alone; StorageError if it can't be written."""
     body = dumps(package.model_dump()).encode()
     digest = hashlib.sha256(body).hexdigest()
     header = {_NAME: FORMAT, "agent": package.agent.id, "size": len(body), "sha256": digest}

@@ -61,11 +61,7 @@ Condition = Callable[[Facts], bool]
 
 
 def parse_condition(text: str) -> Condition:
-    """Return the function of a condition.
-
-    Raises:
-        ConfigError: a syntax error; the message has its position.
-    """
+    """Return the function of a condition; ConfigError, with the position, if its syntax is wrong."""
     if len(text) > LONGEST:
         raise ConfigError(f"An exit condition has at most {LONGEST} characters; this one has {len(text)}.")
     parser = _Parser(_tokens(text), text)

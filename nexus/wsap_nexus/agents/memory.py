@@ -97,11 +97,7 @@ class SavedMemories:
 
     @classmethod
     def from_bytes(cls, data: bytes | None) -> SavedMemories:
-        """Return the memories of `to_bytes`; none for None.
-
-        Raises:
-            StorageError: it is damaged, or of a newer version.
-        """
+        """Return the memories of `to_bytes`; none for None; StorageError if it is damaged, or of a newer version."""
         if data is None:
             return cls()
         try:

@@ -46,11 +46,7 @@ class StoredMessage:
 
 
 def checked(text: str) -> str:
-    """Return a message, stripped.
-
-    Raises:
-        UsageError: it is empty or too long.
-    """
+    """Return a message, stripped; UsageError if it is empty or too long."""
     if not text.strip():
         raise UsageError("There is nothing to say in an empty message.")
     if len(text) > MAX_LENGTH:
@@ -135,11 +131,7 @@ def team_of(tx: Transaction, agent_id: str) -> str | None:
 
 
 def set_team(tx: Transaction, agent_id: str, team: str | None) -> None:
-    """Put an agent into a team, or into none.
-
-    Raises:
-        UsageError: the team's name is invalid.
-    """
+    """Put an agent into a team, or into none; UsageError if the team's name is invalid."""
     tx.agent(agent_id)
     if team is not None and (not team.strip() or len(team) > 64 or not team.isprintable()):
         raise UsageError("A team's name has 1 to 64 printable characters.")

@@ -249,11 +249,7 @@ def set_goal(tx: Transaction, agent_id: str, goal: MetaGoal, games: Sequence[str
 
 
 def abandon_goal(tx: Transaction, agent_id: str, goal_id: str) -> None:
-    """Abandon a goal of an agent.
-
-    Raises:
-        UsageError: it has no such goal.
-    """
+    """Abandon a goal of an agent; UsageError if it has no such goal."""
     where = (_GOAL.c.agent_id == agent_id) & (_GOAL.c.id == goal_id) & (_GOAL.c.state == "active")
     if not tx.connection.execute(update(_GOAL).where(where).values(state="abandoned")).rowcount:
         own = ", ".join(p.goal.id for p in pursuits(tx, agent_id, "active")) or "none"

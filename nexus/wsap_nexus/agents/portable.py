@@ -66,11 +66,7 @@ class ImportRefusedError(TransitError):
 
 
 def pack(tx: Transaction, agent_id: str) -> Package:
-    """Return the content of an agent's file.
-
-    Raises:
-        UnknownNameError: there is no such agent.
-    """
+    """Return the content of an agent's file; UnknownNameError if there is no such agent."""
     agent = tx.agent(agent_id)
     goals = tx.connection.execute(select(_GOAL).where(_GOAL.c.agent_id == agent_id).order_by(_GOAL.c.id)).all()
     bodies = [b for b in tx.avatars(agent_id) if b.avatar.state.value not in ("destroyed", "unbound")]
@@ -130,12 +126,7 @@ def remove(tx: Transaction, agent_id: str) -> None:
 
 
 def check_not_removed(tx: Transaction, agent_id: str) -> None:
-    """Check that an agent was not removed.
-
-    Raises:
-        UnknownNameError: there is no such agent.
-        UsageError: it was removed.
-    """
+    """Check that an agent was not removed; UnknownNameError if there is no such agent, UsageError if it was removed."""
     if tx.agent(agent_id).state == "removed":
         raise UsageError(f"The agent {agent_id!r} was removed.")
 

@@ -59,11 +59,7 @@ class Requirement:
     """The number of different games; 0 for all that `games` names, or for any added up."""
 
     def check(self) -> None:
-        """Check that it can be counted.
-
-        Raises:
-            UsageError: it can't be; the message says why.
-        """
+        """Check that it can be counted; UsageError, whose message says why, if it can't be."""
         if self.type not in TYPES:
             raise UsageError(f"A meta-goal can't be about {self.type[:60]!r}; it can be about: {', '.join(TYPES)}.")
         if not 0 < self.count <= LARGEST or not 0 <= self.worlds <= 1000:
@@ -115,11 +111,7 @@ def fold(requirement: Requirement, tally: Tally, event: NexusEvent) -> None:
 
 
 def measure(requirement: Requirement, tally: Tally, games: Sequence[str]) -> tuple[float, float]:
-    """Return the progress of a requirement, at most its target, and the target.
-
-    Args:
-        games: the meaning of "all".
-    """
+    """Return the progress of a requirement, at most its target, and the target. `games`: the meaning of "all"."""
     values = values_of(requirement, tally)
     if requirement.type == "reach_skill_level":
         return min(values.get("*", 0.0), requirement.count), requirement.count

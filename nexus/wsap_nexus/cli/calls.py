@@ -37,11 +37,7 @@ class ShownCall:
 
 
 def shown_calls(repository: Repository, run: str) -> Iterator[ShownCall]:
-    """Give the calls of a run, oldest first.
-
-    Raises:
-        WireError: an event is damaged.
-    """
+    """Give the calls of a run, oldest first; WireError if an event is damaged."""
     from wsap_core.errors import WireError
     from wsap_nexus.runs.journal import chances_of, read_reply, recorded_text
 

@@ -85,11 +85,7 @@ def doctor(
 
 
 def examine(database: str | None, model: Callable[[], Iterator[Finding]] | None = None) -> Iterator[Finding]:
-    """Yield the findings; an error in a check becomes a finding, too.
-
-    Args:
-        model: tests a model; None to test none.
-    """
+    """Yield the findings; an error in a check becomes a finding, too. `model`: tests a model; None to test none."""
     looks: list[tuple[str, Callable[[], Iterator[Finding]]]] = [
         ("python", _python),
         ("packages", _packages),

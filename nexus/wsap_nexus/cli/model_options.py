@@ -101,11 +101,7 @@ class ModelRequest:
         return cls(**{name: given.pop(name) for name in cls.__dataclass_fields__})
 
     def check(self) -> None:
-        """Refuse what makes no sense.
-
-        Raises:
-            UsageError: a limit of another form, or a price that is none.
-        """
+        """Refuse what makes no sense; UsageError if a limit has another form, or a price is none."""
         self.budgets()
         self.prices(())
 
@@ -173,11 +169,7 @@ class ModelRequest:
         )
 
     def budgets(self) -> Budgets:
-        """Return the limits that were given.
-
-        Raises:
-            UsageError: one has another form, or is given twice.
-        """
+        """Return the limits that were given; UsageError if one has another form, or is given twice."""
         from wsap_llm.middleware import Budgets
 
         return Budgets.parse(self.limits)

@@ -74,11 +74,7 @@ class Seating:
         return any(named) or any(n.endswith(".model") for n in self.options)
 
     def furnished(self, seats: Sequence[SeatPlan]) -> tuple[SeatPlan, ...]:
-        """Return the seats with their own options.
-
-        Raises:
-            UsageError: an option is for a seat that nobody takes.
-        """
+        """Return the seats with their own options; UsageError if an option is for a seat that nobody takes."""
         names = [seat.name for seat in seats]
         own: dict[str, dict[str, Any]] = {name: {} for name in names}
         for key, value in self.options.items():
@@ -217,9 +213,5 @@ class Request:
         return replace(self, models=with_default(self.models, agents, named=named or own))
 
     def seating(self) -> Seating:
-        """Return who was asked to sit where.
-
-        Raises:
-            UsageError: what was typed is not of its form.
-        """
+        """Return who was asked to sit where; UsageError if what was typed is not of its form."""
         return Seating.taken_from(self.seats, self.fill, self.seat_options)

@@ -42,11 +42,7 @@ class Caller:
         return f"agent:{self.agent_id}" if self.agent_id is not None else "owner"
 
     def may_act_for(self, agent_id: str) -> None:
-        """Check that the caller may act for an agent.
-
-        Raises:
-            ForbiddenError: the token is another agent's.
-        """
+        """Check that the caller may act for an agent; ForbiddenError if the token is another agent's."""
         if self.agent_id is not None and self.agent_id != agent_id:
             raise ForbiddenError(f"This token is good for {self.agent_id!r} alone.")
 
@@ -58,11 +54,7 @@ class OneToken:
         self._token = token.encode()
 
     def check(self, header: str | None) -> Caller:
-        """Return the caller with an `Authorization` header.
-
-        Raises:
-            UnauthorizedError: the header does not have the token.
-        """
+        """Return the caller with an `Authorization` header; UnauthorizedError if the header does not have the token."""
         token = _bearer(header)
         if not token or not hmac.compare_digest(token.encode(), self._token):
             raise UnauthorizedError("The token is not known here.")
@@ -84,11 +76,7 @@ class Tokens:
         return self._own.decode()
 
     def check(self, header: str | None) -> Caller:
-        """Return the caller with an `Authorization` header.
-
-        Raises:
-            UnauthorizedError: the header has no known token.
-        """
+        """Return the caller with an `Authorization` header; UnauthorizedError if the header has no known token."""
         token = _bearer(header)
         if not token:
             raise UnauthorizedError("This needs a token: send the header Authorization: Bearer TOKEN.")

@@ -50,11 +50,7 @@ class Authenticator(Protocol):
     """Tells callers by their tokens."""
 
     def check(self, header: str | None) -> Caller:
-        """Return the caller with an `Authorization` header.
-
-        Raises:
-            UnauthorizedError: the header has no known token.
-        """
+        """Return the caller with an `Authorization` header; UnauthorizedError if the header has no known token."""
         ...
 
 
@@ -85,12 +81,7 @@ class HttpLimits:
 
 
 class Rates:
-    """Token buckets, one for each caller.
-
-    Args:
-        rate: requests a second.
-        burst: the size of a bucket.
-    """
+    """Token buckets, one for each caller. `rate`: requests a second; `burst`: the size of a bucket."""
 
     def __init__(self, rate: float, burst: float, clock: Callable[[], float]) -> None:
         self._rate = rate
@@ -99,11 +90,7 @@ class Rates:
         self._left: OrderedDict[str, tuple[float, float]] = OrderedDict()
 
     def take(self, who: str, times: float = 1.0) -> None:
-        """Count a request of a caller with `times` the usual rate.
-
-        Raises:
-            TooManyRequestsError: the bucket is empty.
-        """
+        """Count a request of a caller with `times` the usual rate; TooManyRequestsError if the bucket is empty."""
         now = self._clock()
         left, since = self._left.pop(who, (self._burst * times, now))
         left = min(self._burst * times, left + (now - since) * self._rate * times)

@@ -29,11 +29,7 @@ class Address:
     port: int = PORT
 
     def check(self) -> None:
-        """Check the port.
-
-        Raises:
-            ConfigError: the port is not from 0 to 65535.
-        """
+        """Check the port; ConfigError if the port is not from 0 to 65535."""
         if not 0 <= self.port <= 65535:
             raise ConfigError(f"A port is a number from 0 to 65535, not {self.port}.")
 
@@ -98,11 +94,7 @@ def url_for_others(host: str, port: int) -> str:
 
 
 def listen(address: Address) -> socket.socket:
-    """Return a socket that listens on an address.
-
-    Raises:
-        PortInUseError: the port is in use.
-    """
+    """Return a socket that listens on an address; PortInUseError if the port is in use."""
     family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
     # asyncio sets TCP_NODELAY only on sockets whose protocol is given.
     listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)

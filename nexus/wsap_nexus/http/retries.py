@@ -23,12 +23,7 @@ class Retries:
     """Seconds that a wait is made longer or shorter by, at random, so that clients don't come in step."""
 
     def pause(self, tries: int, chance: float, after: float = 0.0) -> float:
-        """Return how many seconds to wait.
-
-        Args:
-            chance: from 0 to 1.
-            after: what the server said in `Retry-After`.
-        """
+        """Return how many seconds to wait. `chance`: from 0 to 1; `after`: what the server said in `Retry-After`."""
         wait = min(self.longest, self.first * 2.0 ** (tries - 1)) + self.jitter * (2 * chance - 1)
         return max(0.0, wait, min(after, 60.0))
 

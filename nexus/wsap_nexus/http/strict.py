@@ -20,11 +20,7 @@ _LONGEST_NUMBER = 400
 
 
 def read_json(body: bytes) -> Any:
-    """Return the data of a JSON text.
-
-    Raises:
-        NotJsonError: the text is refused; the message says why.
-    """
+    """Return the data of a JSON text; NotJsonError if the text is refused; the message says why."""
     try:
         text = body.decode("utf-8")
         value = json.loads(text, parse_constant=_constant, parse_int=_whole, object_pairs_hook=_object)

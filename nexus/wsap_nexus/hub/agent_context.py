@@ -112,11 +112,7 @@ class AgentContext:
             )
 
     def game_details(self, agent_id: str, game: str) -> str:
-        """Return what there is to know of a game, for this agent.
-
-        Raises:
-            UnknownNameError: there is no such game.
-        """
+        """Return what there is to know of a game, for this agent; UnknownNameError if there is no such game."""
         info = self._entrance.game_info(game)
         spec = self._entrance.specs()[game]
         with self._context.nexus_store.look() as tx:
@@ -364,11 +360,7 @@ class AgentContext:
             guest.ring()
 
     def saved(self, agent_id: str) -> SavedMemories:
-        """Return what an agent remembers, as it was saved.
-
-        Raises:
-            StorageError: it is damaged.
-        """
+        """Return what an agent remembers, as it was saved; StorageError if it is damaged."""
         with self._context.nexus_store.look() as tx:
             return SavedMemories.from_bytes(tx.memories(agent_id))
 

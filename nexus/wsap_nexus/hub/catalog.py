@@ -208,11 +208,7 @@ class Catalog:
 
 
 def codec_of(spec: AdapterSpec) -> Codec:
-    """Return what reads a game's recorded messages.
-
-    Raises:
-        WorldFailedError: its types can't be loaded.
-    """
+    """Return what reads a game's recorded messages; WorldFailedError if its types can't be loaded."""
     try:
         return Codec([load(reference) for reference in spec.wire_types])
     except PluginError as error:

@@ -55,11 +55,7 @@ class ExternalAgent:
         self.description, self.action_space = game_desc, action_space
 
     async def decide(self, observation: Observation) -> Action:
-        """Show what is seen, and wait for the action.
-
-        Raises:
-            TimeoutError: it did not come by the deadline.
-        """
+        """Show what is seen, and wait for the action; TimeoutError if it did not come by the deadline."""
         loop = asyncio.get_running_loop()
         if self._seen is None or self._seen.done():
             self._seen = loop.create_future()

@@ -50,22 +50,14 @@ class SessionStats:
         return sorted(key.partition(":")[2] for key in self.done if key.startswith("achievement:"))
 
     def count_logged(self, event: EventRecord, codec: Codec | None = None) -> ActionResult:
-        """Count a step from the log and return its result.
-
-        Raises:
-            WireError: the event is no step.
-        """
+        """Count a step from the log and return its result; WireError if the event is no step."""
         step = read_step(event.seq, event.episode, event.step or 0, event.body, codec or Codec())
         self.add(step.action.name, step.result.success, step.result.reward, step.result.achievements)
         return step.result
 
 
 class LiveSession:
-    """An open session, being played.
-
-    Args:
-        stats: what was done before, in a session that is resumed.
-    """
+    """An open session, being played. `stats`: what was done before, in a session that is resumed."""
 
     def __init__(
         self,

@@ -46,11 +46,7 @@ class Capacity:
         return bool(self._taken(spec) + wanted > spec.max_worlds)
 
     def check(self, spec: AdapterSpec) -> None:
-        """Refuse where one more agent would find no world.
-
-        Raises:
-            GameUnavailableError: all are taken.
-        """
+        """Refuse where one more agent would find no world; GameUnavailableError if all are taken."""
         if self.busy(spec):
             raise _full(spec)
 
@@ -173,11 +169,7 @@ class Entrance:
         return {info.id: self._context.catalog.spec(info.id) for info in self.games()}
 
     def game_info(self, game: str) -> GameInfo:
-        """Return what is known of a game.
-
-        Raises:
-            UnknownNameError: there is none of that name.
-        """
+        """Return what is known of a game; UnknownNameError if there is none of that name."""
         games = self.games()
         for info in games:
             if info.id == game:

@@ -157,11 +157,7 @@ class WorldPassages:
     # --- coming ---------------------------------------------------------------------------------------
 
     async def arrive(self, prepared: PreparedEntry, episode: int) -> None:
-        """Let an agent in.
-
-        Raises:
-            WsapError: the world or the nexus does not.
-        """
+        """Let an agent in; WsapError if the world or the nexus does not."""
         name = prepared.terms.seat or prepared.agent_id
         prepared = replace(prepared, avatar=self._body_of(name, prepared.agent_id))
         arrived = await enter_world(

@@ -105,11 +105,7 @@ class NexusServices(Protocol):
         ...
 
     def request_enter(self, agent_id: str, game: str, terms: EntryRequest) -> str:
-        """Prepare the agent's way into a game, and return what to tell it.
-
-        Raises:
-            TransitError: it can't go there now.
-        """
+        """Prepare the agent's way into a game, and return what to tell it; TransitError if it can't go there now."""
         ...
 
     def wait(self, agent_id: str, seconds: float) -> Awaitable[bool]:

@@ -210,11 +210,7 @@ def settle_runs(nexus_store: NexusStore, repository: Repository, host: PluginHos
 
 
 def refuse_played(sessions: Sequence[SessionRecord]) -> None:
-    """Refuse to start a nexus while one of its agents plays outside it.
-
-    Raises:
-        AlreadyInWorldError: one does.
-    """
+    """Refuse to start a nexus while one of its agents plays outside it; AlreadyInWorldError if one does."""
     if sessions:
         first = sessions[0]
         raise AlreadyInWorldError(

@@ -46,11 +46,7 @@ class DaySpent:
         self._own.add(run_id)
 
     def read(self) -> Usage:
-        """Return the sum, after reading the new records.
-
-        Raises:
-            StorageError: the database can't be read.
-        """
+        """Return the sum, after reading the new records; StorageError if the database can't be read."""
         midnight = self._now().astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
         if self._day != midnight.isoformat():
             self._day = midnight.isoformat()

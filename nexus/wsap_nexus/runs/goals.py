@@ -63,11 +63,7 @@ class GoalWatch:
         return {"planned": self._planned, "seen": list(self._seen), "since": self._since, "wait": self._wait}
 
     def set_state(self, state: Mapping[str, Any]) -> None:
-        """Restore a state.
-
-        Raises:
-            WireError: it is none.
-        """
+        """Restore a state; WireError if it is none."""
         try:
             planned, seen = state["planned"], [str(mark) for mark in state["seen"]]
             since, wait = int(state["since"]), int(state["wait"])

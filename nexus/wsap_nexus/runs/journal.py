@@ -22,11 +22,7 @@ REMEMBERED = 65_536
 
 
 class PictureBook:
-    """The pictures of one run, over all its seats.
-
-    Args:
-        recorder: where new ones are recorded, as events `picture`.
-    """
+    """The pictures of one run, over all its seats. `recorder`: where new ones are recorded, as events `picture`."""
 
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
@@ -69,11 +65,7 @@ def parts_of(message: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def recorded_text(message: Mapping[str, Any]) -> str:
-    """Return a recorded message as people read it, each picture as `[image 64x64]`.
-
-    Raises:
-        WireError: it is no message.
-    """
+    """Return a recorded message as people read it, each picture as `[image 64x64]`; WireError if it is no message."""
     try:
         content = message["content"]
         if isinstance(content, str):

@@ -95,11 +95,7 @@ class Notes:
         self._held: list[tuple[int, str, str]] = []
 
     def note(self, kind: str, body: Mapping[str, JsonValue]) -> None:
-        """Record something that nothing depends on.
-
-        Raises:
-            UsageError: the kind is one that the run itself records.
-        """
+        """Record something that nothing depends on; UsageError if the kind is one that the run itself records."""
         if kind in OWN_KINDS:
             raise UsageError(f"Events of the kind {kind!r} are the run's own; a world's note needs another kind.")
         text, of = dumps(body), body.get("tick")

@@ -84,11 +84,7 @@ Logged = LoggedStep | LoggedChoice | LoggedLeave
 
 
 def read_choice(seq: int, seat: str, episode: int, step: int, body: bytes) -> LoggedChoice:
-    """Return a recorded choice.
-
-    Raises:
-        WireError: the body is not one.
-    """
+    """Return a recorded choice; WireError if the body is not one."""
     try:
         data = json.loads(body)
         action = Action(data["action"]["name"], data["action"]["parameters"], data["reasoning"])
@@ -98,11 +94,7 @@ def read_choice(seq: int, seat: str, episode: int, step: int, body: bytes) -> Lo
 
 
 def read_step(seq: int, episode: int, step: int, body: bytes, codec: Codec) -> LoggedStep:
-    """Return a recorded step.
-
-    Raises:
-        WireError: the body is not one.
-    """
+    """Return a recorded step; WireError if the body is not one."""
     try:
         data = json.loads(body)
         line = data["step"]
@@ -118,11 +110,7 @@ def read_step(seq: int, episode: int, step: int, body: bytes, codec: Codec) -> L
 
 
 def read_snapshot(body: bytes) -> tuple[bytes, dict[str, bytes]]:
-    """Return the world's and the agents' state of a recorded snapshot.
-
-    Raises:
-        WireError: the body is not one.
-    """
+    """Return the world's and the agents' state of a recorded snapshot; WireError if the body is not one."""
     try:
         data = json.loads(body)
         world = base64.b64decode(data["world"], validate=True)
@@ -132,11 +120,7 @@ def read_snapshot(body: bytes) -> tuple[bytes, dict[str, bytes]]:
 
 
 def read_seats(body: bytes) -> dict[str, Mapping[str, Any]]:
-    """Return the state of each seat's loop in a recorded snapshot.
-
-    Raises:
-        WireError: the body is not one.
-    """
+    """Return the state of each seat's loop in a recorded snapshot; WireError if the body is not one."""
     try:
         return {str(name): dict(state) for name, state in json.loads(body).get("seats", {}).items()}
     except (ValueError, KeyError, TypeError, AttributeError) as error:

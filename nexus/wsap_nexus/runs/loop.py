@@ -184,11 +184,7 @@ class SeatLoop:
         }
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Restore a state.
-
-        Raises:
-            WireError: it is damaged.
-        """
+        """Restore a state; WireError if it is damaged."""
         if "goals" in state:
             self._goals.set_state(state["goals"])
         self._plan = tuple(single_line(line) for line in state.get("plan") or ())

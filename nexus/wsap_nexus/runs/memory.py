@@ -48,11 +48,7 @@ class MemorySnapshot:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> MemorySnapshot:
-        """Return what was recorded.
-
-        Raises:
-            WireError: it is damaged.
-        """
+        """Return what was recorded; WireError if it is damaged."""
         try:
             memory = base64.b64decode(data["memory"], validate=True)
             skills = {str(domain): float(level) for domain, level in data.get("skills", {}).items()}
@@ -171,11 +167,7 @@ def kind_of(plan: SeatPlan, memory: AgentMemory) -> str:
 
 
 def take_in(memory: AgentMemory, data: bytes, owner: str) -> None:
-    """Have a memory become what was saved.
-
-    Raises:
-        UsageError: it can't take that in.
-    """
+    """Have a memory become what was saved; UsageError if it can't take that in."""
     try:
         memory.restore(data)
     except SnapshotError as error:

@@ -190,11 +190,7 @@ class RunPlan:
 
     @classmethod
     def from_config(cls, config: Mapping[str, Any]) -> RunPlan:
-        """Return the plan that was recorded.
-
-        Raises:
-            WireError: it is not a plan.
-        """
+        """Return the plan that was recorded; WireError if it is not a plan."""
         try:
             return cls(
                 game=config["game"],

@@ -237,11 +237,7 @@ def read_lessons(repository: Repository, run_id: str) -> dict[str, dict[int, tup
 
 
 def read_memories(repository: Repository, run_id: str) -> dict[str, MemorySnapshot]:
-    """Return what agents remembered when a run began, by seat.
-
-    Raises:
-        WireError: an event is damaged.
-    """
+    """Return what agents remembered when a run began, by seat; WireError if an event is damaged."""
     events = repository.read_events(run_id, kinds=("mind",))
     begun = (event for event in events if AT_END not in event.data)
     return {event.seat or "": MemorySnapshot.from_json(event.data) for event in begun}
@@ -278,11 +274,7 @@ class _Reading:
         self._looked: dict[str, int] = {}
 
     def take(self, event: EventRecord) -> None:
-        """Take in the next event.
-
-        Raises:
-            WireError: it is damaged.
-        """
+        """Take in the next event; WireError if it is damaged."""
         seat = event.seat or ""
         match event.kind:
             case "run" | "episode" | "tick" if event.seq <= self._counted:

@@ -42,11 +42,7 @@ class ForcedStreak:
         self._causes: list[str] = []
 
     def check(self, before: Observation, outcome: Outcome, info: DecisionInfo | None) -> None:
-        """Take in a decision and what came of it.
-
-        Raises:
-            ForcedDecisionsError: too many were forced one after the other.
-        """
+        """Take in a decision and what came of it; ForcedDecisionsError if too many were forced one after the other."""
         if info is not None and info.forced and self._explained:
             self._causes.append(info.cause.rstrip("."))
         elif outcome.stepped and (outcome.result.observation.step != before.step or not before.step):

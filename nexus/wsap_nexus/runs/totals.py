@@ -40,11 +40,7 @@ def silent(text: str) -> None:
 
 
 def count(tallies: Mapping[str, SeatTally], event: EventRecord) -> None:
-    """Count a recorded event in the tallies of a run's seats.
-
-    Raises:
-        WireError: it is damaged.
-    """
+    """Count a recorded event in the tallies of a run's seats; WireError if it is damaged."""
     try:
         if event.kind == "episode":
             for tally in tallies.values():
@@ -278,11 +274,7 @@ def read_world_usage(repository: Repository, run_id: str, totals: Totals) -> Wor
 
 
 class TotalsIndex:
-    """Finds any step of a run by the totals before it.
-
-    Args:
-        seats: returns new tallies of its seats.
-    """
+    """Finds any step of a run by the totals before it. `seats`: returns new tallies of its seats."""
 
     def __init__(self, repository: Repository, run_id: str, seats: Callable[[], dict[str, SeatTally]]) -> None:
         self._repository = repository

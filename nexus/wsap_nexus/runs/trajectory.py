@@ -92,11 +92,7 @@ def combined(digests: Mapping[str, str]) -> str:
 
 
 def line_of(body: bytes) -> bytes:
-    """Return the canonical line in the recorded body of a step, without decoding it.
-
-    Raises:
-        WireError: there is none.
-    """
+    """Return the canonical line in the recorded body of a step, without decoding it; WireError if there is none."""
     # The step is the last of the body's three members, and no text before it can hold its name: texts escape quotes.
     at = body.find(_MARK)
     if at < 0 or not body.endswith(_END):

@@ -148,11 +148,7 @@ class WorldJournal:
             self._recorder.write("model", {"model": address, "abilities": encode(abilities)})
 
     def abilities(self, address: str) -> Abilities:
-        """Return what the recorded model could do.
-
-        Raises:
-            RecordMismatchError: the recorded world did not ask it.
-        """
+        """Return what the recorded model could do; RecordMismatchError if the recorded world did not ask it."""
         while address not in self._models:
             if not self._read_on():
                 raise RecordMismatchError(

@@ -30,11 +30,7 @@ class NotExternalError(TransitError):
 
 
 def the_agent(nexus: Nexus, agent_id: str) -> AgentIdentity:
-    """Return an agent.
-
-    Raises:
-        UnknownNameError: there is none of that id.
-    """
+    """Return an agent; UnknownNameError if there is none of that id."""
     with nexus.nexus_store.look() as tx:
         return tx.agent(agent_id)
 
@@ -46,11 +42,7 @@ def place_of(nexus: Nexus, agent_id: str) -> tuple[str, str | None]:
 
 
 def check_external(nexus: Nexus, agent: AgentIdentity) -> None:
-    """Check that an agent decides over the wire.
-
-    Raises:
-        NotExternalError: a policy of the nexus decides for it.
-    """
+    """Check that an agent decides over the wire; NotExternalError if a policy of the nexus decides for it."""
     place, _ = place_of(nexus, agent.id)
     policy = agent.policy(place)
     if policy is None or not policy.external:

@@ -50,11 +50,7 @@ async def leave(nexus: Hub, wanted: requests.ExitRequest, request: Request, by: 
 
 
 def idempotent_enter(nexus: Nexus, wanted: requests.EnterRequest, what: str, base: str) -> IdempotentRequest:
-    """Return the request to send an agent into a game.
-
-    Args:
-        what: identifies the request together with its body.
-    """
+    """Return the request to send an agent into a game. `what`: identifies the request together with its body."""
 
     async def do() -> Reply:
         return reply_of(await _enter(nexus, wanted, base), 201)

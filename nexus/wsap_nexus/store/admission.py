@@ -22,11 +22,7 @@ class Admission:
         self._fit: set[str | None] = {None}
 
     def check_names(self, kind: str, seat: str | None) -> None:
-        """Check a kind and a seat.
-
-        Raises:
-            StorageError: one is not text of 1 to 200 printable characters.
-        """
+        """Check a kind and a seat; StorageError if one is not text of 1 to 200 printable characters."""
         if kind in self._fit and seat in self._fit and kind is not None:
             return
         _check_name("kind", kind)

@@ -209,11 +209,7 @@ class BodyDecoder:
         self._by_number[number] = zstandard.ZstdDecompressor(dict_data=dictionary)
 
     def decode(self, encoded: Encoded) -> bytes:
-        """Return a body, byte for byte as it was appended.
-
-        Raises:
-            StorageError: it is damaged, or its codec is unknown.
-        """
+        """Return a body, byte for byte as it was appended; StorageError if it is damaged, or its codec is unknown."""
         if encoded.codec == "raw":
             return encoded.body
         if encoded.codec != "zstd":

@@ -55,11 +55,7 @@ class RecordedRuns:
             yield event_data(event)
 
     def about(self, run: str) -> Mapping[str, Any]:
-        """Return what a run is, as the first line of its export.
-
-        Raises:
-            UnknownNameError: there is no such run.
-        """
+        """Return what a run is, as the first line of its export; UnknownNameError if there is no such run."""
         return self._about(self._repository.get_run(run))
 
     def _about(self, run: RunRecord) -> dict[str, Any]:

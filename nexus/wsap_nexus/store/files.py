@@ -59,11 +59,7 @@ def _make_file(path: Path, *, create: bool) -> None:
 
 
 def check_writable(path: Path) -> None:
-    """Check the permission to write a database.
-
-    Raises:
-        StorageReadOnlyError: there is none.
-    """
+    """Check the permission to write a database; StorageReadOnlyError if there is none."""
     # SQLite opens a read-only file without an error, and fails at the first write.
     if not (os.access(path, os.W_OK) and os.access(path.parent, os.W_OK)):
         raise StorageReadOnlyError(
@@ -73,11 +69,7 @@ def check_writable(path: Path) -> None:
 
 
 def check_owner(path: Path, where: str, busy_seconds: float) -> None:
-    """Check that a file is empty or a database of WSAP.
-
-    Raises:
-        NotADatabaseError: it belongs to another program.
-    """
+    """Check that a file is empty or a database of WSAP; NotADatabaseError if it belongs to another program."""
     # Another program's database must not be changed, not even its journal mode.
     if path.stat().st_size == 0:
         return

@@ -40,11 +40,7 @@ class InstanceLock(Protocol):
     """The right to run a nexus on a database."""
 
     def acquire(self, patience: float = 0.0) -> None:
-        """Acquire the lock, waiting for up to `patience` seconds.
-
-        Raises:
-            NexusRunningError: another process holds it.
-        """
+        """Acquire the lock, waiting for up to `patience` seconds; NexusRunningError if another process holds it."""
         ...
 
     def check(self) -> None:

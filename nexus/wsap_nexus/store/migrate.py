@@ -30,11 +30,7 @@ def revision(connection: Connection) -> str | None:
 
 
 def check_ours(connection: Connection, where: str) -> None:
-    """Check that a server's database is empty or has WSAP's tables.
-
-    Raises:
-        NotADatabaseError: it has other tables.
-    """
+    """Check that a server's database is empty or has WSAP's tables; NotADatabaseError if it has other tables."""
     tables = set(inspect(connection).get_table_names())
     if tables and not {VERSION_TABLE, "run", "event"} <= tables:
         raise not_ours(where)

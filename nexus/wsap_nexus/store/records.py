@@ -107,11 +107,7 @@ class EventRecord:
 
     @property
     def data(self) -> JsonValue:
-        """Return the body, decoded from JSON.
-
-        Raises:
-            StorageError: the body is not JSON.
-        """
+        """Return the body, decoded from JSON; StorageError if the body is not JSON."""
         try:
             return json.loads(self.body)
         except ValueError:

@@ -37,11 +37,7 @@ def draw_view(view: View, *, details: bool = False) -> RenderableType:
 
 
 class Viewer:
-    """What is selected of a run, and what each key does about it.
-
-    Args:
-        load: returns the view with a selection.
-    """
+    """What is selected of a run, and what each key does about it. `load`: returns the view with a selection."""
 
     def __init__(self, load: Callable[[Mapping[str, str]], View], selection: Mapping[str, str]) -> None:
         self._load = load
@@ -217,11 +213,7 @@ class _Window:
 
 
 async def look(viewer: Viewer, console: Console) -> None:
-    """Let a person look at a run until they leave.
-
-    Raises:
-        WsapError: a view can't be had.
-    """
+    """Let a person look at a run until they leave; WsapError if a view can't be had."""
     pressed: asyncio.Queue[str] = asyncio.Queue()
     with (
         Live(console=console, screen=True, auto_refresh=False, redirect_stdout=False, redirect_stderr=False) as live,

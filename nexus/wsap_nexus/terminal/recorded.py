@@ -34,11 +34,7 @@ _WINDOW = 2_000
 
 
 def note_of_event(event: EventRecord) -> Note:
-    """Return one recorded step in short.
-
-    Raises:
-        WireError: the event is not what a step looks like.
-    """
+    """Return one recorded step in short; WireError if the event is not what a step looks like."""
     data = event.data
     try:
         line, info = data["step"], read_decision(data["decision"])

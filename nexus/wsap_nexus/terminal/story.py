@@ -160,11 +160,7 @@ class Stage:
 
 
 class SeatStory:
-    """Follows one seat, step after step, and tells how it stands.
-
-    Args:
-        past: the seat with its totals so far.
-    """
+    """Follows one seat, step after step, and tells how it stands. `past`: the seat with its totals so far."""
 
     def __init__(self, past: SeatTally) -> None:
         self.name = past.name

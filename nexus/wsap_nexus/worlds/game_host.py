@@ -42,11 +42,7 @@ class HostedWorld:
     seats: dict[str, SeatPort] = field(default_factory=dict)
 
     def seat(self, name: str) -> SeatPort:
-        """Return an open seat.
-
-        Raises:
-            UnknownNameError: there is none of that name.
-        """
+        """Return an open seat; UnknownNameError if there is none of that name."""
         if name not in self.seats:
             raise UnknownNameError("seat", name, self.seats)
         return self.seats[name]
@@ -83,11 +79,7 @@ class GameHost:
         }
 
     def world(self, world_id: str) -> HostedWorld:
-        """Return a world.
-
-        Raises:
-            UnknownNameError: there is none of that name.
-        """
+        """Return a world; UnknownNameError if there is none of that name."""
         if world_id not in self.worlds:
             raise UnknownNameError("world", world_id, ())
         return self.worlds[world_id]
@@ -134,11 +126,7 @@ class GameHost:
         return {"known": True, "boot": self.process_id, "package": package}
 
     def needs(self, ability: str) -> None:
-        """Check that the game declares an ability.
-
-        Raises:
-            AbilityMissingError: it does not.
-        """
+        """Check that the game declares an ability; AbilityMissingError if it does not."""
         if ability not in self.spec.abilities:
             raise AbilityMissingError(f"{self.spec.display_title} has no ability {ability!r}.")
 

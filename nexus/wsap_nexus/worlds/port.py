@@ -75,11 +75,7 @@ class WorldPort(Protocol):
         ...
 
     async def respawn(self, agent_id: str, avatar_id: str, option: str) -> str:
-        """Respawn a destroyed avatar and return the world's message.
-
-        Raises:
-            WorldError: the world refuses.
-        """
+        """Respawn a destroyed avatar and return the world's message; WorldError if the world refuses."""
         ...
 
     async def snapshot(self) -> bytes:

@@ -187,11 +187,7 @@ class RemoteWorld:
         return view
 
     def read(self, kind: type[Any], told: Mapping[str, Any], name: str) -> Any:
-        """Return a protocol value of an answer.
-
-        Raises:
-            WorldFailedError: it is invalid.
-        """
+        """Return a protocol value of an answer; WorldFailedError if it is invalid."""
         try:
             value = self._codec.decode(kind, told.get(name), where=f"{name} of {self._spec.name!r}")
             # The game may have another name here than in its own process.

@@ -248,11 +248,7 @@ def import_agent(
 
 
 def check_id(name: str) -> None:
-    """Refuse an invalid agent id, in the same words whether a nexus is running or not.
-
-    Raises:
-        UsageError: it is invalid.
-    """
+    """Refuse an invalid agent id, in the same words whether a nexus is running or not; UsageError if it is invalid."""
     import re
 
     from wsap_nexus.store.entities import AGENT_ID
@@ -309,11 +305,7 @@ def issue_token(nexus_store: NexusStore, name: str) -> str:
 
 
 def text_of(given: str) -> str:
-    """Return a text as it was typed, or the content of the file in `@FILE`.
-
-    Raises:
-        UsageError: the file can't be read.
-    """
+    """Return a text as it was typed, or the content of the file in `@FILE`; UsageError if the file can't be read."""
 
     if not given.startswith("@"):
         return given

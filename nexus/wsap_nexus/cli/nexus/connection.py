@@ -37,11 +37,7 @@ def reading(database: str | None) -> Iterator[NexusStore | None]:
 
 @contextmanager
 def looking(database: str | None, name: str) -> Iterator[Transaction]:
-    """Give a transaction in which an agent can be read.
-
-    Raises:
-        UnknownNameError: there is no nexus yet, and so no agent.
-    """
+    """Give a transaction in which an agent can be read; UnknownNameError if there is no nexus yet, and so no agent."""
     with reading(database) as nexus_store:
         if nexus_store is None:
             raise UnknownNameError("agent", name, ())

@@ -219,11 +219,7 @@ def session_of(tx: Transaction, agent: AgentIdentity) -> SessionRecord | None:
 
 
 def agent_report(tx: Transaction, name: str) -> dict[str, Any]:
-    """Return all that is stored about an agent, JSON-ready.
-
-    Raises:
-        UnknownNameError: there is no such agent.
-    """
+    """Return all that is stored about an agent, JSON-ready; UnknownNameError if there is no such agent."""
     agent = tx.agent(name)
     return {
         **asdict(agent_row(tx, agent, session_of(tx, agent))),

@@ -32,11 +32,7 @@ _NAME = re.compile(AGENT_ID)
 
 
 def check_agent_id(agent_id: str) -> str:
-    """Return an agent's id if it is valid.
-
-    Raises:
-        UsageError: it is not; the message gives the rule.
-    """
+    """Return an agent's id if it is valid; UsageError if it is not; the message gives the rule."""
     if not _NAME.fullmatch(agent_id):
         raise UsageError(
             f"{agent_id[:80]!r} can't be an agent's id; use up to 64 of a-z, 0-9, dot, dash and underscore, "
@@ -90,11 +86,7 @@ class AgentRepository(EventRepository):
         return None if row is None else identity_of(row)
 
     def agent(self, agent_id: str) -> AgentIdentity:
-        """Return an agent.
-
-        Raises:
-            UnknownNameError: there is none of that id.
-        """
+        """Return an agent; UnknownNameError if there is none of that id."""
         if (agent := self.find_agent(agent_id)) is None:
             known = self.connection.execute(select(_AGENT.c.id).limit(1000)).scalars().all()
             raise UnknownNameError("agent", agent_id, known, hint="See them with: wsap nexus agents list")
@@ -114,11 +106,7 @@ class AgentRepository(EventRepository):
         return int(self.connection.execute(query).scalar_one())
 
     def update_agent(self, agent_id: str, **values: Any) -> None:
-        """Change columns of an agent.
-
-        Raises:
-            StorageError: a value does not fit its column.
-        """
+        """Change columns of an agent; StorageError if a value does not fit its column."""
         self._update(_AGENT, _AGENT.c.id == agent_id, **values)
 
     def memories(self, agent_id: str) -> bytes | None:

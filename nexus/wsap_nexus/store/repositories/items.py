@@ -53,11 +53,7 @@ class ItemRepository(EventRepository):
         to_id: str | None = None,
         note: str = "",
     ) -> None:
-        """Move items from one place to another, in one event.
-
-        Raises:
-            ConservationError: one is not in `from_place`.
-        """
+        """Move items from one place to another, in one event; ConservationError if one is not in `from_place`."""
         if not item_ids:
             return
         wanted = sorted(item_ids)

@@ -25,11 +25,7 @@ class SessionRepository(AgentRepository):
     def open_session(
         self, agent_id: str, game: str, world_id: str, avatar_id: str, run_id: str, terms: EntryRequest
     ) -> SessionRecord:
-        """Open a session and put the agent into the world.
-
-        Raises:
-            AlreadyInWorldError: the agent has an open session.
-        """
+        """Open a session and put the agent into the world; AlreadyInWorldError if the agent has an open session."""
         session_id = f"session-{self.next_number('session'):08d}"
         try:
             self._insert(
@@ -53,11 +49,7 @@ class SessionRepository(AgentRepository):
         return self.session(session_id)
 
     def close_session(self, session_id: str, *, reason: str, steps: int, stats: Mapping[str, Any]) -> None:
-        """Close a session and put the agent back into the nexus.
-
-        Raises:
-            NotInWorldError: it is closed already.
-        """
+        """Close a session and put the agent back into the nexus; NotInWorldError if it is closed already."""
         found = self.session(session_id)
         where = (_SESSION.c.id == session_id) & _SESSION.c.closed.is_(None)
         if not self._update(_SESSION, where, closed=self.stamp, reason=reason, steps=steps, stats=dict(stats)):
@@ -65,11 +57,7 @@ class SessionRepository(AgentRepository):
         self.update_agent(found.agent_id, place="nexus", session_id=None)
 
     def session(self, session_id: str) -> SessionRecord:
-        """Return a session.
-
-        Raises:
-            UnknownNameError: there is none of that id.
-        """
+        """Return a session; UnknownNameError if there is none of that id."""
         row = self.connection.execute(select(_SESSION).where(_SESSION.c.id == session_id)).one_or_none()
         if row is None:
             raise UnknownNameError("session", session_id, ())

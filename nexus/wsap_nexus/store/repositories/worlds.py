@@ -48,11 +48,7 @@ class WorldRepository(EventRepository):
         return self.world(world_id)
 
     def world(self, world_id: str) -> WorldRecord:
-        """Return a world.
-
-        Raises:
-            UnknownNameError: there is none of that id.
-        """
+        """Return a world; UnknownNameError if there is none of that id."""
         row = self.connection.execute(select(*_WORLD_COLUMNS).where(_WORLD.c.id == world_id)).one_or_none()
         if row is None:
             raise UnknownNameError("world", world_id, ())
@@ -112,11 +108,7 @@ class WorldRepository(EventRepository):
     def put_avatar(
         self, world_id: str, agent_id: str, avatar: Avatar, *, left_at: int = 0, respawning: bool = False
     ) -> None:
-        """Record how a body stands now.
-
-        Raises:
-            AvatarStateError: it can't have come to that from where it was.
-        """
+        """Record how a body stands now; AvatarStateError if it can't have come to that from where it was."""
         where = (_AVATAR.c.world_id == world_id) & (_AVATAR.c.id == avatar.avatar_id)
         before = self.connection.execute(select(_AVATAR).where(where)).one_or_none()
         values = {"state": avatar.state.value, "left_at": left_at, "data": encode(avatar)}

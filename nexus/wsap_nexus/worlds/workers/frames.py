@@ -33,11 +33,7 @@ _HEADER = struct.Struct(">IQ")
 
 
 def frame(number: int, content: bytes) -> bytes:
-    """Return a frame.
-
-    Raises:
-        WireError: it is too long.
-    """
+    """Return a frame; WireError if it is too long."""
     if len(content) > LONGEST:
         raise WireError(f"A message of {len(content)} bytes is longer than the {LONGEST} that may pass at once.")
     return _HEADER.pack(len(content), number) + content
@@ -50,11 +46,7 @@ class FrameReader:
         self._buffer = bytearray()
 
     def feed(self, data: bytes) -> list[tuple[int, bytes]]:
-        """Add bytes and return the frames that are complete now: call and content.
-
-        Raises:
-            WireError: a frame is too long.
-        """
+        """Add bytes and return the frames that are complete now: call and content; WireError if a frame is too long."""
         self._buffer += data
         complete = []
         at = 0

@@ -176,23 +176,14 @@ def spec_to_json(spec: AdapterSpec, factory: str) -> dict[str, Any]:
 
 
 def spec_of_json(data: Mapping[str, Any]) -> AdapterSpec:
-    """Return the game of `spec_to_json`.
-
-    Raises:
-        PluginError: it can't be loaded.
-        WsapError: it is not found.
-    """
+    """Return the game of `spec_to_json`; PluginError if it can't be loaded, WsapError if it is not found."""
     values: dict[str, Any] = {name: tuple(data[name]) if name in _SEQUENCES else data[name] for name in _CARRIED}
     default = None if data["default"] is None else Codec().decode(Action, data["default"], where="default action")
     return AdapterSpec(factory=load_object(data["factory"]), default_action=default, **values)
 
 
 class WorldHost:
-    """Replies to frames.
-
-    Args:
-        send: writes bytes to the nexus.
-    """
+    """Replies to frames. `send`: writes bytes to the nexus."""
 
     def __init__(self, send: Callable[[bytes], None], mark: BlameFile) -> None:
         self._send = send
@@ -260,11 +251,7 @@ class WorldHost:
 
 
 def read_hello(content: bytes) -> None:
-    """Set the import path of the nexus, from the first frame.
-
-    Raises:
-        WireError: it is not the first frame.
-    """
+    """Set the import path of the nexus, from the first frame; WireError if it is not the first frame."""
     hello = json.loads(content)
     if hello.get("op") != "hello":
         raise WireError("The first frame of a worker must be its greeting.")

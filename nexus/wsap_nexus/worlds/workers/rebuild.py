@@ -59,11 +59,7 @@ class Lines(Protocol):
         ...
 
     async def place(self, rebuilding: RebuildingLine, /) -> Line:
-        """Put a world somewhere, and return the way to it.
-
-        Raises:
-            WorldError: there is no such place.
-        """
+        """Put a world somewhere, and return the way to it; WorldError if there is no such place."""
         ...
 
     def leave(self, rebuilding: RebuildingLine, /) -> None:
