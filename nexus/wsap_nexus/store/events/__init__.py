@@ -13,63 +13,16 @@ from typing import Any
 from pydantic import ValidationError
 
 from wsap_nexus.store.events import agents, nexus, sessions
-from wsap_nexus.store.events.agents import (
-    AchievementEarned,
-    AgentFailed,
-    AgentImported,
-    AgentMovedAway,
-    AgentPaused,
-    AgentRegistered,
-    AgentRemoved,
-    AgentRenamed,
-    AgentResumed,
-    DiaryWritten,
-    MessageSent,
-    MetaGoalAbandoned,
-    MetaGoalReached,
-    MetaGoalSet,
-    PersonaChanged,
-    PolicyChanged,
-    SkillGained,
-    Talked,
-    TeamChanged,
-    Whispered,
-)
-from wsap_nexus.store.events.base import BY_ID, AgentEvent, Gain, GameEvent, Names, NexusEvent, OtherEvent, sentences
-from wsap_nexus.store.events.endings import ENDINGS, why_ended
-from wsap_nexus.store.events.nexus import (
-    DiskFull,
-    GameAvailable,
-    GameFailed,
-    GameInMaintenance,
-    GameJoined,
-    GameOffline,
-    ListenerFailed,
-    NexusStarted,
-    NexusStopped,
-    PruneFailed,
-    RecordsPruned,
-)
-from wsap_nexus.store.events.sessions import (
-    AvatarChanged,
-    Died,
-    Entered,
-    EntryRefused,
-    ItemFound,
-    ItemMoved,
-    ItemsMoved,
-    ItemsRefused,
-    Left,
-    OnwardRefused,
-    SessionForceClosed,
-    SessionResumed,
-    TransferCancelled,
-    TransferSettled,
-    TransferUnresolved,
-    VisitStarted,
-    WorldCrashed,
-    WorldFailed,
-)
+from wsap_nexus.store.events.agents import *  # noqa: F403 the classes of the events
+from wsap_nexus.store.events.base import AgentEvent as AgentEvent
+from wsap_nexus.store.events.base import GameEvent as GameEvent
+from wsap_nexus.store.events.base import Names as Names
+from wsap_nexus.store.events.base import NexusEvent as NexusEvent
+from wsap_nexus.store.events.base import OtherEvent as OtherEvent
+from wsap_nexus.store.events.base import sentences as sentences
+from wsap_nexus.store.events.endings import why_ended as why_ended
+from wsap_nexus.store.events.nexus import *  # noqa: F403
+from wsap_nexus.store.events.sessions import *  # noqa: F403
 
 KINDS: Mapping[str, type[NexusEvent]] = {
     str(found.model_fields["kind"].default): found
@@ -88,30 +41,12 @@ def kind_of(event: type[NexusEvent] | str) -> str:
     return event if isinstance(event, str) else str(event.model_fields["kind"].default)
 
 
-def read_event(
-    kind: str,
-    body: Mapping[str, Any],
-    *,
-    seq: int = 0,
-    agent_id: str | None = None,
-    game: str | None = None,
-    session_id: str | None = None,
-    time: float = 0.0,
-) -> NexusEvent:
+def read_event(kind: str, body: Mapping[str, Any], **envelope: Any) -> NexusEvent:
     """Return an event as it was stored; one of an unknown kind, or with an unreadable body, as `OtherEvent`.
 
-    Args:
-        body: JSON-ready data.
-        time: seconds since 1970.
+    Any: JSON, and of the `envelope` what the fields of `NexusEvent` hold.
     """
-    envelope: dict[str, Any] = {
-        "kind": kind,
-        "seq": seq,
-        "agent_id": agent_id,
-        "game": game,
-        "session_id": session_id,
-        "time": time,
-    }
+    envelope["kind"] = kind
     known = KINDS.get(kind)
     if known is not None:
         try:
@@ -123,80 +58,5 @@ def read_event(
 
 def read_row(row: Any) -> NexusEvent:
     """Return the event of a row of the table `nexus_event`. Any: the row."""
-    return read_event(
-        row.kind,
-        json.loads(row.body),
-        seq=row.seq,
-        agent_id=row.agent_id,
-        game=row.game,
-        session_id=row.session_id,
-        time=row.time,
-    )
-
-
-__all__ = [
-    "BY_ID",
-    "ENDINGS",
-    "KINDS",
-    "PUBLIC_KINDS",
-    "AchievementEarned",
-    "AgentEvent",
-    "AgentFailed",
-    "AgentImported",
-    "AgentMovedAway",
-    "AgentPaused",
-    "AgentRegistered",
-    "AgentRemoved",
-    "AgentRenamed",
-    "AgentResumed",
-    "AvatarChanged",
-    "DiaryWritten",
-    "Died",
-    "DiskFull",
-    "Entered",
-    "EntryRefused",
-    "Gain",
-    "GameAvailable",
-    "GameEvent",
-    "GameFailed",
-    "GameInMaintenance",
-    "GameJoined",
-    "GameOffline",
-    "ItemFound",
-    "ItemMoved",
-    "ItemsMoved",
-    "ItemsRefused",
-    "Left",
-    "ListenerFailed",
-    "MessageSent",
-    "MetaGoalAbandoned",
-    "MetaGoalReached",
-    "MetaGoalSet",
-    "Names",
-    "NexusEvent",
-    "NexusStarted",
-    "NexusStopped",
-    "OnwardRefused",
-    "OtherEvent",
-    "PersonaChanged",
-    "PolicyChanged",
-    "PruneFailed",
-    "RecordsPruned",
-    "SessionForceClosed",
-    "SessionResumed",
-    "SkillGained",
-    "Talked",
-    "TeamChanged",
-    "TransferCancelled",
-    "TransferSettled",
-    "TransferUnresolved",
-    "VisitStarted",
-    "Whispered",
-    "WorldCrashed",
-    "WorldFailed",
-    "kind_of",
-    "read_event",
-    "read_row",
-    "sentences",
-    "why_ended",
-]
+    envelope = {name: value for name, value in row._mapping.items() if name not in ("kind", "body")}
+    return read_event(row.kind, json.loads(row.body), **envelope)

@@ -27,12 +27,9 @@ class AgentRegistered(AgentEvent):
     """An agent joined the nexus."""
 
     PUBLIC = frozenset({"name"})
+    TOLD = "{who} joined the nexus"
     kind: Literal["agent_registered"] = "agent_registered"
     name: str = ""
-
-    @override
-    def sentence(self, names: Names = BY_ID) -> str:
-        return f"{names.who(self.agent_id)} joined the nexus"
 
 
 class AgentRenamed(AgentEvent):
@@ -52,17 +49,15 @@ class AgentRemoved(AgentEvent):
     """An agent was removed for good."""
 
     PUBLIC = frozenset()
+    TOLD = "{was} removed"
     kind: Literal["agent_removed"] = "agent_removed"
-
-    @override
-    def sentence(self, names: Names = BY_ID) -> str:
-        return f"{names.was(self.agent_id)} removed"
 
 
 class AgentImported(AgentEvent):
     """An agent was imported from a file."""
 
     PUBLIC = frozenset()
+    TOLD = "{was} imported from a file"
     kind: Literal["agent_imported"] = "agent_imported"
     was: str = ""
     """Its id in the file."""
@@ -70,69 +65,50 @@ class AgentImported(AgentEvent):
     """The move to which the file belongs, if it is not a copy."""
     items: int = 0
 
-    @override
-    def sentence(self, names: Names = BY_ID) -> str:
-        return f"{names.was(self.agent_id)} imported from a file"
-
 
 class AgentMovedAway(AgentEvent):
     """An agent moved to another nexus; no longer written."""
 
     PUBLIC = frozenset()
+    TOLD = "{who} moved to another nexus"
     kind: Literal["agent_moved_away"] = "agent_moved_away"
     move: str = ""
-
-    @override
-    def sentence(self, names: Names = BY_ID) -> str:
-        return f"{names.who(self.agent_id)} moved to another nexus"
 
 
 class AgentPaused(AgentEvent):
     """A person paused an agent."""
 
     PUBLIC = frozenset()
+    TOLD = "{was} paused"
     kind: Literal["agent_paused"] = "agent_paused"
-
-    @override
-    def sentence(self, names: Names = BY_ID) -> str:
-        return f"{names.was(self.agent_id)} paused"
 
 
 class AgentResumed(AgentEvent):
     """A person let a paused agent go on."""
 
     PUBLIC = frozenset()
+    TOLD = "{was} resumed"
     kind: Literal["agent_resumed"] = "agent_resumed"
-
-    @override
-    def sentence(self, names: Names = BY_ID) -> str:
-        return f"{names.was(self.agent_id)} resumed"
 
 
 class AgentFailed(AgentEvent):
     """An agent, or its model, failed; it is paused until a person resumes it."""
 
     PUBLIC = frozenset({"code"})
+    TOLD = "{who} failed and is paused{because}"
     kind: Literal["agent_failed"] = "agent_failed"
     error: str = ""
     code: str = ""
     """The error's stable code."""
 
-    @override
-    def sentence(self, names: Names = BY_ID) -> str:
-        return f"{names.who(self.agent_id)} failed and is paused{because(self.error)}"
-
 
 class PersonaChanged(AgentEvent):
     """A person rewrote who an agent is."""
 
+    TOLD = "{whose} persona was changed"
     kind: Literal["persona_changed"] = "persona_changed"
     persona: str = ""
     before: str = ""
-
-    @override
-    def sentence(self, names: Names = BY_ID) -> str:
-        return f"{names.whose(self.agent_id)} persona was changed"
 
 
 class PolicyChanged(AgentEvent):

@@ -88,6 +88,10 @@ class NexusEvent(BaseModel):
     PUBLIC: ClassVar[frozenset[str] | None] = None
     """The fields of the body that anybody may see; None where only `readers` and the admin learn of the event."""
 
+    TOLD: ClassVar[str] = ""
+    """The event as a sentence. In braces are methods of `Names` for its agent, `place` for its game, and `because` for
+    its `error`, `why` or `reason`."""
+
     kind: str
     seq: int = 0
     """Its number in the log; 0 before it is written."""
@@ -109,6 +113,8 @@ class NexusEvent(BaseModel):
 
     def sentence(self, names: Names = BY_ID) -> str:
         """Return the event as a sentence on one line, without control characters and without a full stop."""
+        if self.TOLD:
+            return self.TOLD.format_map(_Parts(self, names))
         who = names.who(self.agent_id) if self.agent_id else "The nexus"
         return f"{who}: {plain(self.kind)}"
 
@@ -132,6 +138,21 @@ class NexusEvent(BaseModel):
         """Return the event as it is sent: `seq`, `kind`, `agent_id`, `game`, `session_id`, `time`, `body`."""
         names = ("seq", "kind", "agent_id", "game", "session_id", "time", "body")
         return {name: getattr(self, name) for name in names}
+
+
+class _Parts(dict[str, str]):
+    """The parts of an event's sentence, by name."""
+
+    def __init__(self, event: NexusEvent, names: Names) -> None:
+        self._event, self._names = event, names
+
+    def __missing__(self, name: str) -> str:
+        event = self._event
+        if name == "place":
+            return place(event.game)
+        if name == "because":
+            return because(next(getattr(event, each) for each in ("error", "why", "reason") if hasattr(event, each)))
+        return str(getattr(self._names, name)(event.agent_id))
 
 
 class AgentEvent(NexusEvent):

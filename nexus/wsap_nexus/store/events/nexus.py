@@ -26,11 +26,8 @@ class NexusStopped(NexusEvent):
     """The nexus stopped in good order."""
 
     PUBLIC = frozenset()
+    TOLD = "The nexus stopped"
     kind: Literal["stopped"] = "stopped"
-
-    @override
-    def sentence(self, names: Names = BY_ID) -> str:
-        return "The nexus stopped"
 
 
 class RecordsPruned(NexusEvent):
@@ -53,12 +50,9 @@ class PruneFailed(NexusEvent):
     """Old records could not be deleted; the nexus tries again a day later."""
 
     PUBLIC = frozenset()
+    TOLD = "Old records could not be deleted{because}"
     kind: Literal["prune_failed"] = "prune_failed"
     error: str = ""
-
-    @override
-    def sentence(self, names: Names = BY_ID) -> str:
-        return f"Old records could not be deleted{because(self.error)}"
 
 
 class DiskFull(NexusEvent):
@@ -106,15 +100,12 @@ class GameFailed(GameEvent):
     """A world of a game failed."""
 
     PUBLIC = frozenset({"world", "recent"})
+    TOLD = "A world of {place} failed{because}"
     kind: Literal["game_failed"] = "game_failed"
     world: str = ""
     error: str = ""
     recent: int = 0
     """How often worlds of the game failed of late."""
-
-    @override
-    def sentence(self, names: Names = BY_ID) -> str:
-        return f"A world of {place(self.game)} failed{because(self.error)}"
 
 
 class GameStatus(GameEvent):
@@ -129,28 +120,19 @@ class GameStatus(GameEvent):
 class GameAvailable(GameStatus):
     """A game may be entered."""
 
+    TOLD = "{place} is available{because}"
     kind: Literal["game_available"] = "game_available"
-
-    @override
-    def sentence(self, names: Names = BY_ID) -> str:
-        return f"{place(self.game)} is available{because(self.reason)}"
 
 
 class GameInMaintenance(GameStatus):
     """A game may not be entered while somebody works on it."""
 
+    TOLD = "{place} is in maintenance{because}"
     kind: Literal["game_maintenance"] = "game_maintenance"
-
-    @override
-    def sentence(self, names: Names = BY_ID) -> str:
-        return f"{place(self.game)} is in maintenance{because(self.reason)}"
 
 
 class GameOffline(GameStatus):
     """A game was taken offline: by a person, or because it failed too often."""
 
+    TOLD = "{place} was taken offline{because}"
     kind: Literal["game_offline"] = "game_offline"
-
-    @override
-    def sentence(self, names: Names = BY_ID) -> str:
-        return f"{place(self.game)} was taken offline{because(self.reason)}"

@@ -83,11 +83,8 @@ class SessionResumed(AgentEvent):
     """A session that was open when the nexus stopped goes on."""
 
     PUBLIC = frozenset()
+    TOLD = "{who} resumed playing in {place}"
     kind: Literal["resumed"] = "resumed"
-
-    @override
-    def sentence(self, names: Names = BY_ID) -> str:
-        return f"{names.who(self.agent_id)} resumed playing in {place(self.game)}"
 
 
 class Died(AgentEvent):
@@ -143,6 +140,7 @@ class VisitStarted(AgentEvent):
     """An agent that a model decides for began a visit in the nexus."""
 
     PUBLIC = frozenset({"run"})
+    TOLD = "{who} began a visit in the nexus"
     kind: Literal["visiting"] = "visiting"
     run: str
 
@@ -150,10 +148,6 @@ class VisitStarted(AgentEvent):
     @override
     def minor(self) -> bool:
         return True
-
-    @override
-    def sentence(self, names: Names = BY_ID) -> str:
-        return f"{names.who(self.agent_id)} began a visit in the nexus"
 
 
 class OnwardRefused(AgentEvent):
@@ -176,13 +170,10 @@ class EntryRefused(AgentEvent):
     """A world failed to let an agent in, or would not; the agent is still in the nexus."""
 
     PUBLIC = frozenset({"world"})
+    TOLD = "{place} did not let {them} in{because}"
     kind: Literal["entry_refused"] = "entry_refused"
     world: str = ""
     error: str = ""
-
-    @override
-    def sentence(self, names: Names = BY_ID) -> str:
-        return f"{place(self.game)} did not let {names.them(self.agent_id)} in{because(self.error)}"
 
 
 class EndedWithoutWorld(AgentEvent):
@@ -201,11 +192,8 @@ class EndedWithoutWorld(AgentEvent):
 class WorldCrashed(EndedWithoutWorld):
     """A world failed while an agent played in it; the session is closed, and the agent is back."""
 
+    TOLD = "{place} crashed during {their} session{because}"
     kind: Literal["world_crashed"] = "world_crashed"
-
-    @override
-    def sentence(self, names: Names = BY_ID) -> str:
-        return f"{place(self.game)} crashed during {names.their(self.agent_id)} session{because(self.error)}"
 
 
 class WorldFailed(AgentEvent):
@@ -231,39 +219,28 @@ class WorldFailed(AgentEvent):
 class SessionForceClosed(EndedWithoutWorld):
     """A session was closed without its world, which nobody could ask."""
 
+    TOLD = "{whose} session in {place} was closed without the world{because}"
     kind: Literal["brought_home"] = "brought_home"
-
-    @override
-    def sentence(self, names: Names = BY_ID) -> str:
-        whose = names.whose(self.agent_id)
-        return f"{whose} session in {place(self.game)} was closed without the world{because(self.error)}"
 
 
 class TransferCancelled(AgentEvent):
     """An agent's way into a world was cancelled: it is in the nexus, with all that it carried."""
 
     PUBLIC = frozenset({"transfer"})
+    TOLD = "{whose} transfer was cancelled{because}"
     kind: Literal["transfer_cancelled"] = "transfer_cancelled"
     transfer: str = ""
     why: str = ""
-
-    @override
-    def sentence(self, names: Names = BY_ID) -> str:
-        return f"{names.whose(self.agent_id)} transfer was cancelled{because(self.why)}"
 
 
 class TransferUnresolved(AgentEvent):
     """It is not known whether a game elsewhere let in what an agent carries."""
 
     PUBLIC = frozenset({"transfer"})
+    TOLD = "The outcome of {their} transfer to {place} is unknown{because}"
     kind: Literal["transfer_in_doubt"] = "transfer_in_doubt"
     transfer: str = ""
     why: str = ""
-
-    @override
-    def sentence(self, names: Names = BY_ID) -> str:
-        transfer = f"{names.their(self.agent_id)} transfer to {place(self.game)}"
-        return f"The outcome of {transfer} is unknown{because(self.why)}"
 
 
 class TransferSettled(AgentEvent):
@@ -352,10 +329,7 @@ class ItemsMoved(Moved):
 class ItemsRefused(AgentEvent):
     """A world returned items that do not belong to the agent; they were not taken in."""
 
+    TOLD = "{place} returned items that do not belong to {them}"
     kind: Literal["items_refused"] = "items_refused"
     items: Mapping[str, str] = {}
     """Item id -> why."""
-
-    @override
-    def sentence(self, names: Names = BY_ID) -> str:
-        return f"{place(self.game)} returned items that do not belong to {names.them(self.agent_id)}"
