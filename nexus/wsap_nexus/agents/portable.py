@@ -21,16 +21,7 @@ from sqlalchemy import Row, insert, select
 
 from wsap_core.errors import UsageError, WireError, WsapError
 from wsap_core.untrusted import error_line
-from wsap_nexus.agents.agent_file import (
-    Achieved,
-    Evidence,
-    Identity,
-    Left,
-    Package,
-    PackedEntry,
-    PackedGoal,
-    PackedPolicy,
-)
+from wsap_nexus.agents import agent_file
 from wsap_nexus.agents.metagoals import TEMPLATES, pursuits
 from wsap_nexus.errors import TransitError
 from wsap_nexus.store.entities import Policy
@@ -65,14 +56,14 @@ class ImportRefusedError(TransitError):
     code = "IMPORT_REFUSED"
 
 
-def pack(tx: Transaction, agent_id: str) -> Package:
+def pack(tx: Transaction, agent_id: str) -> agent_file.Package:
     """Return the content of an agent's file; UnknownNameError if there is no such agent."""
     agent = tx.agent(agent_id)
     goals = tx.connection.execute(select(_GOAL).where(_GOAL.c.agent_id == agent_id).order_by(_GOAL.c.id)).all()
     bodies = [b for b in tx.avatars(agent_id) if b.avatar.state.value not in ("destroyed", "unbound")]
     memories = tx.memories(agent_id)
-    return Package(
-        agent=Identity(
+    return agent_file.Package(
+        agent=agent_file.Identity(
             id=agent.id,
             name=agent.name,
             created=agent.created,
@@ -83,25 +74,27 @@ def pack(tx: Transaction, agent_id: str) -> Package:
             playtime=float(agent.playtime),
         ),
         policies={
-            game: PackedPolicy(agent=p.agent, options=dict(p.options)) for game, p in sorted(agent.policies.items())
+            game: agent_file.PackedPolicy(agent=p.agent, options=dict(p.options))
+            for game, p in sorted(agent.policies.items())
         },
         skills=tx.skills(agent_id),
         evidence=[
-            Evidence(domain=r.domain, game=r.game, source=r.source, times=r.times, gained=float(r.gained))
+            agent_file.Evidence(domain=r.domain, game=r.game, source=r.source, times=r.times, gained=float(r.gained))
             for r in tx.evidence(agent_id)
         ],
         achievements=[
-            Achieved(game=r.game, name=r.name, first=r.first, times=r.times) for r in tx.achievements(agent_id)
+            agent_file.Achieved(game=r.game, name=r.name, first=r.first, times=r.times)
+            for r in tx.achievements(agent_id)
         ],
-        goals=[PackedGoal(id=row.id, state=row.state, data=_uncounted(row)) for row in goals],
+        goals=[agent_file.PackedGoal(id=row.id, state=row.state, data=_uncounted(row)) for row in goals],
         diary=_diary(tx, agent_id),
         mind=None if memories is None else base64.b64encode(memories).decode("ascii"),
-        left=Left(bodies=len(bodies), items=sum(r.place != "lost" for r in tx.items(agent_id))),
+        left=agent_file.Left(bodies=len(bodies), items=sum(r.place != "lost" for r in tx.items(agent_id))),
     )
 
 
-def _diary(tx: Transaction, agent_id: str) -> list[PackedEntry]:
-    found: list[PackedEntry] = []
+def _diary(tx: Transaction, agent_id: str) -> list[agent_file.PackedEntry]:
+    found: list[agent_file.PackedEntry] = []
     after = 0
     while batch := tx.events(after=after, agent=agent_id, kinds=(DiaryWritten,)):
         after = batch[-1].seq
@@ -109,7 +102,9 @@ def _diary(tx: Transaction, agent_id: str) -> list[PackedEntry]:
             moment = datetime.fromtimestamp(event.time, UTC).isoformat(timespec="seconds")
             if isinstance(event, DiaryWritten):
                 written, text = event.written or moment, event.text
-                found.append(PackedEntry(written=written, game=event.game, text=text, own_words=event.own_words))
+                found.append(
+                    agent_file.PackedEntry(written=written, game=event.game, text=text, own_words=event.own_words)
+                )
     return found
 
 
@@ -148,7 +143,7 @@ def _check_home(tx: Transaction, agent_id: str) -> None:
 
 def import_agent(
     tx: Transaction,
-    package: Package,
+    package: agent_file.Package,
     *,
     agent_id: str | None = None,
     policies: Mapping[str, Policy] | None = None,
@@ -191,7 +186,7 @@ def _check_free(tx: Transaction, name: str) -> None:
         raise ImportRefusedError(f"{name!r} {was}; import it under another id with --as NAME.")
 
 
-def _fill(tx: Transaction, name: str, package: Package, *, paused: bool) -> None:
+def _fill(tx: Transaction, name: str, package: agent_file.Package, *, paused: bool) -> None:
     own = package.agent
     tx.update_agent(
         name,
@@ -216,7 +211,7 @@ def _fill(tx: Transaction, name: str, package: Package, *, paused: bool) -> None
             tx.connection.execute(insert(table), values)
 
 
-def _add_goals(tx: Transaction, name: str, package: Package) -> None:
+def _add_goals(tx: Transaction, name: str, package: agent_file.Package) -> None:
     since = tx.last_seq()
     for goal in package.goals:
         tx.connection.execute(

@@ -20,17 +20,9 @@ from urllib.parse import unquote_to_bytes
 from fastapi import Response
 
 from wsap_core.errors import WsapError
-from wsap_nexus.http import errors
+from wsap_nexus.http import errors, refusals
 from wsap_nexus.http.auth import Caller
 from wsap_nexus.http.listening import host_name, is_loopback
-from wsap_nexus.http.refusals import (
-    HostRefusedError,
-    TooLargeError,
-    TooManyRequestsError,
-    TooSlowError,
-    UnauthorizedError,
-    WrongTypeError,
-)
 from wsap_nexus.http.strict import read_json
 
 # ASGI's own types: dictionaries of an open shape.
@@ -99,7 +91,7 @@ class Rates:
         if len(self._left) > _CALLERS_KEPT:
             self._left.popitem(last=False)
         if not enough:
-            raise TooManyRequestsError("Too many requests; wait a moment.", (1 - left) / (self._rate * times))
+            raise refusals.TooManyRequestsError("Too many requests; wait a moment.", (1 - left) / (self._rate * times))
 
 
 class Guard:
@@ -166,7 +158,9 @@ class Guard:
         name = "address:" + str(client[0] if client else "?") if who is None else f"agent:{who.agent_id or ''}"
         self._rates.take(name, 5.0 if who is not None and who.agent_id is None else 1.0)
         if who is None and self._guarded and scope["path"].startswith(self._data_paths):
-            raise UnauthorizedError("Nobody is answered here without a token: send Authorization: Bearer TOKEN.")
+            raise refusals.UnauthorizedError(
+                "Nobody is answered here without a token: send Authorization: Bearer TOKEN."
+            )
         if scope["method"] not in _WITH_BODY:
             return receive
         return await self._body(headers, receive)
@@ -182,13 +176,15 @@ class Guard:
             return
         name = host_name(headers.get(b"host", b"").decode("latin-1"))
         if name is None or not (name in self._hosts or name.endswith(".localhost") or is_loopback(name)):
-            raise HostRefusedError("The Host header names another machine; use the address that the server printed.")
+            raise refusals.HostRefusedError(
+                "The Host header names another machine; use the address that the server printed."
+            )
 
     async def _body(self, headers: Mapping[bytes, bytes], receive: Receive) -> Receive:
         most = self._limits.body
         declared = headers.get(b"content-length", b"")
         if declared.isdigit() and (len(declared) > 18 or int(declared) > most):
-            raise TooLargeError(f"A body has at most {most} bytes.")
+            raise refusals.TooLargeError(f"A body has at most {most} bytes.")
         parts: list[bytes] = []
         size = 0
         try:
@@ -196,21 +192,23 @@ class Guard:
                 while True:
                     message = await receive()
                     if message["type"] == "http.disconnect":
-                        raise TooSlowError("The client went away before its body had come.")
+                        raise refusals.TooSlowError("The client went away before its body had come.")
                     part = message.get("body", b"")
                     size += len(part)
                     if size > most:
-                        raise TooLargeError(f"A body has at most {most} bytes.")
+                        raise refusals.TooLargeError(f"A body has at most {most} bytes.")
                     parts.append(part)
                     if not message.get("more_body", False):
                         break
         except TimeoutError:
-            raise TooSlowError(f"The body did not come within {self._limits.body_seconds:g} seconds.") from None
+            raise refusals.TooSlowError(
+                f"The body did not come within {self._limits.body_seconds:g} seconds."
+            ) from None
         body = b"".join(parts)
         if body:
             kind = headers.get(b"content-type", b"").decode("latin-1").partition(";")[0].strip().lower()
             if kind != "application/json":
-                raise WrongTypeError("Send JSON, with the header Content-Type: application/json.")
+                raise refusals.WrongTypeError("Send JSON, with the header Content-Type: application/json.")
             read_json(body)
         return _again(body, receive)
 

@@ -14,17 +14,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from wsap_core import protocol
 from wsap_core.errors import UsageError, WorldError
-from wsap_core.protocol import (
-    Avatar,
-    AvatarSpec,
-    AvatarState,
-    DeathEvent,
-    EmbodiedObservation,
-    Entry,
-    Receipt,
-    TransitPackage,
-)
 from wsap_core.protocol.wire import encode
 from wsap_core.seams.context import derive_seed
 from wsap_core.specs import AdapterSpec
@@ -59,16 +50,16 @@ class WorldEntry:
 
     prepared: PreparedEntry
     seat_name: str
-    avatar: Avatar
-    entry: Entry
-    receipt: Receipt
+    avatar: protocol.Avatar
+    entry: protocol.Entry
+    receipt: protocol.Receipt
     seat: SeatPort
     respawned: bool = False
-    wanted: AvatarSpec | None = None
+    wanted: protocol.AvatarSpec | None = None
     """What body was asked for; None where there was one."""
-    death: DeathEvent | None = None
+    death: protocol.DeathEvent | None = None
     """What the body died of while it slept, if it did; it was brought back, as had been asked for."""
-    package: TransitPackage | None = None
+    package: protocol.TransitPackage | None = None
     """What came out of the body that died in its sleep, and what was lost with it."""
 
 
@@ -142,11 +133,11 @@ async def enter_world(
         agent = tx.agent(prepared.agent_id)
         skills = tx.skills(prepared.agent_id)
         items = [r.item for r in tx.items(prepared.agent_id, place="transfer", place_id=prepared.transfer_id)]
-    asleep = prepared.avatar is not None and prepared.avatar.avatar.state is AvatarState.DORMANT
+    asleep = prepared.avatar is not None and prepared.avatar.avatar.state is protocol.AvatarState.DORMANT
     away = agent.lifetime_steps - prepared.avatar.left_at if prepared.avatar is not None and asleep else 0
-    entry = Entry(prepared.transfer_id, seat_name, skills, items, away, prepared.terms.difficulty)
-    wanted: AvatarSpec | None = None
-    made: Avatar | None = None
+    entry = protocol.Entry(prepared.transfer_id, seat_name, skills, items, away, prepared.terms.difficulty)
+    wanted: protocol.AvatarSpec | None = None
+    made: protocol.Avatar | None = None
     if kept is not None:
         # A snapshot is given back to a world with the same seats.
         await world.begin(record.seed)
@@ -157,16 +148,16 @@ async def enter_world(
             await leave(sleeping, "suspend")
         avatar = await avatar_in(world, seat_name, prepared.avatar.avatar.avatar_id if prepared.avatar else None)
     else:
-        wanted = AvatarSpec(agent.name, spawn_location=prepared.terms.spawn, skill_bonuses=skills)
+        wanted = protocol.AvatarSpec(agent.name, spawn_location=prepared.terms.spawn, skill_bonuses=skills)
         made = await world.create_avatar(seat_name, wanted)
-        avatar = made or Avatar(f"{seat_name}@{world.spec.name}", world.spec.name)
-    respawned = avatar.state is AvatarState.DESTROYED
+        avatar = made or protocol.Avatar(f"{seat_name}@{world.spec.name}", world.spec.name)
+    respawned = avatar.state is protocol.AvatarState.DESTROYED
     if respawned:
         await _bring_back(world, seat_name, avatar.avatar_id, prepared.terms.respawn)
     receipt = await world.admit(avatar.avatar_id, entry)
     _check_receipt(entry, receipt, world.spec)
     death = package = None
-    if asleep and (await avatar_in(world, seat_name, avatar.avatar_id)).state is AvatarState.DESTROYED:
+    if asleep and (await avatar_in(world, seat_name, avatar.avatar_id)).state is protocol.AvatarState.DESTROYED:
         # Nobody was there when it died; it is learned of on coming back.
         package = await world.release(avatar.avatar_id, f"{prepared.transfer_id}-death")
         if prepared.terms.respawn is None:
@@ -175,13 +166,13 @@ async def enter_world(
     seat = await world.open_seat(seat_name)
     # With several seats, a first observation may wait for others to act.
     observation = await seat.observe() if world.spec.seats[1] == 1 else None
-    if isinstance(observation, EmbodiedObservation):
+    if isinstance(observation, protocol.EmbodiedObservation):
         avatar = observation.avatar
     else:
         avatar = await avatar_in(world, seat_name, avatar.avatar_id if kept is not None or made else None)
     # In its own process, or by its own account, the game may go by another name.
     avatar = replace(avatar, game_id=world.spec.name)
-    if avatar.state is not AvatarState.BOUND:
+    if avatar.state is not protocol.AvatarState.BOUND:
         raise WorldError(
             f"The game {world.spec.name!r} let {prepared.agent_id!r} in, but its body is {avatar.state.value}."
         )
@@ -189,11 +180,11 @@ async def enter_world(
 
 
 async def _found_dead(
-    world: WorldPort, seat_name: str, avatar_id: str, receipt: Receipt, package: TransitPackage
+    world: WorldPort, seat_name: str, avatar_id: str, receipt: protocol.Receipt, package: protocol.TransitPackage
 ) -> DiedAsleepError:
     """Return what there is to tell of a body that died in its sleep."""
     body = replace(await avatar_in(world, seat_name, avatar_id), bound_agent=None)
-    death = await world.death(avatar_id) or DeathEvent(avatar_id, "unknown causes")
+    death = await world.death(avatar_id) or protocol.DeathEvent(avatar_id, "unknown causes")
     state = await world.snapshot() if death.respawn_options else None
     told = Died.of(death, agent_id=seat_name, game=world.spec.name)
     options = told.death_respawn_options
@@ -202,7 +193,7 @@ async def _found_dead(
     return DiedAsleepError(message, death=death, body=body, receipt=receipt, package=package, state=state)
 
 
-async def _bring_back(world: WorldPort, seat_name: str, avatar_id: str, wanted: str | None) -> DeathEvent:
+async def _bring_back(world: WorldPort, seat_name: str, avatar_id: str, wanted: str | None) -> protocol.DeathEvent:
     """Have a dead body live again, as was asked for or in the first way there is, and return what it died of."""
     death = await world.death(avatar_id)
     options = {option.id: option for option in death.respawn_options} if death is not None else {}
@@ -225,9 +216,11 @@ def commit_enter(tx: Transaction, arrived: WorldEntry, record: WorldRecord, run_
     if tx.agent(prepared.agent_id).state == "paused":
         raise AgentPausedError(f"{prepared.agent_id!r} was paused on its way.")
     if prepared.avatar is None:
-        tx.put_avatar(record.id, prepared.agent_id, replace(avatar, state=AvatarState.UNBOUND))
+        tx.put_avatar(record.id, prepared.agent_id, replace(avatar, state=protocol.AvatarState.UNBOUND))
     if arrived.death is not None:
-        tx.put_avatar(record.id, prepared.agent_id, replace(avatar, state=AvatarState.DESTROYED, bound_agent=None))
+        tx.put_avatar(
+            record.id, prepared.agent_id, replace(avatar, state=protocol.AvatarState.DESTROYED, bound_agent=None)
+        )
         tx.note(Died.of(arrived.death, agent_id=prepared.agent_id, game=prepared.game))
     tx.put_avatar(record.id, prepared.agent_id, avatar, respawning=arrived.respawned or arrived.death is not None)
     if arrived.package is not None:
@@ -259,7 +252,7 @@ def commit_enter(tx: Transaction, arrived: WorldEntry, record: WorldRecord, run_
 
 def commit_death(tx: Transaction, prepared: PreparedEntry, record: WorldRecord, found: DiedAsleepError) -> None:
     """Write down that a body died in its sleep, and that its agent, whose choice it is now, is still in the nexus."""
-    tx.put_avatar(record.id, prepared.agent_id, replace(found.body, state=AvatarState.DESTROYED))
+    tx.put_avatar(record.id, prepared.agent_id, replace(found.body, state=protocol.AvatarState.DESTROYED))
     tx.note(Died.of(found.death, agent_id=prepared.agent_id, game=prepared.game))
     admitted = list(found.receipt.admitted)
     tx.move_items(
@@ -293,7 +286,7 @@ def _choose_avatar(
             known = ", ".join(f"{b.avatar.avatar_id} in {b.world_id}" for b in bodies) or "none"
             raise UsageError(f"{agent.id!r} has no avatar {terms.avatar!r} in {spec.name!r}; it has: {known}.")
         return chosen[0]
-    living = [b for b in bodies if b.avatar.state is not AvatarState.DESTROYED]
+    living = [b for b in bodies if b.avatar.state is not protocol.AvatarState.DESTROYED]
     if living and terms.avatar is None:
         return living[0]
     if len(living) >= spec.max_avatars:
@@ -303,7 +296,7 @@ def _choose_avatar(
     return None
 
 
-def _check_receipt(entry: Entry, receipt: Receipt, spec: AdapterSpec) -> None:
+def _check_receipt(entry: protocol.Entry, receipt: protocol.Receipt, spec: AdapterSpec) -> None:
     """Refuse a receipt that is not of this entry, leaves items out, or tells of bonuses that there can't be."""
     game = spec.name
     if receipt.transfer_id != entry.transfer_id:

@@ -6,18 +6,8 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
+from wsap_core import protocol
 from wsap_core.errors import WsapError
-from wsap_core.protocol import (
-    Action,
-    ActionAvailability,
-    ActionDef,
-    ActionResult,
-    ActionSpace,
-    Event,
-    Goal,
-    Observation,
-    ParamDef,
-)
 from wsap_core.protocol.lines import bullets
 from wsap_core.protocol.observation import render_observation
 from wsap_core.specs import AdapterSpec
@@ -33,7 +23,7 @@ GAME = "nexus"
 
 
 @dataclass(frozen=True)
-class NexusObservation(Observation):
+class NexusObservation(protocol.Observation):
     """What an agent in the nexus perceives: itself, the worlds, and where it might go.
 
     Its meta-goals are the `current_goals`, what happened since it last set out the `recent_events`,
@@ -85,8 +75,8 @@ class NexusState:
     sessions: Sequence[SessionRecord] = ()
     """The last ones, newest first."""
     present: Sequence[str] = ()
-    goals: Sequence[Goal] = ()
-    news: Sequence[Event] = ()
+    goals: Sequence[protocol.Goal] = ()
+    news: Sequence[protocol.Event] = ()
     """What happened since it last set out, newest first."""
     letters: Sequence[StoredMessage] = ()
     """What others said to it and it has not read, oldest first."""
@@ -131,54 +121,58 @@ class NexusServices(Protocol):
 
 _GOAL_TYPES = "survive_steps|visit_game|earn_achievement|reach_skill_level|complete_action|collect_items"
 
-NEXUS_ACTIONS = ActionSpace(
+NEXUS_ACTIONS = protocol.ActionSpace(
     (
-        ActionDef("list_games", "See all worlds and how they stand", (), (), "nexus"),
-        ActionDef("game_details", "Read more about one world", (ParamDef("game", "a world's name"),), (), "nexus"),
-        ActionDef(
+        protocol.ActionDef("list_games", "See all worlds and how they stand", (), (), "nexus"),
+        protocol.ActionDef(
+            "game_details", "Read more about one world", (protocol.ParamDef("game", "a world's name"),), (), "nexus"
+        ),
+        protocol.ActionDef(
             "enter_game",
             "Go into a world; your body there is woken, or a new one is made",
             (
-                ParamDef("game", "a world's name"),
-                ParamDef("spawn", "safe|challenging|random", optional=True),
-                ParamDef("difficulty", "easy|normal|hard|adaptive", optional=True),
-                ParamDef("goals", "what you want to do there", optional=True),
-                ParamDef(
+                protocol.ParamDef("game", "a world's name"),
+                protocol.ParamDef("spawn", "safe|challenging|random", optional=True),
+                protocol.ParamDef("difficulty", "easy|normal|hard|adaptive", optional=True),
+                protocol.ParamDef("goals", "what you want to do there", optional=True),
+                protocol.ParamDef(
                     "exit_when", "when to come back by itself, such as: health < 10% or step >= 500", optional=True
                 ),
-                ParamDef("steps", "1-1000000", optional=True, description="most decisions there"),
-                ParamDef("avatar", "which of your bodies, or: new", optional=True),
-                ParamDef("respawn", "how a dead body lives again, by the world's own words", optional=True),
-                ParamDef("world", "which of the game's worlds that go on by themselves", optional=True),
-                ParamDef("seat", "whom to be there, where you can be somebody", optional=True),
+                protocol.ParamDef("steps", "1-1000000", optional=True, description="most decisions there"),
+                protocol.ParamDef("avatar", "which of your bodies, or: new", optional=True),
+                protocol.ParamDef("respawn", "how a dead body lives again, by the world's own words", optional=True),
+                protocol.ParamDef("world", "which of the game's worlds that go on by themselves", optional=True),
+                protocol.ParamDef("seat", "whom to be there, where you can be somebody", optional=True),
             ),
             ("The world is available",),
             "nexus",
         ),
-        ActionDef(
+        protocol.ActionDef(
             "wait_for_game",
             "Wait here until a world opens, somebody speaks to you, or the time is up",
-            (ParamDef("timeout", "1-600", optional=True, description="seconds"),),
+            (protocol.ParamDef("timeout", "1-600", optional=True, description="seconds"),),
             (),
             "nexus",
         ),
-        ActionDef("review_self", "Look at who you are and what you can do", (), (), "nexus"),
-        ActionDef("review_achievements", "Look at what you have achieved", (), (), "nexus"),
-        ActionDef(
+        protocol.ActionDef("review_self", "Look at who you are and what you can do", (), (), "nexus"),
+        protocol.ActionDef("review_achievements", "Look at what you have achieved", (), (), "nexus"),
+        protocol.ActionDef(
             "set_meta_goal",
             "Set yourself a goal that spans worlds: endurance, traveller, artisan, achiever, collector, or your own",
             (
-                ParamDef("goal", "one of these, or a name for your own"),
-                ParamDef("about", _GOAL_TYPES, optional=True),
-                ParamDef("what", "the achievement, action, skill or kind of item", optional=True),
-                ParamDef("count", "1-1000000", optional=True, description="how much; percent of a skill"),
-                ParamDef("games", "any, all, or worlds separated by commas", optional=True),
-                ParamDef("worlds", "1-1000", optional=True, description="in how many different worlds"),
+                protocol.ParamDef("goal", "one of these, or a name for your own"),
+                protocol.ParamDef("about", _GOAL_TYPES, optional=True),
+                protocol.ParamDef("what", "the achievement, action, skill or kind of item", optional=True),
+                protocol.ParamDef("count", "1-1000000", optional=True, description="how much; percent of a skill"),
+                protocol.ParamDef("games", "any, all, or worlds separated by commas", optional=True),
+                protocol.ParamDef("worlds", "1-1000", optional=True, description="in how many different worlds"),
             ),
             (),
             "nexus",
         ),
-        ActionDef("abandon_meta_goal", "Give up a meta-goal", (ParamDef("goal", "its name"),), (), "nexus"),
+        protocol.ActionDef(
+            "abandon_meta_goal", "Give up a meta-goal", (protocol.ParamDef("goal", "its name"),), (), "nexus"
+        ),
         *MESSAGE_ACTIONS.actions,
     )
 )
@@ -210,7 +204,7 @@ class NexusAdapter:
         return DESCRIPTION
 
     @property
-    def action_space(self) -> ActionSpace:
+    def action_space(self) -> protocol.ActionSpace:
         """What can be done here."""
         return NEXUS_ACTIONS
 
@@ -225,13 +219,13 @@ class NexusAdapter:
         self._step, self._leaving, self._seen = 0, False, None
         return self.observe()
 
-    async def act(self, action: Action) -> ActionResult:
+    async def act(self, action: protocol.Action) -> protocol.ActionResult:
         """Carry out an action of the nexus; messages that were shown count as read."""
         if self._leaving:
-            return ActionResult(False, "You are on your way already.", done=True, observation=self.observe())
+            return protocol.ActionResult(False, "You are on your way already.", done=True, observation=self.observe())
         action, wrong = check_action(action, _DECLARED)
         if wrong:
-            return ActionResult(False, wrong, observation=self.observe())
+            return protocol.ActionResult(False, wrong, observation=self.observe())
         seen = self.observe()
         if self._unread:
             self._desk.mark_read(self._agent_id, self._unread)
@@ -242,9 +236,9 @@ class NexusAdapter:
             success, message = False, str(error)
         leaving = success and action.name == "enter_game"  # nobody decides on what is seen then
         self._seen = replace(seen, step=self._step, messages=()) if leaving else None
-        return ActionResult(success, message, done=self._leaving, observation=self.observe())
+        return protocol.ActionResult(success, message, done=self._leaving, observation=self.observe())
 
-    async def _carry_out(self, action: Action) -> str:
+    async def _carry_out(self, action: protocol.Action) -> str:
         given, own = action.parameters, self._agent_id
         match action.name:
             case "enter_game":
@@ -301,14 +295,16 @@ def _terms(given: Mapping[str, Any]) -> EntryRequest:
     )
 
 
-def _availability(around: NexusState) -> tuple[ActionAvailability, ...]:
+def _availability(around: NexusState) -> tuple[protocol.ActionAvailability, ...]:
     barred = {
         "enter_game": "" if any(g.status == "available" for g in around.games) else "no world is available",
         "abandon_meta_goal": "" if around.goals else "you have no meta-goal",
         "say": "" if around.present else "nobody else is here",
         "tell_team": "" if around.team else "you are in no team",
     }
-    return tuple(ActionAvailability(name, not barred.get(name), barred.get(name, "")) for name in NEXUS_ACTIONS.names)
+    return tuple(
+        protocol.ActionAvailability(name, not barred.get(name), barred.get(name, "")) for name in NEXUS_ACTIONS.names
+    )
 
 
 def _list_games(around: NexusState) -> str:

@@ -17,18 +17,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from wsap_core.protocol import (
-    Action,
-    ActionDef,
-    ActionResult,
-    ActionSpace,
-    AgentMessage,
-    Goal,
-    JackOutResult,
-    Observation,
-    ParamDef,
-    View,
-)
+from wsap_core import protocol
 from wsap_core.seams.game import ChoiceKey
 from wsap_core.untrusted import single_line
 from wsap_core.worlds import Outcome
@@ -42,13 +31,13 @@ WHISPER = "whisper"
 """The kind of the event by which a run's log tells what was whispered."""
 Whispers = Mapping[int, str]
 """The letter's number -> what was whispered."""
-EXIT_GAME = ActionDef(
+EXIT_GAME = protocol.ActionDef(
     "exit_game",
     "Leave this world, back to the nexus or straight on to another world",
     (
-        ParamDef("reason", "why you leave", optional=True),
-        ParamDef("destination", "another world's name; the nexus when left out", optional=True),
-        ParamDef("mode", "dormant|suspend|despawn", optional=True),
+        protocol.ParamDef("reason", "why you leave", optional=True),
+        protocol.ParamDef("destination", "another world's name; the nexus when left out", optional=True),
+        protocol.ParamDef("mode", "dormant|suspend|despawn", optional=True),
     ),
     ("Safe location",),
     "meta",
@@ -98,7 +87,7 @@ class VisitorSeat:
         """The world's own seat."""
         self.exit: Exit | None = None
         """How the agent left, if it did so by `exit_game`."""
-        self._goals = tuple(Goal(f"own-{n}", text, OWN_GOAL) for n, text in enumerate(goals, start=1))
+        self._goals = tuple(protocol.Goal(f"own-{n}", text, OWN_GOAL) for n, text in enumerate(goals, start=1))
         self._recorder = recorder or Recorder(None, None)
         self._decision = decision
         self._fresh = fresh
@@ -109,7 +98,7 @@ class VisitorSeat:
         self._rung = True
         own = self.inner.action_space
         self._offers = EXIT_GAME.name not in own.names
-        self._space = own.merged(ActionSpace((EXIT_GAME,))) if self._offers else own
+        self._space = own.merged(protocol.ActionSpace((EXIT_GAME,))) if self._offers else own
         self._seen: int | None = None
 
     @property
@@ -133,7 +122,7 @@ class VisitorSeat:
         return self.inner.ended
 
     @property
-    def left(self) -> JackOutResult | None:
+    def left(self) -> protocol.JackOutResult | None:
         """Set once the agent has left the world."""
         return self.inner.left
 
@@ -143,11 +132,11 @@ class VisitorSeat:
         return self.inner.game_description
 
     @property
-    def action_space(self) -> ActionSpace:
+    def action_space(self) -> protocol.ActionSpace:
         """The world's actions, and `exit_game`."""
         return self._space
 
-    def default_action(self) -> Action | Awaitable[Action | None] | None:
+    def default_action(self) -> protocol.Action | Awaitable[protocol.Action | None] | None:
         """Return what is done when the agent misses its deadline."""
         return self.inner.default_action()
 
@@ -155,7 +144,7 @@ class VisitorSeat:
         """Have the seat look for whispers at the next decision."""
         self._rung = True
 
-    async def observe(self) -> Observation:
+    async def observe(self) -> protocol.Observation:
         """Return what the seat sees, with the agent's own goals, and what was whispered to it."""
         observation = self._with_goals(await self.inner.observe())
         if self._seen != self._decision and not self.ended:  # asking again for the same decision gives the same
@@ -164,14 +153,16 @@ class VisitorSeat:
                 self._rung = False
                 self._listen()
         heard = self._whispered.get(self._decision, {})
-        messages = [AgentMessage(HUMAN_SENDER, text, "direct", self.agent_id) for _, text in sorted(heard.items())]
+        messages = [
+            protocol.AgentMessage(HUMAN_SENDER, text, "direct", self.agent_id) for _, text in sorted(heard.items())
+        ]
         return replace(observation, messages=(*observation.messages, *messages)) if messages else observation
 
-    async def look(self) -> View | None:
+    async def look(self) -> protocol.View | None:
         """Return what this seat sees now, drawn by the game."""
         return await self.inner.look()
 
-    async def step(self, action: Action, key: ChoiceKey | None = None) -> Outcome:
+    async def step(self, action: protocol.Action, key: ChoiceKey | None = None) -> Outcome:
         """Carry out an action, `exit_game` among them, and return what came of it."""
         if action.name == EXIT_GAME.name and self._offers:
             outcome = await self._exit(action)
@@ -185,7 +176,7 @@ class VisitorSeat:
         result = outcome.result
         return replace(outcome, result=replace(result, observation=self._with_goals(result.observation)))
 
-    def leave(self, mode: str = "dormant") -> JackOutResult | Awaitable[JackOutResult]:
+    def leave(self, mode: str = "dormant") -> protocol.JackOutResult | Awaitable[protocol.JackOutResult]:
         """Take the agent out of the world by force."""
         return self.inner.leave(mode)
 
@@ -197,20 +188,20 @@ class VisitorSeat:
             texts = [[letter, text] for letter, text in sorted(new.items())]
             self._recorder.write(WHISPER, {"seat": self.agent_id, "decision": self._decision, "texts": texts})
 
-    async def _exit(self, action: Action) -> Outcome:
+    async def _exit(self, action: protocol.Action) -> Outcome:
         action, wrong = check_action(action, {EXIT_GAME.name: EXIT_GAME})
         if wrong:
             observation = await self.inner.observe()
-            return Outcome(action, ActionResult(False, wrong, observation=observation), stepped=False)
+            return Outcome(action, protocol.ActionResult(False, wrong, observation=observation), stepped=False)
         given = action.parameters
-        out = await self.inner.step(Action("jack_out", {"mode": given.get("mode", "dormant")}))
+        out = await self.inner.step(protocol.Action("jack_out", {"mode": given.get("mode", "dormant")}))
         if out.left is not None:
             destination = str(given.get("destination") or "").strip()
             onward = "" if destination.lower() in ("", "nexus", "none") else destination
             self.exit = Exit(single_line(given.get("reason") or "")[:500], onward[:200])
         return replace(out, action=action)
 
-    def _with_goals(self, observation: Observation) -> Observation:
+    def _with_goals(self, observation: protocol.Observation) -> protocol.Observation:
         if not self._goals:
             return observation
         return replace(observation, current_goals=(*observation.current_goals, *self._goals))

@@ -10,20 +10,10 @@ from typing import Any
 from sqlalchemy import select
 from typing_extensions import override
 
+from wsap_core import protocol
 from wsap_core.errors import PluginError, UsageError, WorldError, WsapError
 from wsap_core.factories import load
 from wsap_core.host import PluginHost
-from wsap_core.protocol import (
-    Action,
-    ActionResult,
-    ActionSpace,
-    AvatarSpec,
-    AvatarState,
-    Entry,
-    Goal,
-    Observation,
-    View,
-)
 from wsap_core.protocol.wire import Codec, encode
 from wsap_core.seams.game import GameAdapter
 from wsap_core.seams.services import RunReader
@@ -56,7 +46,7 @@ def spec_with_views(run: RunRecord, host: PluginHost) -> AdapterSpec | None:
     return spec if spec.run_views is not None else None
 
 
-def view_of_run(spec: AdapterSpec, runs: RunReader, run: str, selection: Mapping[str, str]) -> View:
+def view_of_run(spec: AdapterSpec, runs: RunReader, run: str, selection: Mapping[str, str]) -> protocol.View:
     """Return what a game shows of a run with a selection (name -> what is chosen).
 
     Raises:
@@ -71,7 +61,7 @@ def view_of_run(spec: AdapterSpec, runs: RunReader, run: str, selection: Mapping
     except Exception as error:
         why = error_line(error, 200, kind=True).rstrip(". ")
         raise PluginError(f"{spec.name} could not show run {run!r}: {why}. Tell its author.") from error
-    if not isinstance(view, View):
+    if not isinstance(view, protocol.View):
         raise PluginError(f"{spec.name} gave a {type(view).__name__} for a view of run {run!r}. Tell its author.")
     return view
 
@@ -79,18 +69,18 @@ def view_of_run(spec: AdapterSpec, runs: RunReader, run: str, selection: Mapping
 class Silent:
     """An agent that does nothing: what is recorded is done in its place."""
 
-    async def initialize(self, game_description: str, action_space: ActionSpace) -> None:
+    async def initialize(self, game_description: str, action_space: protocol.ActionSpace) -> None:
         """Take nothing in."""
 
-    async def decide(self, observation: Observation) -> Action:
+    async def decide(self, observation: protocol.Observation) -> protocol.Action:
         """Never decide."""
         await asyncio.Event().wait()
         raise AssertionError("nobody sets it")
 
-    async def reflect(self, result: ActionResult) -> None:
+    async def reflect(self, result: protocol.ActionResult) -> None:
         """Learn nothing."""
 
-    async def plan(self, goals: Sequence[Goal]) -> Sequence[str]:
+    async def plan(self, goals: Sequence[protocol.Goal]) -> Sequence[str]:
         """Plan nothing."""
         return ()
 
@@ -138,10 +128,10 @@ class Revisited:
                 await self._goes.wait()
             await self._let_out(seat, str(body["transfer"]))
             return
-        entry = codec.decode(Entry, body["entry"], where="recorded arrival")
+        entry = codec.decode(protocol.Entry, body["entry"], where="recorded arrival")
         if entry.transfer_id in self._cancelled and not self._leaves(logged):
             return
-        await port.create_avatar(seat, codec.decode(AvatarSpec, body["wanted"], where="recorded arrival"))
+        await port.create_avatar(seat, codec.decode(protocol.AvatarSpec, body["wanted"], where="recorded arrival"))
         if encode(await port.admit(str(body["avatar"]), entry)) != body["receipt"]:
             raise WorldError(f"The game {port.spec.name!r} did not let {seat!r} in as it was recorded.")
         await self._sit(logged, await port.open_seat(seat))
@@ -180,7 +170,7 @@ class Revisited:
             return
         avatar, face = self._here.pop(seat)
         body = await avatar_in(self._port, seat, avatar)
-        if face.left is None and body.state is AvatarState.BOUND:
+        if face.left is None and body.state is protocol.AvatarState.BOUND:
             await leave(face)
         await self._port.release(body.avatar_id, transfer)
         assert self.run.world is not None, "it is played"

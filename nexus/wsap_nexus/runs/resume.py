@@ -10,18 +10,8 @@ from typing import Any
 from wsap_core.protocol.wire import Codec
 from wsap_core.seams.clock import Clock
 from wsap_core.specs import AdapterSpec, AgentSpec
+from wsap_nexus.runs import logged
 from wsap_nexus.runs.life_log import PASSAGES, LifeEvent, LoggedTick, read_life, read_notes
-from wsap_nexus.runs.logged import (
-    Logged,
-    LoggedChoice,
-    LoggedLeave,
-    LoggedStep,
-    read_choice,
-    read_decision,
-    read_seats,
-    read_snapshot,
-    read_step,
-)
 from wsap_nexus.runs.memory import AT_END, MemorySnapshot
 from wsap_nexus.runs.plan import RunPlan
 from wsap_nexus.runs.recorded_agent import Decided
@@ -40,7 +30,7 @@ class Checkpoint:
     """What a run goes on from; empty for a new one."""
 
     tallies: dict[str, SeatTally] = field(default_factory=dict)
-    history: dict[str, deque[Logged]] = field(default_factory=dict)
+    history: dict[str, deque[logged.Logged]] = field(default_factory=dict)
     """What to go through again, by seat."""
     looked: Mapping[str, LogPosition] = field(default_factory=dict)
     """When seats looked at the world for decisions that they did not come to, if others went on after that."""
@@ -90,9 +80,9 @@ class Checkpoint:
         marks: list[LogPosition] = []
         for items in self.history.values():
             for item in items:
-                if isinstance(item, LoggedLeave):
+                if isinstance(item, logged.LoggedLeave):
                     marks.append(item.made)
-                elif choice := item.choice if isinstance(item, LoggedStep) else item:
+                elif choice := item.choice if isinstance(item, logged.LoggedStep) else item:
                     marks += (choice.seen, choice.made)
                     marks += () if choice.let_go is None else (choice.let_go,)
         for lived in () if self.again else self.life:
@@ -109,7 +99,7 @@ class Checkpoint:
     def decided(self, seat: str) -> int:
         """Return how many decisions of a seat are recorded, including one without a step."""
         history = self.history.get(seat)
-        return self.tallies[seat].steps + bool(history and isinstance(history[-1], LoggedChoice))
+        return self.tallies[seat].steps + bool(history and isinstance(history[-1], logged.LoggedChoice))
 
 
 ASKED = ("call", "model", "refusal", "failure", "tool", "tools")
@@ -176,8 +166,8 @@ def read_past(
         past.first_episode = max(0, past.last_episode)
     if snapshot is not None:
         past.tick = snapshot.step
-        past.world, past.agents = read_snapshot(snapshot.body)
-        past.seats = read_seats(snapshot.body)
+        past.world, past.agents = logged.read_snapshot(snapshot.body)
+        past.seats = logged.read_seats(snapshot.body)
         past.first_episode = snapshot.episode
     return past
 
@@ -269,8 +259,8 @@ class _Reading:
         self.after = after
         """The event of the saved state."""
         self._counted = totals.seq
-        self._history: dict[str, deque[Logged]] = {seat: deque() for seat in past.tallies}
-        self._choices: dict[str, LoggedChoice] = {}  # whose steps have not come yet
+        self._history: dict[str, deque[logged.Logged]] = {seat: deque() for seat in past.tallies}
+        self._choices: dict[str, logged.LoggedChoice] = {}  # whose steps have not come yet
         self._looked: dict[str, int] = {}
 
     def take(self, event: EventRecord) -> None:
@@ -292,14 +282,14 @@ class _Reading:
                 self._looked[seat] = event.seq
             case "chosen":
                 self.decided = event.seq
-                self._choices[seat] = read_choice(event.seq, seat, event.episode, event.step or 0, event.body)
+                self._choices[seat] = logged.read_choice(event.seq, seat, event.episode, event.step or 0, event.body)
                 self._looked.pop(seat, None)
                 if event.seq >= self._since:
                     self._past.open_choices.chosen(seat, event.seq)
             case "left" if seat in self._choices:
                 self._choices[seat] = replace(self._choices[seat], left=event.seq)
             case "left":
-                self._add(LoggedLeave(event.seq, seat, event.episode, event.step or 0))
+                self._add(logged.LoggedLeave(event.seq, seat, event.episode, event.step or 0))
 
     def end(self) -> None:
         """Finish: keep choices without a step, and observations without a choice."""
@@ -311,10 +301,10 @@ class _Reading:
         looked = {seat: seq for seat, seq in self._looked.items() if self.after < seq < latest}
         self._past.looked = {seat: position_of_event(seq, seat) for seat, seq in looked.items()}
 
-    def _add(self, logged: Logged) -> None:
-        self._looked.pop(logged.seat, None)
-        if logged.seq > self.after:
-            self._history[logged.seat].append(logged)
+    def _add(self, item: logged.Logged) -> None:
+        self._looked.pop(item.seat, None)
+        if item.seq > self.after:
+            self._history[item.seat].append(item)
 
     def _step(self, event: EventRecord) -> None:
         seat = event.seat or ""
@@ -323,7 +313,7 @@ class _Reading:
             count(self._past.tallies, event)
             self._past.open_choices.resolved(seat)
         if event.seq > self.after and not self._live:
-            step = read_step(event.seq, event.episode, event.step or 0, event.body, self._codec)
+            step = logged.read_step(event.seq, event.episode, event.step or 0, event.body, self._codec)
             self._add(replace(step, choice=choice))
         else:
             self._looked.pop(seat, None)
@@ -333,11 +323,11 @@ class _Reading:
         if event.seq > self._counted:
             count(self._past.tallies, event)
         items = self._history.get(seat)
-        if items and isinstance(last := items[-1], LoggedStep):
-            items[-1] = replace(last, info=read_decision(event.data))
+        if items and isinstance(last := items[-1], logged.LoggedStep):
+            items[-1] = replace(last, info=logged.read_decision(event.data))
 
 
-def _done(logged: Logged) -> int:
+def _done(item: logged.Logged) -> int:
     """Return when the world heard of something, as the number of an event."""
-    choice = logged.choice if isinstance(logged, LoggedStep) else logged
-    return logged.seq if choice is None else choice.seq
+    choice = item.choice if isinstance(item, logged.LoggedStep) else item
+    return item.seq if choice is None else choice.seq

@@ -23,14 +23,7 @@ from sqlalchemy import Connection, Engine, create_engine, event
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError, DatabaseError, NoSuchModuleError
 
-from wsap_core.errors import (
-    ConfigError,
-    MissingServiceError,
-    StorageError,
-    StorageFullError,
-    StorageLockedError,
-    StorageReadOnlyError,
-)
+from wsap_core import errors
 from wsap_core.protocol import wire
 from wsap_nexus.paths import is_url
 from wsap_nexus.store import migrate
@@ -66,7 +59,7 @@ class Database:
         """Whether writing is refused."""
         self.fence: Callable[[Connection], None] | None = None
         """Called first in each transaction that writes; raises when this process may not write any more."""
-        self.on_full: Callable[[StorageFullError], None] | None = None
+        self.on_full: Callable[[errors.StorageFullError], None] | None = None
         """Called, on any thread, when there is no room to write. Where it is set, the log writer waits for room
         instead of failing."""
         self._busy_seconds = busy_seconds
@@ -138,7 +131,7 @@ class Database:
             StorageFullError: there is no room; nothing was written.
         """
         if self.read_only:
-            raise StorageReadOnlyError(f"The database {self.where} was opened for reading only.")
+            raise errors.StorageReadOnlyError(f"The database {self.where} was opened for reading only.")
         # IMMEDIATE: a transaction that reads before it writes could fail when another writes in between.
         engine = self.engine.execution_options(wsap_begin="BEGIN IMMEDIATE")
         try:
@@ -146,7 +139,7 @@ class Database:
                 if self.fence is not None:
                     self.fence(connection)
                 yield connection
-        except StorageFullError as error:
+        except errors.StorageFullError as error:
             if self.on_full is not None:
                 self.on_full(error)
             raise
@@ -211,7 +204,7 @@ class Database:
         migrate.prepare()
         try:
             self._migrate(self._busy_seconds)
-        except StorageLockedError:
+        except errors.StorageLockedError:
             _LOG.warning(
                 "Another process is setting up the database %s; waiting up to %.0f seconds for it.",
                 self.where, SETUP_SECONDS,
@@ -239,7 +232,7 @@ class Database:
 
 def _refuse_reading(found: str | None, where: str) -> None:
     if found is None:
-        raise StorageError(f"The database {where} is empty; record a run first, with: wsap play")
+        raise errors.StorageError(f"The database {where} is empty; record a run first, with: wsap play")
     raise OutdatedDatabaseError(
         f"The database {where} was made by an older version of WSAP (its revision is {found!r}, this version "
         f"reads {migrate.HEAD!r}); open it once for writing, with any command that records."
@@ -255,13 +248,13 @@ def _url(location: str) -> URL:
             url = url.set(drivername="postgresql+psycopg")
         backend = url.get_backend_name()
     except (ArgumentError, ValueError):
-        raise ConfigError(
+        raise errors.ConfigError(
             "The database URL can't be read; it looks like sqlite:///folder/wsap.db or postgresql://user@host/name."
         ) from None
     if backend not in ("sqlite", "postgresql"):
-        raise ConfigError(f"The database can be SQLite or PostgreSQL, not {backend!r}.")
+        raise errors.ConfigError(f"The database can be SQLite or PostgreSQL, not {backend!r}.")
     if backend == "sqlite" and url.database in (None, "", ":memory:"):
-        raise ConfigError("The database has to be a file, since several connections share it; give a path.")
+        raise errors.ConfigError("The database has to be a file, since several connections share it; give a path.")
     return url
 
 
@@ -329,7 +322,7 @@ def _server_engine(url: URL, where: str) -> Engine:
     try:
         return create_engine(url, json_serializer=wire.dumps, pool_pre_ping=True)
     except (ImportError, NoSuchModuleError):
-        raise MissingServiceError(
+        raise errors.MissingServiceError(
             f"The database {where} needs a driver that is not installed; "
             "install it with: pip install 'wsap-nexus[postgres]'"
         ) from None

@@ -9,17 +9,10 @@ from contextlib import contextmanager
 
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
-from wsap_core.errors import (
-    NotADatabaseError,
-    StorageError,
-    StorageFullError,
-    StorageLockedError,
-    StorageReadOnlyError,
-    WsapError,
-)
+from wsap_core import errors
 
 
-class OutdatedDatabaseError(StorageError):
+class OutdatedDatabaseError(errors.StorageError):
     """An older version of WSAP wrote the database, and it was opened for reading only."""
 
 
@@ -34,28 +27,29 @@ _NO_ROOM = (
 )
 _TAKEN = (sqlite3.SQLITE_CONSTRAINT_PRIMARYKEY, sqlite3.SQLITE_CONSTRAINT_UNIQUE)
 # https://www.postgresql.org/docs/current/errcodes-appendix.html
-_POSTGRES: dict[str, type[StorageError]] = {
-    "53100": StorageFullError,
-    "55P03": StorageLockedError,
-    "40P01": StorageLockedError,
-    "40001": StorageLockedError,
-    "25006": StorageReadOnlyError,
-    "42501": StorageReadOnlyError,
+_POSTGRES: dict[str, type[errors.StorageError]] = {
+    "53100": errors.StorageFullError,
+    "55P03": errors.StorageLockedError,
+    "40P01": errors.StorageLockedError,
+    "40001": errors.StorageLockedError,
+    "25006": errors.StorageReadOnlyError,
+    "42501": errors.StorageReadOnlyError,
 }
-_ERRNO: dict[int, type[StorageError]] = {
-    errno.ENOSPC: StorageFullError,
-    errno.EDQUOT: StorageFullError,
-    errno.EFBIG: StorageFullError,
-    errno.EROFS: StorageReadOnlyError,
-    errno.EACCES: StorageReadOnlyError,
-    errno.EPERM: StorageReadOnlyError,
+_ERRNO: dict[int, type[errors.StorageError]] = {
+    errno.ENOSPC: errors.StorageFullError,
+    errno.EDQUOT: errors.StorageFullError,
+    errno.EFBIG: errors.StorageFullError,
+    errno.EROFS: errors.StorageReadOnlyError,
+    errno.EACCES: errors.StorageReadOnlyError,
+    errno.EPERM: errors.StorageReadOnlyError,
 }
-_SENTENCES: dict[type[StorageError], str] = {
-    StorageLockedError: "The database {where} is in use by another process; wait until it is done, then try again.",
-    StorageReadOnlyError: "The database {where} can't be written; "
+_SENTENCES: dict[type[errors.StorageError], str] = {
+    errors.StorageLockedError: "The database {where} is in use by another process; wait until it is done, "
+    "then try again.",
+    errors.StorageReadOnlyError: "The database {where} can't be written; "
     "change the permissions of the file and its folder, or choose another place with --database.",
-    NotADatabaseError: "The file {where} is not a WSAP database; choose another place with --database.",
-    StorageFullError: "There is no room left for the database {where}; what was committed is kept. "
+    errors.NotADatabaseError: "The file {where} is not a WSAP database; choose another place with --database.",
+    errors.StorageFullError: "There is no room left for the database {where}; what was committed is kept. "
     "Free some space, then try again.",
 }
 
@@ -76,13 +70,13 @@ def said_clearly(where: str) -> Iterator[None]:
         raise translate(error, where) from error
 
 
-def translate(error: BaseException, where: str) -> WsapError:
+def translate(error: BaseException, where: str) -> errors.WsapError:
     """Return WSAP's error for an error; a `WsapError` is returned unchanged."""
-    if isinstance(error, WsapError):
+    if isinstance(error, errors.WsapError):
         return error
     cause = error.orig if isinstance(error, DBAPIError) and error.orig is not None else error
     if _is_taken(cause):
-        return StorageError(
+        return errors.StorageError(
             f"Another process is recording the same run in the database {where}; stop one of the two, "
             "then go on with --resume."
         )
@@ -91,15 +85,15 @@ def translate(error: BaseException, where: str) -> WsapError:
         return kind(_SENTENCES[kind].format(where=where))
     reason = str(cause).strip().splitlines()[0] if str(cause).strip() else type(cause).__name__
     if isinstance(cause, sqlite3.Error) and _code(cause) == sqlite3.SQLITE_CANTOPEN:
-        return StorageError(
+        return errors.StorageError(
             f"The database {where} can't be opened; see whether its folder exists and may be read and written."
         )
     if is_damage(cause):
-        return StorageError(
+        return errors.StorageError(
             f"The database {where} is damaged ({reason}); restore a copy, or save what can be read with "
             "sqlite3's .recover."
         )
-    return StorageError(f"The database {where} failed: {reason}.")
+    return errors.StorageError(f"The database {where} failed: {reason}.")
 
 
 def is_damage(cause: BaseException | None) -> bool:
@@ -113,20 +107,20 @@ def _is_taken(cause: BaseException) -> bool:
     return code in _TAKEN or getattr(cause, "sqlstate", None) == "23505"
 
 
-def _kind(cause: BaseException) -> type[StorageError] | None:
+def _kind(cause: BaseException) -> type[errors.StorageError] | None:
     if isinstance(cause, OSError):
         return _ERRNO.get(cause.errno or 0)
     if isinstance(cause, sqlite3.Error):
         extended = getattr(cause, "sqlite_errorcode", None)
         code = _code(cause)
         if code in _LOCKED:
-            return StorageLockedError
+            return errors.StorageLockedError
         if code in _DENIED:
-            return StorageReadOnlyError
+            return errors.StorageReadOnlyError
         if code == sqlite3.SQLITE_NOTADB:
-            return NotADatabaseError
+            return errors.NotADatabaseError
         if code == sqlite3.SQLITE_FULL or extended in _NO_ROOM:
-            return StorageFullError
+            return errors.StorageFullError
         return None
     return _POSTGRES.get(getattr(cause, "sqlstate", None) or "")
 

@@ -16,17 +16,7 @@ from rich.style import Style
 from rich.table import Table
 from rich.text import Text
 
-from wsap_core.protocol import (
-    ChatBlock,
-    GridMapBlock,
-    ImageBlock,
-    Observation,
-    PlaceGraphBlock,
-    TableBlock,
-    TextBlock,
-    TimelineBlock,
-    View,
-)
+from wsap_core import protocol
 from wsap_core.protocol.views import Block
 from wsap_core.untrusted import single_line, strip_control
 from wsap_nexus.terminal.gridmap import GridMap
@@ -119,7 +109,7 @@ _SPEAKERS = ("cyan", "green", "yellow", "magenta", "bright_blue", "bright_red", 
 class Sheet:
     """A table."""
 
-    def __init__(self, block: TableBlock) -> None:
+    def __init__(self, block: protocol.TableBlock) -> None:
         width = len(block.columns)
         self._head = [single_line(column) for column in block.columns]
         self._rows = [[single_line(cell) for cell in row][:width] for row in block.rows[-MOST_ROWS:]]
@@ -161,7 +151,7 @@ def _side_by_side(cells: Sequence[str], each: int) -> Text:
 class Talk:
     """A conversation: each speaker in a colour of its own, and the second line of what is said moved in."""
 
-    def __init__(self, block: ChatBlock) -> None:
+    def __init__(self, block: protocol.ChatBlock) -> None:
         self._lines = [
             (single_line(line.speaker), single_line(line.channel), single_line(line.text))
             for line in block.lines[-MOST_ROWS:]
@@ -204,7 +194,7 @@ def can_decode() -> bool:
 class Picture:
     """An image that fills its place as far as its proportions allow."""
 
-    def __init__(self, block: ImageBlock) -> None:
+    def __init__(self, block: protocol.ImageBlock) -> None:
         self._block = block
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
@@ -221,7 +211,7 @@ class Picture:
 Pixel = tuple[int, int, int]
 
 
-def pixel_rows(block: ImageBlock, width: int, height: int) -> list[list[Pixel]] | None:
+def pixel_rows(block: protocol.ImageBlock, width: int, height: int) -> list[list[Pixel]] | None:
     """Return the image's pixels, scaled to fit, as an even number of rows; None if it can't be decoded.
 
     Args:
@@ -262,17 +252,17 @@ def draw_block(block: Block, *, plain: bool = False, details: bool = False) -> R
     Args:
         details: with what a timeline's entries rest on.
     """
-    if isinstance(block, GridMapBlock):
+    if isinstance(block, protocol.GridMapBlock):
         return GridMap(block, plain=plain)
-    if isinstance(block, ImageBlock):
+    if isinstance(block, protocol.ImageBlock):
         return Picture(block)
-    if isinstance(block, TableBlock):
+    if isinstance(block, protocol.TableBlock):
         return Sheet(block)
-    if isinstance(block, ChatBlock):
+    if isinstance(block, protocol.ChatBlock):
         return Talk(block)
-    if isinstance(block, PlaceGraphBlock):
+    if isinstance(block, protocol.PlaceGraphBlock):
         return _places(block)
-    if isinstance(block, TimelineBlock):
+    if isinstance(block, protocol.TimelineBlock):
         return _timeline(block, details=details)
     return Text(strip_control(block.text)[:LONGEST_TEXT])
 
@@ -282,33 +272,33 @@ def title_of(block: Block) -> str:
     return single_line(getattr(block, "title", ""))[:60]
 
 
-def map_of(view: View | None) -> GridMapBlock | None:
+def map_of(view: protocol.View | None) -> protocol.GridMapBlock | None:
     """Return the first map of a view, if it has one."""
     blocks = view.blocks if view is not None else ()
-    return next((b for b in blocks if isinstance(b, GridMapBlock) and b.rows), None)
+    return next((b for b in blocks if isinstance(b, protocol.GridMapBlock) and b.rows), None)
 
 
-def image_of(view: View | None) -> ImageBlock | None:
+def image_of(view: protocol.View | None) -> protocol.ImageBlock | None:
     """Return the first picture of a view, if it has one."""
     blocks = view.blocks if view is not None else ()
-    return next((b for b in blocks if isinstance(b, ImageBlock)), None)
+    return next((b for b in blocks if isinstance(b, protocol.ImageBlock)), None)
 
 
-def other_blocks(view: View | None) -> list[Block]:
+def other_blocks(view: protocol.View | None) -> list[Block]:
     """Return what a view has besides maps and pictures."""
     blocks = view.blocks if view is not None else ()
-    return [b for b in blocks if not isinstance(b, GridMapBlock | ImageBlock)]
+    return [b for b in blocks if not isinstance(b, protocol.GridMapBlock | protocol.ImageBlock)]
 
 
-def blocks_of(view: View | None, observation: Observation | None) -> list[Block]:
+def blocks_of(view: protocol.View | None, observation: protocol.Observation | None) -> list[Block]:
     """Return the blocks to show where there is neither map nor picture: the world's, else the seat's own text."""
     blocks = other_blocks(view)
     if not blocks and observation is not None:
-        blocks = [TextBlock(observation.to_text().strip("\n"))]
+        blocks = [protocol.TextBlock(observation.to_text().strip("\n"))]
     return blocks
 
 
-def _places(block: PlaceGraphBlock) -> RenderableType:
+def _places(block: protocol.PlaceGraphBlock) -> RenderableType:
     lines = []
     for place in block.places[:MOST_ROWS]:
         here = place == block.here
@@ -324,7 +314,7 @@ def _places(block: PlaceGraphBlock) -> RenderableType:
     return Group(*lines)
 
 
-def _timeline(block: TimelineBlock, *, details: bool) -> RenderableType:
+def _timeline(block: protocol.TimelineBlock, *, details: bool) -> RenderableType:
     parts: list[RenderableType] = []
     for entry in block.entries[-MOST_ROWS:]:
         head = Text("" if entry.number is None else f"{entry.number}  ", "bold yellow")

@@ -7,18 +7,8 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol, TypeVar, cast
 
+from wsap_core import protocol
 from wsap_core.errors import WorldError
-from wsap_core.protocol import (
-    Avatar,
-    AvatarSpec,
-    AvatarState,
-    DeathEvent,
-    Entry,
-    JackInResult,
-    Receipt,
-    TransitPackage,
-    View,
-)
 from wsap_core.seams.context import Context
 from wsap_core.seams.game import AvatarGameAdapter, Transits
 from wsap_core.seams.options import Options, check_used
@@ -54,23 +44,23 @@ class WorldPort(Protocol):
         """Bind an agent to the avatar it has, or a new one, and return its seat."""
         ...
 
-    async def avatars(self, agent_id: str) -> Sequence[Avatar]:
+    async def avatars(self, agent_id: str) -> Sequence[protocol.Avatar]:
         """Return the avatars of an agent."""
         ...
 
-    async def create_avatar(self, agent_id: str, wanted: AvatarSpec) -> Avatar | None:
+    async def create_avatar(self, agent_id: str, wanted: protocol.AvatarSpec) -> protocol.Avatar | None:
         """Create an avatar for an agent; None where opening a seat creates it."""
         ...
 
-    async def admit(self, avatar_id: str, entry: Entry) -> Receipt:
+    async def admit(self, avatar_id: str, entry: protocol.Entry) -> protocol.Receipt:
         """Import skills and items; a world without transit refuses all items."""
         ...
 
-    async def release(self, avatar_id: str, transfer_id: str) -> TransitPackage:
+    async def release(self, avatar_id: str, transfer_id: str) -> protocol.TransitPackage:
         """Export the portable items; none from a world without transit."""
         ...
 
-    async def death(self, avatar_id: str) -> DeathEvent | None:
+    async def death(self, avatar_id: str) -> protocol.DeathEvent | None:
         """Return the death of a destroyed avatar; None where the world reports no deaths."""
         ...
 
@@ -86,7 +76,7 @@ class WorldPort(Protocol):
         """Restore a snapshot; the same seats must be open."""
         ...
 
-    async def render(self) -> View | None:
+    async def render(self) -> protocol.View | None:
         """Return the view for spectators; None if the world has none."""
         ...
 
@@ -133,38 +123,38 @@ class LocalWorld:
         """Bind an agent to the avatar it has, or a new one."""
         return self._world.open_seat(agent_id)
 
-    async def avatars(self, agent_id: str) -> Sequence[Avatar]:
+    async def avatars(self, agent_id: str) -> Sequence[protocol.Avatar]:
         """Return the avatars of an agent."""
         if self._world.has_avatars:
             return await self._ask(lambda: self._bodies.list_avatars(agent_id))
         return [self._world.avatar_of(agent_id)]
 
-    async def create_avatar(self, agent_id: str, wanted: AvatarSpec) -> Avatar | None:
+    async def create_avatar(self, agent_id: str, wanted: protocol.AvatarSpec) -> protocol.Avatar | None:
         """Create an avatar; None if the game has no avatars of its own."""
         if not self._world.has_avatars:
             return None
         return await self._ask(lambda: self._bodies.create_avatar(agent_id, wanted))
 
-    async def admit(self, avatar_id: str, entry: Entry) -> Receipt:
+    async def admit(self, avatar_id: str, entry: protocol.Entry) -> protocol.Receipt:
         """Import skills and items."""
         if "transit" not in self.spec.abilities:
             reason = f"{self.spec.display_title} lets nothing in."
-            return Receipt(entry.transfer_id, refused={item.item_id: reason for item in entry.items})
+            return protocol.Receipt(entry.transfer_id, refused={item.item_id: reason for item in entry.items})
         return await self._ask(lambda: cast(Transits, self._world.adapter).admit(avatar_id, entry))
 
-    async def release(self, avatar_id: str, transfer_id: str) -> TransitPackage:
+    async def release(self, avatar_id: str, transfer_id: str) -> protocol.TransitPackage:
         """Export the portable items."""
         if "transit" not in self.spec.abilities:
-            return TransitPackage(transfer_id)
+            return protocol.TransitPackage(transfer_id)
         return await self._ask(lambda: cast(Transits, self._world.adapter).release(avatar_id, transfer_id))
 
-    async def death(self, avatar_id: str) -> DeathEvent | None:
+    async def death(self, avatar_id: str) -> protocol.DeathEvent | None:
         """Return the death of a destroyed avatar."""
         return await self._ask(lambda: self._bodies.handle_death(avatar_id)) if self._world.has_avatars else None
 
     async def respawn(self, agent_id: str, avatar_id: str, option: str) -> str:
         """Respawn a destroyed avatar."""
-        result: JackInResult = await self._ask(lambda: self._bodies.respawn(avatar_id, option))
+        result: protocol.JackInResult = await self._ask(lambda: self._bodies.respawn(avatar_id, option))
         if not result.success:
             raise WorldError(f"{self.spec.display_title} did not bring {avatar_id!r} back: {result.message}")
         return result.message
@@ -177,7 +167,7 @@ class LocalWorld:
         """Restore a snapshot."""
         await self._ask(lambda: self._world.restore(data))
 
-    async def render(self) -> View | None:
+    async def render(self) -> protocol.View | None:
         """Return the view for spectators."""
         return await self._ask(self._world.render)
 
@@ -198,12 +188,12 @@ class LocalWorld:
             return cast(T, await answer if inspect.isawaitable(answer) else answer)
 
 
-def is_alive(avatar: Avatar) -> bool:
+def is_alive(avatar: protocol.Avatar) -> bool:
     """Return whether an avatar can be entered without respawning."""
-    return avatar.state is not AvatarState.DESTROYED
+    return avatar.state is not protocol.AvatarState.DESTROYED
 
 
-async def avatar_in(world: WorldPort, seat_name: str, avatar_id: str | None) -> Avatar:
+async def avatar_in(world: WorldPort, seat_name: str, avatar_id: str | None) -> protocol.Avatar:
     """Return an agent's avatar in a world: the one of that id, or its first.
 
     Raises:

@@ -13,22 +13,9 @@ from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
+from wsap_core import protocol
 from wsap_core.errors import WireError, WsapError
 from wsap_core.factories import load
-from wsap_core.protocol import (
-    Action,
-    ActionResult,
-    ActionSpace,
-    Avatar,
-    AvatarSpec,
-    DeathEvent,
-    Entry,
-    JackOutResult,
-    Observation,
-    Receipt,
-    TransitPackage,
-    View,
-)
 from wsap_core.protocol.wire import Codec, keep_text
 from wsap_core.seams.game import ChoiceKey
 from wsap_core.specs import AdapterSpec
@@ -107,42 +94,44 @@ class RemoteWorld:
         seat = self._seats[agent_id] = RemoteSeat(self, agent_id, told)
         return seat
 
-    async def avatars(self, agent_id: str) -> Sequence[Avatar]:
+    async def avatars(self, agent_id: str) -> Sequence[protocol.Avatar]:
         """Return the avatars of an agent."""
         told = await self.ask("avatars", changes=False, agent=agent_id)
         found = told.get("avatars")
         if not isinstance(found, list):
             raise WorldFailedError(f"The game {self._spec.name!r} gave no list of avatars.")
-        return [self.read(Avatar, {"avatar": body}, "avatar") for body in found]
+        return [self.read(protocol.Avatar, {"avatar": body}, "avatar") for body in found]
 
-    async def create_avatar(self, agent_id: str, wanted: AvatarSpec) -> Avatar | None:
+    async def create_avatar(self, agent_id: str, wanted: protocol.AvatarSpec) -> protocol.Avatar | None:
         """Create an avatar for an agent; None where opening a seat creates it."""
-        avatar: Avatar | None = self.maybe(
-            Avatar, await self.ask("create_avatar", agent=agent_id, wanted=wanted), "avatar"
+        avatar: protocol.Avatar | None = self.maybe(
+            protocol.Avatar, await self.ask("create_avatar", agent=agent_id, wanted=wanted), "avatar"
         )
         return avatar
 
-    async def admit(self, avatar_id: str, entry: Entry) -> Receipt:
+    async def admit(self, avatar_id: str, entry: protocol.Entry) -> protocol.Receipt:
         """Import skills and items; a game without transit refuses all items."""
         if "transit" not in self._spec.abilities:
             reason = f"{self._spec.display_title} lets nothing in."
-            return Receipt(entry.transfer_id, refused={item.item_id: reason for item in entry.items})
+            return protocol.Receipt(entry.transfer_id, refused={item.item_id: reason for item in entry.items})
         told = await self.ask("admit", avatar=avatar_id, entry=entry)
         self._take(told)
-        receipt: Receipt = self.read(Receipt, told, "receipt")
+        receipt: protocol.Receipt = self.read(protocol.Receipt, told, "receipt")
         return receipt
 
-    async def release(self, avatar_id: str, transfer_id: str) -> TransitPackage:
+    async def release(self, avatar_id: str, transfer_id: str) -> protocol.TransitPackage:
         """Export the portable items; none from a game without transit."""
         if "transit" not in self._spec.abilities:
-            return TransitPackage(transfer_id)
+            return protocol.TransitPackage(transfer_id)
         told = await self.ask("release", avatar=avatar_id, transfer=transfer_id)
-        package: TransitPackage = self.read(TransitPackage, told, "package")
+        package: protocol.TransitPackage = self.read(protocol.TransitPackage, told, "package")
         return package
 
-    async def death(self, avatar_id: str) -> DeathEvent | None:
+    async def death(self, avatar_id: str) -> protocol.DeathEvent | None:
         """Return the death of a destroyed avatar; None where the game reports no deaths."""
-        death: DeathEvent | None = self.maybe(DeathEvent, await self.ask("death", avatar=avatar_id), "death")
+        death: protocol.DeathEvent | None = self.maybe(
+            protocol.DeathEvent, await self.ask("death", avatar=avatar_id), "death"
+        )
         return death
 
     async def respawn(self, agent_id: str, avatar_id: str, option: str) -> str:
@@ -159,7 +148,7 @@ class RemoteWorld:
         """Restore a snapshot; the same seats must be open."""
         self._take(await self.ask("restore", state=base64.b64encode(data).decode("ascii")))
 
-    async def render(self) -> View | None:
+    async def render(self) -> protocol.View | None:
         """Return the view for spectators; None if the game has none."""
         return await self.view("render")
 
@@ -179,11 +168,11 @@ class RemoteWorld:
         """Send a request that may wait for other seats; return the answer, and an observation's text beside it."""
         return await self._line.ask_seat(op, waits=True, **values)
 
-    async def view(self, op: str, **values: Any) -> View | None:
+    async def view(self, op: str, **values: Any) -> protocol.View | None:
         """Return what is drawn; None where the game draws nothing."""
         if "render" not in self._spec.abilities:
             return None
-        view: View | None = self.maybe(View, await self.ask(op, changes=False, **values), "view")
+        view: protocol.View | None = self.maybe(protocol.View, await self.ask(op, changes=False, **values), "view")
         return view
 
     def read(self, kind: type[Any], told: Mapping[str, Any], name: str) -> Any:
@@ -191,7 +180,7 @@ class RemoteWorld:
         try:
             value = self._codec.decode(kind, told.get(name), where=f"{name} of {self._spec.name!r}")
             # The game may have another name here than in its own process.
-            return replace(value, game_id=self._spec.name) if isinstance(value, Avatar) else value
+            return replace(value, game_id=self._spec.name) if isinstance(value, protocol.Avatar) else value
         except WireError as error:
             raise WorldFailedError(f"The game {self._spec.name!r} answered what it may not: {error}") from error
 
@@ -233,68 +222,70 @@ class RemoteSeat:
         """Whether the episode of this seat is over."""
         self.ended = False
         """Whether the game ended without an action of this seat."""
-        self.left: JackOutResult | None = None
+        self.left: protocol.JackOutResult | None = None
         """Set when the agent has left the world."""
-        self.action_space: ActionSpace = world.read(ActionSpace, told, "action_space")
+        self.action_space: protocol.ActionSpace = world.read(protocol.ActionSpace, told, "action_space")
         """All actions."""
         self.game_description = ""
         """The game, its goals and mechanics."""
         self._opened = told
         self._text: bytes | None = None
-        self._seen = Observation()
+        self._seen = protocol.Observation()
         self.take(told)
 
     def take(self, told: Mapping[str, Any]) -> None:
         """Update the state of the seat."""
         self.done, self.ended = bool(told.get("done")), False
-        self.left = self.world.maybe(JackOutResult, told, "left")
+        self.left = self.world.maybe(protocol.JackOutResult, told, "left")
         self.game_description = str(told.get("description", self.game_description))
 
-    async def default_action(self) -> Action | None:
+    async def default_action(self) -> protocol.Action | None:
         """Return the action for a missed deadline; None if the game declares none."""
         told = self._opened
         if "default_action" not in told:  # it may be another at each decision
             told = await self.world.ask("default_action", changes=False, seat=self.agent_id)
-        action: Action | None = self.world.maybe(Action, told, "default_action")
+        action: protocol.Action | None = self.world.maybe(protocol.Action, told, "default_action")
         return action
 
-    async def observe(self) -> Observation:
+    async def observe(self) -> protocol.Observation:
         """Return this seat's state at its next decision point."""
         told, text = await self.world.ask_turn("observe", seat=self.agent_id)
-        seen: Observation = self.world.read(Observation, told, "observation") if text is None else self._read(text)
+        seen: protocol.Observation = (
+            self.world.read(protocol.Observation, told, "observation") if text is None else self._read(text)
+        )
         self.ended = told.get("ended") is True
         return seen
 
-    async def look(self) -> View | None:
+    async def look(self) -> protocol.View | None:
         """Return this seat's view; None where the game has none."""
         return await self.world.view("look", seat=self.agent_id)
 
-    async def step(self, action: Action, key: ChoiceKey | None = None) -> Outcome:
+    async def step(self, action: protocol.Action, key: ChoiceKey | None = None) -> Outcome:
         """Carry out an action and return what came of it, and how."""
         world = self.world
         told, text = await world.ask_turn("resolve", seat=self.agent_id, action=action)
-        result: ActionResult = world.read(ActionResult, told, "result")
+        result: protocol.ActionResult = world.read(protocol.ActionResult, told, "result")
         outcome = Outcome(
-            world.read(Action, told, "action"),
+            world.read(protocol.Action, told, "action"),
             result if text is None else replace(result, observation=self._read(text)),
             bool(told.get("stepped")),
-            world.maybe(JackOutResult, told, "out"),
-            world.maybe(DeathEvent, told, "death"),
+            world.maybe(protocol.JackOutResult, told, "out"),
+            world.maybe(protocol.DeathEvent, told, "death"),
         )
         self.take(told)
         return outcome
 
-    async def leave(self, mode: str = "dormant") -> JackOutResult:
+    async def leave(self, mode: str = "dormant") -> protocol.JackOutResult:
         """Remove the agent from the world by force."""
         told = await self.world.ask("leave", seat=self.agent_id, mode=mode)
-        left: JackOutResult = self.world.read(JackOutResult, told, "jack_out")
+        left: protocol.JackOutResult = self.world.read(protocol.JackOutResult, told, "jack_out")
         self.left = left
         return left
 
-    def _read(self, text: bytes) -> Observation:
+    def _read(self, text: bytes) -> protocol.Observation:
         """Return the observation of a text beside an answer; what comes again as it was is not read again."""
         if text != self._text:
-            seen = self.world.read(Observation, {"observation": json.loads(text)}, "observation")
+            seen = self.world.read(protocol.Observation, {"observation": json.loads(text)}, "observation")
             # It is the canonical text, which every record of the observation is made of.
             self._seen, self._text = keep_text(seen, text.decode("ascii")), text
         return self._seen
