@@ -30,7 +30,6 @@ class Running:
     """A running nexus."""
 
     pid: int
-    """Its process id."""
     born: str
     """The start time of the process as the system reports it; empty if it does not."""
     url: str

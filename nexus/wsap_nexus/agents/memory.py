@@ -50,7 +50,6 @@ class SavedMemory:
 
     snapshot: bytes
     options: Mapping[str, Any] = field(default_factory=dict)
-    """The memory's options."""
     revision: int = 0
     """Counts how often it was saved."""
     saved_by: str = ""

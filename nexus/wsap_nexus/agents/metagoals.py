@@ -63,7 +63,6 @@ class Pursuit:
     games: tuple[str, ...]
     """All games at the time when it was set."""
     tallies: tuple[Tally, ...] = field(default=())
-    """The counts of each requirement."""
     seq: int = 0
     """The last event that was counted."""
 

@@ -33,7 +33,6 @@ TYPES = (
     "complete_action",
     "collect_items",
 )
-"""The types of a requirement."""
 KINDS = (Entered, Left, SkillGained, ItemFound)
 """The events that are counted."""
 LARGEST = 1_000_000_000

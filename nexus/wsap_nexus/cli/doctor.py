@@ -21,7 +21,6 @@ from wsap_nexus.cli.common import database_option, plural
 from wsap_nexus.cli.doctor_model import Finding
 
 OLDEST_PYTHON = (3, 11)
-"""The oldest Python that is supported."""
 
 LEAST_FREE = 200 * 1024 * 1024
 """Free bytes on disk below which there is a warning: about 200,000 steps of Crafter."""

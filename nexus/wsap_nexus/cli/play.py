@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -23,10 +23,9 @@ from wsap_nexus.cli.play_request import Request, agents_by_seat, seat_option
 
 if TYPE_CHECKING:
     from wsap_core.host import PluginHost
-    from wsap_core.seams.services import Services
     from wsap_nexus.cli.play_request import Seating
-    from wsap_nexus.runs.controls import Controls
     from wsap_nexus.runs.plan import RunPlan, SeatPlan
+    from wsap_nexus.runs.run import Run
     from wsap_nexus.runs.session import ResolvedSpecs, RunHandle
     from wsap_nexus.runs.store import Store
     from wsap_nexus.runs.summary import RunSummary
@@ -95,29 +94,25 @@ def play(**given: Any) -> None:
 
 def _play(request: Request) -> None:
     from wsap_core.host import PluginHost
-    from wsap_nexus.runs.controls import Controls
     from wsap_nexus.runs.store import open_store
 
     host = PluginHost.discovered()
     request = request.with_model()
-    controls = Controls()
-    watching = request.watches()
-    if request.resume is not None:
-        with open_store(request.database) as store:
-            _resumed(request, host, store, controls, watching)
-        return
-    if request.replay is not None:
-        with open_store(request.database) as store:
-            _replayed(request, host, store, controls, watching)
-        return
-    plan, parts = _plan(request, host)
-    request.check_plan(plan, parts)
-    request.check_people(plan, parts.agents)
-    if request.no_record:
-        _unrecorded(request, host, plan, parts, controls, watching)
-        return
+    playing = _Playing(request, host, watching=request.watches())
+    if request.resume is None and request.replay is None:
+        plan, parts = _plan(request, host)
+        request.check_plan(plan, parts)
+        request.check_people(plan, parts.agents)
+        if request.no_record:
+            playing.unrecorded(plan, parts)
+            return
     with open_store(request.database) as store:
-        _started(request, host, store, plan, parts, controls, watching)
+        if request.resume is not None:
+            playing.resumed(request.resume, store)
+        elif request.replay is not None:
+            playing.replayed(request.replay, store)
+        else:
+            playing.started(plan, parts, store)
 
 
 def _plan(request: Request, host: PluginHost) -> tuple[RunPlan, ResolvedSpecs]:
@@ -169,148 +164,113 @@ def _as_agents(
         )
 
 
-# --- the three ways to play ---------------------------------------------------------------
+class _Playing:
+    """The ways to play what was asked for."""
 
+    def __init__(self, request: Request, host: PluginHost, *, watching: bool) -> None:
+        from wsap_nexus.runs.controls import Controls
 
-def _started(
-    request: Request,
-    host: PluginHost,
-    store: Store,
-    plan: RunPlan,
-    parts: ResolvedSpecs,
-    controls: Controls,
-    watching: bool,
-) -> None:
-    from wsap_core.errors import WsapError
-    from wsap_nexus.hub.play_as import start_as
+        self._request, self._host, self._watching = request, host, watching
+        self._controls = Controls()
+        self._view: LiveView | None = None
 
-    view = _view(request, plan, controls, watching, store)
-    services = _services(request, host, plan, view, store)
-    around: dict[str, Any] = {"parts": parts, "controls": controls, "services": services}
-    with start_as(plan, host, store, tell=Notices(), **around) as session:
+    def started(self, plan: RunPlan, parts: ResolvedSpecs, store: Store) -> None:
+        """Play a new run; one that came to nothing is deleted."""
+        from wsap_core.errors import WsapError
+        from wsap_nexus.hub.play_as import start_as
+
+        around = self._around(plan, store, models_of=store)
+        with start_as(plan, self._host, store, tell=Notices(), parts=parts, **around) as session:
+            try:
+                self._conduct(session, parts)
+            except WsapError as error:
+                if session.run.run_id is not None and came_to_nothing(session.run, error):
+                    store.repository.delete_run(session.run.run_id)
+                raise
+
+    def resumed(self, name: str, store: Store) -> None:
+        """Go on with a run."""
+        from wsap_nexus.hub.play_as import resume_as
+        from wsap_nexus.runs.plan import RunPlan
+        from wsap_nexus.runs.session import refuse_run_of_nexus, resolve_specs
+        from wsap_nexus.terminal.recorded import last_notes
+
+        record = store.repository.get_run(name)
+        refuse_run_of_nexus(store, record.id)
+        plan = RunPlan.from_config(record.config)
+        parts = resolve_specs(plan, self._host)
+        self._request.check_people(plan, parts.agents)
+        around = self._around(plan, store, models_of=store, gone_on_with=record.id)
+        with resume_as(record.id, self._host, store, tell=Notices(), **around) as session:
+            past = last_notes(store.repository, record.id, len(plan.seats)) if self._view is not None else []
+            self._conduct(session, parts, past=past)
+
+    def replayed(self, name: str, store: Store) -> None:
+        """Play a run again, with its recorded replies."""
+        from wsap_nexus.runs.session import replies_of, resolve_specs, start
+
+        again = original(name, store)
+        plan, past = replies_of(again.run_id, store)
+        parts = resolve_specs(plan, self._host)
+        self._request.check_people(plan, parts.agents)
+        around = self._around(plan, store)
+        with start(plan, self._host, store, parts=parts, past=past, **around) as session:
+            session.run.observe(again.stopper(self._controls))
+            self._conduct(session, parts, again=again)
+
+    def unrecorded(self, plan: RunPlan, parts: ResolvedSpecs) -> None:
+        """Play a run that is not recorded."""
+        from wsap_nexus.runs.session import unrecorded
+
+        self._conduct(unrecorded(plan, self._host, parts=parts, **self._around(plan, None)), parts)
+
+    def _around(
+        self, plan: RunPlan, store: Store | None, *, models_of: Store | None = None, gone_on_with: str | None = None
+    ) -> dict[str, Any]:
+        """Return what controls and serves a run, with the view of it; limits count in a database if one is given."""
+        from wsap_core.seams.services import Services
+
+        request = self._request
+        if self._watching and plan.seats:
+            from wsap_nexus.terminal.live import LiveView
+
+            flush = None if store is None else store.writer.flush
+            self._view = LiveView(
+                output_console(), self._controls, fps=request.fps, pace=request.pace or None, flush=flush
+            )
+        tell = Notices(None if self._view is None else self._view.tell)
+        models = request.models.models(self._host, models_of, plan.addresses, gone_on_with=gone_on_with, tell=tell)
+        return {"controls": self._controls, "services": Services(views=self._view, models=models, progress=tell)}
+
+    def _conduct(
+        self, session: RunHandle, parts: ResolvedSpecs, *, past: Sequence[Any] = (), again: Original | None = None
+    ) -> None:
+        """Play a session, watched or not, and say what came of it."""
+        from wsap_core.errors import WsapError
+        from wsap_nexus.runs.gc_tuning import tune_gc
+
+        tune_gc()
+        request, view = self._request, self._view
+        run = session.run
+        interruption = Interruption(run.controls)
+        _follow(request, run, parts, view, past)
+        stray = Tail()
         try:
-            _conduct(request, session, parts, view)
+            with _kept_apart(request, view, stray):
+                summary = asyncio.run(_run(session, interruption, view))
+            if view is not None:
+                view.print_last()
         except WsapError as error:
-            if session.run.run_id is not None and came_to_nothing(session.run, error):
-                store.repository.delete_run(session.run.run_id)
+            add_way_on(error, run, resumed=request.resume is not None, again=again)
             raise
-
-
-def _resumed(request: Request, host: PluginHost, store: Store, controls: Controls, watching: bool) -> None:
-    from wsap_nexus.hub.play_as import resume_as
-    from wsap_nexus.runs.plan import RunPlan
-    from wsap_nexus.runs.session import refuse_run_of_nexus, resolve_specs
-    from wsap_nexus.terminal.recorded import last_notes
-
-    assert request.resume is not None, "the caller asked"
-    record = store.repository.get_run(request.resume)
-    refuse_run_of_nexus(store, record.id)
-    plan = RunPlan.from_config(record.config)
-    parts = resolve_specs(plan, host)
-    request.check_people(plan, parts.agents)
-    view = _view(request, plan, controls, watching, store)
-    services = _services(request, host, plan, view, store, gone_on_with=record.id)
-    with resume_as(record.id, host, store, tell=Notices(), controls=controls, services=services) as session:
-        past = last_notes(store.repository, record.id, len(plan.seats)) if view is not None else []
-        _conduct(request, session, parts, view, past=past)
-
-
-def _replayed(request: Request, host: PluginHost, store: Store, controls: Controls, watching: bool) -> None:
-    from wsap_nexus.runs.session import replies_of, resolve_specs, start
-
-    assert request.replay is not None, "the caller asked"
-    again = original(request.replay, store)
-    plan, past = replies_of(again.run_id, store)
-    parts = resolve_specs(plan, host)
-    request.check_people(plan, parts.agents)
-    view = _view(request, plan, controls, watching, store)
-    services = _services(request, host, plan, view)
-    with start(plan, host, store, parts=parts, controls=controls, services=services, past=past) as session:
-        session.run.observe(again.stopper(controls))
-        _conduct(request, session, parts, view, again=again)
-
-
-def _unrecorded(
-    request: Request, host: PluginHost, plan: RunPlan, parts: ResolvedSpecs, controls: Controls, watching: bool
-) -> None:
-    from wsap_nexus.runs.session import unrecorded
-
-    view = _view(request, plan, controls, watching, None)
-    services = _services(request, host, plan, view)
-    session = unrecorded(plan, host, parts=parts, controls=controls, services=services)
-    _conduct(request, session, parts, view)
-
-
-def _services(
-    request: Request,
-    host: PluginHost,
-    plan: RunPlan,
-    view: LiveView | None,
-    store: Store | None = None,
-    *,
-    gone_on_with: str | None = None,
-) -> Services:
-    from wsap_core.seams.services import Services
-
-    tell = Notices(None if view is None else view.tell)
-    return Services(
-        views=view,
-        models=request.models.models(host, store, plan.addresses, gone_on_with=gone_on_with, tell=tell),
-        progress=tell,
-    )
-
-
-def _view(request: Request, plan: RunPlan, controls: Controls, watching: bool, store: Store | None) -> LiveView | None:
-    if not watching or not plan.seats:
-        return None
-    from wsap_nexus.terminal.live import LiveView
-
-    return LiveView(
-        output_console(),
-        controls,
-        fps=request.fps,
-        pace=request.pace or None,
-        flush=store.writer.flush if store is not None else None,
-    )
-
-
-# --- playing ------------------------------------------------------------------------------
-
-
-def _conduct(
-    request: Request,
-    session: RunHandle,
-    parts: ResolvedSpecs,
-    view: LiveView | None,
-    *,
-    past: list[Any] | None = None,
-    again: Original | None = None,
-) -> None:
-    """Play a session, watched or not, and say what came of it."""
-    from wsap_core.errors import WsapError
-    from wsap_nexus.runs.gc_tuning import tune_gc
-
-    tune_gc()
-    run = session.run
-    interruption = Interruption(run.controls)
-    _follow(request, session, parts, view, past or [])
-    stray = Tail()
-    try:
-        with _kept_apart(request, view, stray):
-            summary = asyncio.run(_run(session, interruption, view))
-        if view is not None:
-            view.print_last()
-    except WsapError as error:
-        add_way_on(error, run, resumed=request.resume is not None, again=again)
-        raise
-    except KeyboardInterrupt:
-        interruption.happened = True
-        summary = run.summary()
-    finally:
-        if text := strip_control(stray.text).strip():
-            click.echo(text, err=True)
-    stopped = interruption.happened
-    report(run, parts, summary, interrupted=stopped, as_json=request.as_json, again=again)
+        except KeyboardInterrupt:
+            interruption.happened = True
+            summary = run.summary()
+        finally:
+            if text := strip_control(stray.text).strip():
+                click.echo(text, err=True)
+        stopped = interruption.happened
+        report(run, parts, summary, interrupted=stopped, as_json=request.as_json, again=again)
 
 
 async def _run(session: RunHandle, interruption: Interruption, view: LiveView | None) -> RunSummary:
@@ -341,12 +301,11 @@ def _kept_apart(request: Request, view: LiveView | None, stray: Tail) -> Iterato
         yield
 
 
-def _follow(request: Request, session: RunHandle, parts: ResolvedSpecs, view: LiveView | None, past: list[Any]) -> None:
+def _follow(request: Request, run: Run, parts: ResolvedSpecs, view: LiveView | None, past: Sequence[Any]) -> None:
     """Let the view, or lines of progress, follow the run."""
     from wsap_nexus.terminal.plain import PlainProgress
     from wsap_nexus.terminal.spending import spending_so_far
 
-    run = session.run
     if view is not None:
         people = [name for name, spec in parts.agents.items() if spec.interactive]
         view.follow(run, parts.game, past=past, interactive=people)

@@ -69,7 +69,6 @@ class NexusClient:
         within: float | None = None,
     ) -> None:
         self.client = AsyncNexusClient(base_url, token, wire_types=wire_types, retries=retries, within=within)
-        """The client that is awaited."""
         self._closing = ExitStack()
         self.portal = self._closing.enter_context(start_blocking_portal(name="nexus-client"))
         """Where it is awaited."""

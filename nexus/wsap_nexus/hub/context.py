@@ -127,24 +127,17 @@ class HubContext:
     """What the services of a nexus work with."""
 
     host: PluginHost
-    """Where games and agents come from."""
     store: Store
-    """The database, and the log of runs."""
     nexus_store: NexusStore
     """Who is where and with what."""
     settings: Settings
     clock: Clock
-    """For waiting."""
     services: Services
-    """Handed to games and agents."""
     breaker: CircuitBreaker
     """Which games may be entered, and why others may not."""
     placement: Placement
-    """Where worlds run."""
     remote_games: RemoteGames
-    """Games in other processes."""
     catalog: Catalog
-    """Which games there are."""
     wakeups: Wakeups
     """Wakes agents that wait in the nexus."""
     live: LiveState

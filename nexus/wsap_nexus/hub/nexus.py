@@ -64,9 +64,7 @@ class Nexus:
         self.store = store
         self.settings = settings or Settings()
         self.nexus_store = NexusStore(store.database)
-        """Who is where and with what."""
         self.clock = clock or SystemClock()
-        """For waiting."""
         services = services or Services()
         self._models: ModelPool | None = None
         if services.models is None:
@@ -75,7 +73,6 @@ class Nexus:
             )
             services = replace(services, models=self._models, parts=InstalledSpecs(host))
         self.services = services
-        """What games and agents are handed."""
         self.live = LiveState()
         """What is held in memory."""
         self.breaker = CircuitBreaker(
@@ -83,12 +80,9 @@ class Nexus:
         )
         """Which games may be entered, and why others may not."""
         self.placement = Placement(self.settings, self._world_context, self.breaker.count)
-        """Where worlds run."""
         self.remote_games = RemoteGames(self.nexus_store, self.clock, self.settings.game_hosts, self.breaker.count)
-        """Games in other processes."""
         kept = [world.game for world in self.settings.worlds]
         self.catalog = Catalog(host, self.settings.games, self.remote_games, self.breaker, kept=kept)
-        """Which games there are."""
         self.storage = StorageWatch(store, self.nexus_store, self.live, self.settings.keep_bytes)
         """Holds the agents while the disk is full, and measures the database."""
         wakeups = Wakeups(self.clock)
@@ -121,7 +115,6 @@ class Nexus:
         self.sessions = SessionRunner(
             context, seating=seating, agent_context=self.agent_context, failures=self.failures, capacity=self.capacity
         )
-        """What is played in worlds."""
         self.kept = KeptWorlds(
             context, seating=seating, agent_context=self.agent_context, failures=self.failures, sessions=self.sessions
         )

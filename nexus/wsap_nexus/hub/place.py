@@ -352,4 +352,3 @@ NEXUS_SPEC = AdapterSpec(
     dimensions="text",
     persistent=True,
 )
-"""The nexus, described like any game."""

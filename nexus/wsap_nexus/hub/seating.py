@@ -119,7 +119,6 @@ class KeptVenue:
         start: bytes | None = None,
     ) -> None:
         self.port = port
-        """The world."""
         self.wrap_seat: Callable[[str, SeatPort], SeatPort] = self._guest
         """Puts an agent of the nexus into a seat: gives what it has to do with in place of the world's own."""
         self._guests: dict[str, Sequence[str]] = dict.fromkeys(seats or {}, ())

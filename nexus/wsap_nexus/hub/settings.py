@@ -21,7 +21,6 @@ class KeptWorld:
     """Its id among the worlds of the nexus."""
     game: str
     options: Mapping[str, str] = field(default_factory=dict)
-    """The game's own."""
 
     @classmethod
     def parse(cls, text: str) -> KeptWorld:

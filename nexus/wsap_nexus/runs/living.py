@@ -104,7 +104,6 @@ class Life:
     rewind: Callable[[LoggedRewind], Awaitable[None]] | None = None
     """Goes back to an earlier tick, as the other run did."""
     done: bool = False
-    """Whether the world has come to its end."""
     number: int = 0
     """The last tick; 0 before the first."""
     between: bool = True
@@ -241,15 +240,12 @@ class RunLife:
     count: Callable[[bool], None]
     """Told of each tick, and whether it is new, for the totals."""
     notes: Notes
-    """What the world notes."""
     save: Callable[[int], Awaitable[None]]
     """Saves the state after a new tick, if that is due."""
     go_back: Callable[[bytes], Awaitable[None]]
     """Puts the world into a recorded state."""
     journal: WorldJournal
-    """The calls of the world to models."""
     observers: Sequence[Callable[[Tick], None]] = field(default=())
-    """Told of each new tick."""
 
     def __post_init__(self) -> None:
         self.life.after_tick = self._after_tick

@@ -30,7 +30,6 @@ class MemorySnapshot:
     """What the agent in a seat was when the run began."""
 
     agent: str
-    """The agent's id."""
     number: int
     """Counts the agent's runs, from 1; memories of this one are marked "run 3"."""
     revision: int

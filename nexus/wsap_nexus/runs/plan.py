@@ -50,7 +50,6 @@ class SeatPlan:
     agent: str
     """A registered agent, or `./file.py:Name`."""
     options: Mapping[str, Any] = field(default_factory=dict)
-    """The agent's own options."""
     identity: str | None = None
     """The agent of the database who sits there: it remembers the run, and is credited with what it achieves."""
 
@@ -78,7 +77,6 @@ class RunPlan:
     steps: int | None = None
     """Decisions for each seat, over as many episodes as it takes; None for no such limit."""
     options: Mapping[str, Any] = field(default_factory=dict)
-    """The game's own options."""
     snapshot_every: int = 500
     """Decisions between two records of the totals, and of the state where game and agents can be saved; 0 for none."""
     chained: bool = True

@@ -37,15 +37,11 @@ class Checkpoint:
     first_episode: int = 0
     """The episode that play goes on in (or history begins in)."""
     last_episode: int = -1
-    """The last episode that was recorded."""
     totals: Totals | None = None
-    """The last totals in the log."""
     open_choices: OpenChoices = field(default_factory=OpenChoices)
     """The recorded choices of several seats that have not led to a step."""
     world: bytes | None = None
-    """The world's state to go on from."""
     agents: Mapping[str, bytes] = field(default_factory=dict)
-    """The agents' states to go on from."""
     seats: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """What is around the agents, likewise: their goals, and the plan."""
     lessons: Mapping[str, Mapping[int, tuple[str, ...]]] = field(default_factory=dict)

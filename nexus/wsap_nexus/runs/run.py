@@ -96,7 +96,6 @@ class Run:
         self._observers: list[Observer] = list(observers)
         self._clock = clock or SystemClock()
         self.services = services or Services()
-        """The services of the game and the agents."""
         self._tallies = self._past.tallies or plan.tallies()
         self._seating = Seating(
             spec, plan.seed, self._past, self._clock, self.services, self._tallies, self._recorder,
@@ -109,7 +108,6 @@ class Run:
         self._memories = memories or RunMemories()
         known, offline, skills = self._past.world_calls, self._past.offline, self._memories.skills
         self.world_journal = WorldJournal(self._recorder, known, offline=offline, usage=self._past.world_usage)
-        """The calls of its world to models."""
         self._notes = Notes(self._recorder, self._past.notes, tick=self._past.tick or 0)
         own_services = replace(self.services, log=self._notes) if plan.lives else self.services
         around = journalled(own_services, self.world_journal)

@@ -46,7 +46,6 @@ class ResolvedSpecs:
 
     game: AdapterSpec
     agents: dict[str, AgentSpec]
-    """The agent of each seat."""
 
     def codec(self) -> Codec:
         """Return a codec that knows the game's types; imports the game."""
@@ -73,7 +72,6 @@ class RunHandle:
 
     def __init__(self, run: Run, recorder: Recorder, store: Store | None, models: ModelPool | None = None) -> None:
         self.run = run
-        """The run itself."""
         self._recorder = recorder
         self._store = store
         self._models = models

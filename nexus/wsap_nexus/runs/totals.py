@@ -97,7 +97,6 @@ def with_progress(
 
 
 TOTALS = "totals"
-"""The kind of event."""
 EVERY = 500
 """Steps between totals that are counted anew, for a run without any."""
 

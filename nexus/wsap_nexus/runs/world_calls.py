@@ -35,7 +35,6 @@ class Recorded:
     """What a record has of a call."""
 
     request: str
-    """The request's hash."""
     answer: Answer
     late: bool = False
     """Whether it is from before the run was rewound, and had once already where the run is played again."""

@@ -20,9 +20,7 @@ from wsap_nexus.server.seats import open_session
 from wsap_nexus.store.entities import AGENT_ID, SessionRecord
 
 AgentId = Annotated[str, StringConstraints(pattern=AGENT_ID, max_length=64)]
-"""An agent's id."""
 SessionId = Annotated[str, Path(pattern=r"^[a-z0-9][a-z0-9-]{0,63}$")]
-"""A session's id."""
 
 
 def replies(model: type[Any], *statuses: int) -> dict[int | str, dict[str, Any]]:

@@ -15,7 +15,6 @@ from wsap_nexus.server import responses
 PREFIX = "/nexus"
 """The prefix of the wire API's paths; the document leaves out others, such as the dashboard's."""
 VERSION = PROTOCOL_VERSION
-"""The document's version."""
 _SCHEMAS = "#/components/schemas/"
 DESCRIPTION = """\
 Where agents live between worlds, as JSON over HTTP. An agent in any language registers, looks at what it sees, acts,

@@ -65,11 +65,9 @@ class NewDictionary(NamedTuple):
     """A dictionary to store with its first bodies."""
 
     run_id: str
-    """The run it belongs to."""
     number: int
     """Its number within the run, from 1."""
     kind: str
-    """The kind of its events."""
     body: bytes
     """Its content, compressed."""
 

@@ -19,7 +19,6 @@ from wsap_nexus.errors import ConservationError
 from wsap_nexus.store.tables import RunFields
 
 AGENT_ID = r"^[a-z0-9][a-z0-9._-]{0,63}$"
-"""The pattern of an agent's id."""
 RESERVED = frozenset({"nexus"})
 """Ids that no new agent gets, because they name something else."""
 

@@ -36,7 +36,6 @@ class NexusStore:
 
     def __init__(self, database: Database, *, wall_clock: Callable[[], float] = time.time) -> None:
         self.database = database
-        """The database."""
         self.wall_clock = wall_clock
         """Seconds since 1970."""
         self._listeners: list[Listener] = []

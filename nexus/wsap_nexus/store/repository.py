@@ -58,7 +58,6 @@ class Repository:
         self, database: Database, *, now: Callable[[], datetime] = utc_now, token: Callable[[], str] = _token
     ) -> None:
         self.database = database
-        """The database."""
         self._now = now
         self._token = token
 

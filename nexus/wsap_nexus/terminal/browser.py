@@ -34,7 +34,6 @@ KEYS = (
     ("q", "leave"),
     ("?", "this help"),
 )
-"""What the keys do."""
 
 _KEYS_LINE = "←→ step  PgUp/PgDn ±50  Home/End  g go to  n/p achievement  space run  +/- pace  ? help  q leave"
 

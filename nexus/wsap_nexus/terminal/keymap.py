@@ -35,7 +35,6 @@ KEYS = (
     ("q", "stop; the run can be resumed"),
     ("?", "this help"),
 )
-"""The keys of the live view."""
 
 KEYS_OF_PLAYERS = (
     (":", "type an action: its name, then its parameters in order"),

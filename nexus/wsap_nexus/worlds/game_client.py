@@ -69,9 +69,7 @@ class GameClient:
         sleep: Callable[[float], Any] = asyncio.sleep,
     ) -> None:
         self.url = url.rstrip("/")
-        """The base URL of its bridge."""
         self.token = token
-        """Its token."""
         self._timeouts = timeouts or GameTimeouts()
         self._sleep = sleep
         self._client: httpx2.AsyncClient | None = None

@@ -73,9 +73,7 @@ class HttpLine:
         on_lost: Callable[[HttpLine, str, bool], None],
     ) -> None:
         self.process_id = process_id
-        """The id of the process."""
         self.gone = False
-        """Whether it is lost."""
         self.ended: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         """Done when it is lost."""
         self.late = False

@@ -94,7 +94,6 @@ class LocalWorld:
         own = Options(with_secrets(options, os.environ))
         base = context or Context()
         self.services = base.services
-        """The services of the game."""
         self._world = World.create(spec, Context.create(seed, config=own, clock=base.clock, services=base.services))
         check_used(f"The game {spec.name!r}", own)
 

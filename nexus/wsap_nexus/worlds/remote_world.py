@@ -215,17 +215,14 @@ class RemoteSeat:
 
     def __init__(self, world: RemoteWorld, agent_id: str, told: Mapping[str, Any]) -> None:
         self.world = world
-        """The world."""
         self.agent_id = agent_id
         """Who sits there."""
         self.done = False
-        """Whether the episode of this seat is over."""
         self.ended = False
         """Whether the game ended without an action of this seat."""
         self.left: protocol.JackOutResult | None = None
         """Set when the agent has left the world."""
         self.action_space: protocol.ActionSpace = world.read(protocol.ActionSpace, told, "action_space")
-        """All actions."""
         self.game_description = ""
         """The game, its goals and mechanics."""
         self._opened = told

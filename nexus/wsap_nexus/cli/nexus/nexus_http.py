@@ -46,7 +46,6 @@ class NexusHttp:
 
     def __init__(self, running: Running) -> None:
         self.running = running
-        """Its state, with its address."""
         # Never through a proxy: the nexus is on this machine.
         self._opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 

@@ -69,7 +69,6 @@ class WatchClient:
 
     def __init__(self, database: Database, path: Any) -> None:
         self.database = database
-        """The database."""
         self._nexus_store = NexusStore(database)
         self._path = path
         self._events: deque[NexusEvent] = deque(maxlen=KEPT)
@@ -145,7 +144,6 @@ class Following:
 
     def __init__(self, repository: Repository, run: RunRecord, seat: str, host: PluginHost) -> None:
         self.run = run
-        """The recording."""
         self._repository = repository
         self.spec, self._codec, self.remark = game_to_read(run, host)
         """`remark` says what can't be shown and why."""

@@ -31,7 +31,6 @@ KEYS = (
     ("q", "leave; the nexus keeps running"),
     ("?", "this help"),
 )
-"""What the keys do."""
 
 WIDE = 76
 """Minimum columns to show agents and events side by side."""

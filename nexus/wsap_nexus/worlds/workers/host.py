@@ -33,7 +33,6 @@ class Bridge:
 
     def __init__(self, face: WorldPort) -> None:
         self.face = face
-        """The world."""
         self._seats: dict[str, SeatPort] = {}
         self._codec = Codec()
         self._operations: Mapping[str, Callable[[Mapping[str, Any]], Awaitable[bytes]]] = {

@@ -31,7 +31,6 @@ class OutputLog:
 
     def __init__(self, path: Path | None, limit: int = LONGEST) -> None:
         self.path = path
-        """The file."""
         self._limit = limit
         self._size = 0
         if path is not None:
