@@ -6,7 +6,7 @@ import asyncio
 import os
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from sqlalchemy import insert
@@ -158,6 +158,7 @@ def speaking_plans(agent: AgentIdentity, first: Sequence[str]) -> list[SeatPlan]
     return plans
 
 
+@dataclass(eq=False, kw_only=True)
 class AgentTalk:
     """Lets agents answer people and write diaries.
 
@@ -169,30 +170,16 @@ class AgentTalk:
         ring: lets an agent in a world look for whispers.
     """
 
-    def __init__(
-        self,
-        nexus_store: NexusStore,
-        store: Store,
-        *,
-        host: PluginHost,
-        services: Services,
-        clock: Clock,
-        seed: int,
-        title: str,
-        visit_of: Callable[[str], str | None],
-        saved: Callable[[str], SavedMemories],
-        ring: Callable[[str], None],
-    ) -> None:
-        self._nexus_store = nexus_store
-        self._store = store
-        self._host = host
-        self._services = services
-        self._clock = clock
-        self._seed = seed
-        self._title = title
-        self._visit_of = visit_of
-        self._saved = saved
-        self._ring = ring
+    nexus_store: NexusStore
+    store: Store
+    host: PluginHost
+    services: Services
+    clock: Clock
+    seed: int
+    title: str
+    visit_of: Callable[[str], str | None]
+    saved: Callable[[str], SavedMemories]
+    ring: Callable[[str], None]
 
     async def talk(self, agent_id: str, text: str) -> Answered:
         """Send a person's message to an agent and return its answer.
@@ -202,7 +189,7 @@ class AgentTalk:
             UsageError: the message is empty or too long.
         """
         text = checked(text)
-        with self._nexus_store.look() as tx:
+        with self.nexus_store.look() as tx:
             agent = tx.agent(agent_id)
             facts = known_facts(tx, agent_id)
             session = None if agent.session_id is None else tx.session(agent.session_id)
@@ -212,13 +199,13 @@ class AgentTalk:
             how = "hears it at its next decision" if away else "finds it among its messages"
             silent = "" if not away or await self._has_words(agent, session) else _BY_RULES
             answer = Answered(f"{agent.name} {how}.{silent}", "whisper" if away else "letter")
-            with self._nexus_store.change() as tx:
+            with self.nexus_store.change() as tx:
                 leave_message(tx, agent_id, text)
                 _note_talk(tx, Whispered, agent_id, text, answer)
-            self._ring(agent_id)
+            self.ring(agent_id)
             return answer
         answer = await self._answer(agent, facts, text)
-        with self._nexus_store.change() as tx:
+        with self.nexus_store.change() as tx:
             _note_talk(tx, Talked, agent_id, text, answer)
         return answer
 
@@ -228,14 +215,14 @@ class AgentTalk:
         Raises:
             UnknownNameError: there is no such agent.
         """
-        with self._nexus_store.look() as tx:
+        with self.nexus_store.look() as tx:
             tx.agent(agent_id)
             return entries(tx, agent_id, before=before, limit=limit)
 
     async def on_event(self, event: NexusEvent) -> None:
         """Write the diary entry of a session that has ended: the listener `nexus:diary`."""
         if isinstance(event, Left) and event.session_id is not None:
-            with self._nexus_store.look() as tx:
+            with self.nexus_store.look() as tx:
                 session = tx.session(event.session_id)
             await self._write_diary(session)
 
@@ -275,32 +262,32 @@ class AgentTalk:
     def _voice(
         self, agent: AgentIdentity, plan: SeatPlan, run_id: str, purpose: str
     ) -> AbstractAsyncContextManager[Speaks | None]:
-        with self._nexus_store.look() as tx:
+        with self.nexus_store.look() as tx:
             number = tx.last_seq()
         return voice_of(
             agent,
             plan,
-            host=self._host,
-            services=self._services,
-            clock=self._clock,
-            recorder=Recorder(self._store.writer, run_id),
-            saved=self._saved(agent.id),
-            seed=derive_seed(self._seed, purpose, agent.id, number),
-            title=self._title,
+            host=self.host,
+            services=self.services,
+            clock=self.clock,
+            recorder=Recorder(self.store.writer, run_id),
+            saved=self.saved(agent.id),
+            seed=derive_seed(self.seed, purpose, agent.id, number),
+            title=self.title,
         )
 
     def _run_for(self, agent: AgentIdentity, plan: SeatPlan) -> str:
-        run_id = self._visit_of(agent.id)
+        run_id = self.visit_of(agent.id)
         if run_id is None:
-            own = RunPlan(NEXUS, (plan,), derive_seed(self._seed, "talk", agent.id))
+            own = RunPlan(NEXUS, (plan,), derive_seed(self.seed, "talk", agent.id))
             new = NewRun(game=NEXUS, agent=plan.agent, seed=own.seed, step_limit=None, config=own.to_config())
-            run_id = self._store.repository.create_run(new).id
+            run_id = self.store.repository.create_run(new).id
         return run_id
 
     async def _write_diary(self, session: SessionRecord) -> None:
         words, hindered = "", ""
         try:
-            with self._nexus_store.look() as tx:
+            with self.nexus_store.look() as tx:
                 agent, facts = tx.agent(session.agent_id), session_facts(tx, session)
             if session.steps:
                 plans = speaking_plans(agent, (session.game, "*", NEXUS))
@@ -313,7 +300,7 @@ class AgentTalk:
             hindered = f"it took longer than {SECONDS:g} s"
         except Exception as error:  # no error of a diary may stop the nexus
             hindered = str(error)
-        with self._nexus_store.change() as tx:
+        with self.nexus_store.change() as tx:
             text = words or composed(tx, session)
             write_entry(tx, session, text, own_words=bool(words), error=hindered)
 

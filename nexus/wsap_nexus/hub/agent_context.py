@@ -48,8 +48,8 @@ class AgentContext:
         self._onward: dict[str, str] = {}
         self._looked: set[str] = set()
         self.words = AgentTalk(
-            context.nexus_store,
-            context.store,
+            nexus_store=context.nexus_store,
+            store=context.store,
             host=context.host,
             services=context.services,
             clock=context.clock,

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -56,27 +56,19 @@ class OpenWorld:
     task: asyncio.Task[None] | None = None
 
 
+@dataclass(eq=False)
 class KeptWorlds:
     """Plays the worlds that live in a nexus, and lets agents in."""
 
-    def __init__(
-        self,
-        context: HubContext,
-        *,
-        seating: Seating,
-        agent_context: AgentContext,
-        failures: FailureHandler,
-        sessions: SessionRunner,
-    ) -> None:
-        self._context = context
-        self._seating = seating
-        self._agent_context = agent_context
-        self._failures = failures
-        self._sessions = sessions
-        self._worlds: dict[str, OpenWorld] = {}
-        self._failed: dict[str, int] = {}
-        """How often a world has failed since its last tick."""
-        self._again: set[asyncio.Task[None]] = set()
+    context: HubContext
+    seating: Seating
+    agent_context: AgentContext
+    failures: FailureHandler
+    sessions: SessionRunner
+    _worlds: dict[str, OpenWorld] = field(default_factory=dict)
+    _failed: dict[str, int] = field(default_factory=dict)
+    """How often a world has failed since its last tick."""
+    _again: set[asyncio.Task[None]] = field(default_factory=set)
 
     @property
     def open(self) -> Sequence[OpenWorld]:
@@ -89,8 +81,8 @@ class KeptWorlds:
         One that can't be played, now or later, is told in the log of the process; its agents come back, and it is tried
         again, after one second first and after five minutes at most.
         """
-        wanted = {world.name: world for world in self._context.settings.worlds}
-        with self._context.nexus_store.look() as tx:
+        wanted = {world.name: world for world in self.context.settings.worlds}
+        with self.context.nexus_store.look() as tx:
             for world_id in {session.world_id for session in tx.sessions(only_open=True, limit=1_000_000)}:
                 if tx.has_world(world_id) and (record := tx.world(world_id)).run_id and self._is_open(record):
                     wanted.setdefault(world_id, KeptWorld(world_id, record.game, record.options))
@@ -117,8 +109,8 @@ class KeptWorlds:
         tries = self._failed[world.name] = self._failed.get(world.name, 0) + 1
 
         async def again() -> None:
-            await self._context.clock.sleep(_AGAIN.pause(tries, 0.5))
-            if not self._context.live.stopping:
+            await self.context.clock.sleep(_AGAIN.pause(tries, 0.5))
+            if not self.context.live.stopping:
                 self._try(world)
 
         task = asyncio.create_task(again(), name=f"again {world.name}")
@@ -152,7 +144,7 @@ class KeptWorlds:
         kept = self._kept_for(prepared)
         if kept is None:
             error = GameUnavailableError(f"No world of {prepared.game} is played now.")
-            self._failures.not_let_in([prepared], None, new=False, error=error)
+            self.failures.not_let_in([prepared], None, new=False, error=error)
             return None
         done: asyncio.Future[str | None] = asyncio.get_running_loop().create_future()
 
@@ -164,7 +156,7 @@ class KeptWorlds:
             except StorageError:
                 raise
             except Exception as error:
-                self._failures.not_let_in([prepared], kept.record, new=False, error=error)
+                self.failures.not_let_in([prepared], kept.record, new=False, error=error)
             finally:
                 if not done.done():
                     done.set_result(outcome)
@@ -178,12 +170,12 @@ class KeptWorlds:
         return next(found, None)
 
     def _is_open(self, record: WorldRecord) -> bool:
-        return bool(self._context.store.repository.get_run(str(record.run_id)).config.get("open"))
+        return bool(self.context.store.repository.get_run(str(record.run_id)).config.get("open"))
 
     # --- playing --------------------------------------------------------------------------------------
 
     def _begin(self, world: KeptWorld) -> None:
-        context = self._context
+        context = self.context
         spec = context.catalog.spec(world.game, world.options)
         if "lives" not in spec.abilities:
             raise UsageError(f"{spec.display_title} does not go on by itself, so it can't be a world of the nexus.")
@@ -196,10 +188,10 @@ class KeptWorlds:
         past = None if checkpoint is None else self._past(run_id, checkpoint, spec)
         recorder = Recorder(context.store.writer, run_id)
         passages = WorldPassages(
-            context, self._seating, self._agent_context, self._failures, self._sessions,
+            context, self.seating, self.agent_context, self.failures, self.sessions,
             spec=spec, record=record, recorder=recorder, past=past,
         )  # fmt: skip
-        passages.memories = self._agent_context.memories(run_id, {}, None, recorder)
+        passages.memories = self.agent_context.memories(run_id, {}, None, recorder)
         passages.run = OpenRun(
             plan,
             spec,
@@ -221,30 +213,30 @@ class KeptWorlds:
         kept.task = context.live.run_tasks[run_id] = asyncio.create_task(self._play(kept, recorder, again=again))
 
     def _record_of(self, world: KeptWorld, spec: AdapterSpec) -> WorldRecord:
-        with self._context.nexus_store.change() as tx:
+        with self.context.nexus_store.change() as tx:
             if tx.has_world(world.name):
                 record = tx.world(world.name)
                 if record.game != spec.name:
                     raise UsageError(f"The world {world.name!r} is one of {record.game!r}; choose another name.")
                 return record
-            seed = derive_seed(self._context.settings.seed, "world", world.name)
+            seed = derive_seed(self.context.settings.seed, "world", world.name)
             return tx.add_world(spec.name, None, seed, world.options, world_id=world.name)
 
     def _new_run(self, record: WorldRecord, spec: AdapterSpec) -> str:
-        repository, run_id = self._context.store.repository, f"nexus-{record.id}"
+        repository, run_id = self.context.store.repository, f"nexus-{record.id}"
         plan = RunPlan(
-            spec.name, (), record.seed, options=record.options, snapshot_every=self._context.settings.snapshot_every,
+            spec.name, (), record.seed, options=record.options, snapshot_every=self.context.settings.snapshot_every,
             lives=True, open=True,
         )  # fmt: skip
         new = NewRun(game=spec.name, agent=plan.agent_label, seed=plan.seed, config=plan.to_config(), id=run_id)
         with contextlib.suppress(UsageError):  # the nexus was killed before it had noted it
             repository.create_run(new)
-        with self._context.nexus_store.change() as tx:
+        with self.context.nexus_store.change() as tx:
             tx.keep_world(record.id, run_id=run_id)
         return run_id
 
     def _past(self, run_id: str, checkpoint: Checkpoint, spec: AdapterSpec) -> Past:
-        repository, codec = self._context.store.repository, codec_of(spec)
+        repository, codec = self.context.store.repository, codec_of(spec)
         there: dict[str, LoggedPassage] = {}
         saved = repository.last_event(run_id, "snapshot") if checkpoint.world is not None else None
         for event in repository.read_events(run_id, to_seq=saved.seq if saved else 0, kinds=("joined",)):
@@ -262,16 +254,16 @@ class KeptWorlds:
                     last = stats.count_logged(event, codec)
             return stats, last
 
-        return Past(there, minds, self._agent_context.whispered(run_id), counted)
+        return Past(there, minds, self.agent_context.whispered(run_id), counted)
 
     async def _play(self, kept: OpenWorld, recorder: Recorder, *, again: bool) -> None:
-        live, run, passages = self._context.live, kept.passages.run, kept.passages
+        live, run, passages = self.context.live, kept.passages.run, kept.passages
         begun, failed = self._ticks(kept.run_id), True
         try:
-            with hold_run(self._context.store.database, kept.run_id):
-                self._context.store.writer.set_status(kept.run_id, RunStatus.RUNNING)
+            with hold_run(self.context.store.database, kept.run_id):
+                self.context.store.writer.set_status(kept.run_id, RunStatus.RUNNING)
                 recorder.note("resumed" if again else "started")
-                await self._sessions.play(run, recorder)
+                await self.sessions.play(run, recorder)
                 if not live.stopping:
                     await passages.let_all_out()
         except StorageError:
@@ -279,14 +271,14 @@ class KeptWorlds:
         except Exception as error:
             _LOGGER.error("The world %r has failed: %s", kept.record.id, error)
             self._bring_back(kept.record.id, error)
-            self._context.breaker.count(kept.record.game, kept.record.id, error)
+            self.context.breaker.count(kept.record.game, kept.record.id, error)
         else:
             failed = False
         finally:
             self._worlds.pop(kept.record.id, None)
             for stay in list(passages.stays.values()):
-                self._sessions.forget(stay)
-            self._agent_context.over(kept.run_id)
+                self.sessions.forget(stay)
+            self.agent_context.over(kept.run_id)
             for held in (live.run_tasks, live.runs, live.ports):
                 held.pop(kept.run_id, None)
             if failed and not live.stopping:
@@ -295,27 +287,27 @@ class KeptWorlds:
                 self._try_later(kept.world)
 
     def _ticks(self, run_id: str) -> int:
-        newest = self._context.store.repository.last_event(run_id, "tick")
+        newest = self.context.store.repository.last_event(run_id, "tick")
         return 0 if newest is None else newest.step or 0
 
     def _bring_back(self, world_id: str, error: Exception) -> None:
         """Bring all back from a world that can't be played; what they carried there is theirs again."""
-        with self._context.nexus_store.look() as tx:
+        with self.context.nexus_store.look() as tx:
             sessions = tx.sessions(world_id=world_id, only_open=True)
             record = tx.world(world_id) if sessions else None
         if record is None:
             return
         try:
-            spec = self._context.catalog.spec(record.game, record.options)
+            spec = self.context.catalog.spec(record.game, record.options)
         except WsapError:
             spec = AdapterSpec(record.game, "", "")
         kept = self._worlds.get(world_id)
         stays = {} if kept is None else {s.session.id: s.stats for s in kept.passages.stays.values()}
-        with self._context.nexus_store.change() as tx:
+        with self.context.nexus_store.change() as tx:
             for session in sessions:
                 stats = stays.get(session.id) or SessionStats()
                 force_close(tx, session, spec, stats=stats, reason=WORLD_FAILED, error=str(error))
-                self._agent_context.save_memories(tx, session)
+                self.agent_context.save_memories(tx, session)
             tx.keep_world(world_id, run_id=record.run_id)
         for session in sessions:
-            self._context.live.leaving.resolve(session.agent_id, session)
+            self.context.live.leaving.resolve(session.agent_id, session)

@@ -112,18 +112,14 @@ class Nexus:
         self.failures = FailureHandler(context, self.agent_context)
         """What becomes of agents when something fails."""
         seating = Seating(context)
-        self.sessions = SessionRunner(
-            context, seating=seating, agent_context=self.agent_context, failures=self.failures, capacity=self.capacity
-        )
-        self.kept = KeptWorlds(
-            context, seating=seating, agent_context=self.agent_context, failures=self.failures, sessions=self.sessions
-        )
+        self.sessions = SessionRunner(context, seating, self.agent_context, self.failures, self.capacity)
+        """What is played in worlds."""
+        self.kept = KeptWorlds(context, seating, self.agent_context, self.failures, self.sessions)
         """The worlds that live here."""
         self.entrance.check = self.kept.check
         self.agent_tasks = AgentTasks(
-            context, sessions=self.sessions, capacity=self.capacity, agent_context=self.agent_context,
-            seating=seating, failures=self.failures, kept=self.kept,
-        )  # fmt: skip
+            context, self.sessions, self.capacity, self.agent_context, seating, self.failures, self.kept
+        )
         """Agents that live now."""
         self._listeners = PluginListeners(self.nexus_store, host)
         self._lock = instance_lock(store.database)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
 from wsap_core.errors import StorageFullError, WsapError
 from wsap_core.seams.context import derive_seed
@@ -94,34 +94,26 @@ class Scheduler:
                 last = page[-1].id
 
 
+@dataclass(eq=False)
 class AgentTasks:
     """The agents of a nexus that live now."""
 
-    def __init__(
-        self,
-        context: HubContext,
-        *,
-        sessions: SessionRunner,
-        capacity: Capacity,
-        agent_context: AgentContext,
-        seating: Seating,
-        failures: FailureHandler,
-        kept: KeptWorlds,
-    ) -> None:
-        self.tasks = context.live.agent_tasks
+    context: HubContext
+    sessions: SessionRunner
+    capacity: Capacity
+    agent_context: AgentContext
+    seating: Seating
+    failures: FailureHandler
+    kept: KeptWorlds
+    _lobbies: dict[str, Lobby] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.tasks = self.context.live.agent_tasks
         """Their lives, by agent; some may be over."""
-        self._context = context
-        self._sessions = sessions
-        self._capacity = capacity
-        self._agent_context = agent_context
-        self._seating = seating
-        self._failures = failures
-        self._kept = kept
-        self._lobbies: dict[str, Lobby] = {}
 
     def begin(self, agent_id: str) -> None:
         """Let an agent live, if it doesn't."""
-        if not self._context.live.is_active(agent_id):
+        if not self.context.live.is_active(agent_id):
             self.tasks[agent_id] = asyncio.create_task(self._live(agent_id), name=f"agent {agent_id}")
 
     async def end(self, agents: Iterable[str] | None = None) -> None:
@@ -135,51 +127,51 @@ class AgentTasks:
     async def _live(self, agent_id: str) -> None:
         """Live until paused or the nexus stops; on a full disk, go on from what is recorded once there is room."""
         held = False
-        while not self._context.live.stopping:
+        while not self.context.live.stopping:
             try:
                 if held:
-                    self._failures.settle(agent_id)
+                    self.failures.settle(agent_id)
                 await self._live_on(agent_id)
                 return
             except StorageFullError:
                 held = True
-                await self._context.storage.room()
+                await self.context.storage.room()
 
     async def _live_on(self, agent_id: str) -> None:
         """Go on with what was open, then visit, enter, play and come back, for as long as the nexus runs."""
         try:
-            while not self._context.live.stopping:
-                with self._context.nexus_store.look() as tx:
+            while not self.context.live.stopping:
+                with self.context.nexus_store.look() as tx:
                     agent = tx.agent(agent_id)
                 if agent.state != "active":
                     break  # it was paused, by a person or because it failed, and lives again when it is resumed
                 if agent.session_id is not None:
-                    await self._sessions.go_on(agent.session_id)
+                    await self.sessions.go_on(agent.session_id)
                     continue
-                self._agent_context.go_on(agent_id)
-                prepared = self._context.live.entries.pop(agent_id, None) or await self._visit(agent)
+                self.agent_context.go_on(agent_id)
+                prepared = self.context.live.entries.pop(agent_id, None) or await self._visit(agent)
                 if prepared is not None:
                     await self._travel(prepared)
-                elif not self._context.live.stopping:
-                    await self._context.clock.sleep(1.0)
+                elif not self.context.live.stopping:
+                    await self.context.clock.sleep(1.0)
         except StorageFullError:
             raise
         except WsapError as error:
-            self._failures.agent_failed(agent_id, error)
+            self.failures.agent_failed(agent_id, error)
 
     async def _visit(self, agent: AgentIdentity) -> PreparedEntry | None:
         """Let an agent be in the nexus until it is on its way somewhere."""
         agent_id = agent.id
         seat = seat_plan(agent_id, agent, GAME, NEXUS_SPEC.default_agent)
-        spec = replace(NEXUS_SPEC, factory=lambda: NexusAdapter(self._agent_context, agent_id))
-        run_seed = derive_seed(self._context.settings.seed, "visit", agent_id, agent.lifetime_steps)
+        spec = replace(NEXUS_SPEC, factory=lambda: NexusAdapter(self.agent_context, agent_id))
+        run_seed = derive_seed(self.context.settings.seed, "visit", agent_id, agent.lifetime_steps)
         plan = RunPlan(GAME, (seat,), run_seed)
-        record = self._context.live.visits[agent_id] = self._sessions.record_run(plan, GAME)
-        recorder = Recorder(self._context.store.writer, record)
+        record = self.context.live.visits[agent_id] = self.sessions.record_run(plan, GAME)
+        recorder = Recorder(self.context.store.writer, record)
         recorder.note("started")
-        controls = self._context.new_controls(agent)
-        agents = {agent_id: self._seating.agent_spec(agent_id, seat.agent)}
-        venue = OwnVenue(spec, run_seed, {}, self._context.clock, self._context.services)
+        controls = self.context.new_controls(agent)
+        agents = {agent_id: self.seating.agent_spec(agent_id, seat.agent)}
+        venue = OwnVenue(spec, run_seed, {}, self.context.clock, self.context.services)
         run = Run(
             plan,
             spec,
@@ -187,43 +179,43 @@ class AgentTasks:
             recorder=recorder,
             run_id=record,
             controls=controls,
-            services=self._context.services,
+            services=self.context.services,
             venue=venue,
-            memories=self._agent_context.memories(record, {agent_id: agent_id}, None, recorder),
-            past=self._agent_context.earlier_calls(agent_id, seat, record),
+            memories=self.agent_context.memories(record, {agent_id: agent_id}, None, recorder),
+            past=self.agent_context.earlier_calls(agent_id, seat, record),
         )
         try:
-            await self._sessions.play(run, recorder)
+            await self.sessions.play(run, recorder)
         finally:
-            self._agent_context.end_visit(agent_id, record)
-        return self._context.live.entries.pop(agent_id, None)
+            self.agent_context.end_visit(agent_id, record)
+        return self.context.live.entries.pop(agent_id, None)
 
     async def _travel(self, prepared: PreparedEntry) -> None:
         """Bring an agent into a world, let it play there, and bring it back."""
         try:
             run_id = await self._arrive(prepared)
         except StorageFullError as error:
-            live = self._context.live
-            if prepared.game in self._context.remote_games.specs():
+            live = self.context.live
+            if prepared.game in self.context.remote_games.specs():
                 live.arriving.resolve(prepared.agent_id, error)  # it is settled with the game what became of it
             else:
                 live.entries[prepared.agent_id] = prepared
             raise
         if run_id is not None:
-            await self._sessions.until_back(run_id, prepared.agent_id)
+            await self.sessions.until_back(run_id, prepared.agent_id)
 
     async def _arrive(self, prepared: PreparedEntry) -> str | None:
         """Bring an agent into a world and return the run; None if the world didn't let it in."""
-        spec = self._context.catalog.spec(prepared.game)
+        spec = self.context.catalog.spec(prepared.game)
         if "lives" in spec.abilities:
-            return await self._kept.join(prepared)
+            return await self.kept.join(prepared)
         if spec.seats[1] == 1:
             return await self._enter_together([prepared], spec)
         if prepared.game not in self._lobbies:
             self._lobbies[prepared.game] = Lobby(
-                spec, self._context.settings.lobby_seconds, self._context.clock, self._enter_together
+                spec, self.context.settings.lobby_seconds, self.context.clock, self._enter_together
             )
         return await self._lobbies[prepared.game].join(prepared)
 
     async def _enter_together(self, entries: Sequence[PreparedEntry], spec: AdapterSpec) -> str | None:
-        return await self._capacity.enter_together(entries, spec, self._sessions.enter_together)
+        return await self.capacity.enter_together(entries, spec, self.sessions.enter_together)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from wsap_core.errors import StorageError, StorageFullError, WorldError, WsapError
@@ -35,27 +36,21 @@ from wsap_nexus.worlds.placement import saved_on_the_way
 from wsap_nexus.worlds.port import WorldPort
 
 
+@dataclass(eq=False)
 class SessionRunner:
     """Runs the sessions of agents, one task for each world."""
 
-    def __init__(
-        self,
-        context: HubContext,
-        *,
-        seating: Seating,
-        agent_context: AgentContext,
-        failures: FailureHandler,
-        capacity: Capacity,
-    ) -> None:
-        self.tasks = context.live.run_tasks
+    context: HubContext
+    seating: Seating
+    agent_context: AgentContext
+    failures: FailureHandler
+    capacity: Capacity
+
+    def __post_init__(self) -> None:
+        self.tasks = self.context.live.run_tasks
         """What is played, by run."""
-        self.runs = context.live.runs
+        self.runs = self.context.live.runs
         """Runs that are being played in a world, by their ids."""
-        self._context = context
-        self._seating = seating
-        self._agent_context = agent_context
-        self._failures = failures
-        self._capacity = capacity
 
     async def enter_together(
         self,
@@ -68,38 +63,38 @@ class SessionRunner:
         port: WorldPort | None = None
         names = seat_names(entries, spec)
         try:
-            port = self._context.make_world(spec, record)
+            port = self.context.make_world(spec, record)
             if kept is None:
                 await port.begin(record.seed)
             arrivals = [
-                await enter_world(self._context.nexus_store, port, record, prepared, seat_name=name, kept=kept)
+                await enter_world(self.context.nexus_store, port, record, prepared, seat_name=name, kept=kept)
                 for prepared, name in zip(entries, names, strict=False)
             ]
             world_state = await port.snapshot() if port.can_snapshot and len(names) == 1 else None
-            plan = self._seating.run_plan(entries, names, spec)
+            plan = self.seating.run_plan(entries, names, spec)
             run_id = self.record_run(plan, spec.name)
-            recorder = Recorder(self._context.store.writer, run_id)
+            recorder = Recorder(self.context.store.writer, run_id)
             recorder.note("started")
             record_start(recorder, arrivals, world_state)
-            self._context.store.writer.flush()
-            with self._context.nexus_store.change() as tx:
+            self.context.store.writer.flush()
+            with self.context.nexus_store.change() as tx:
                 sessions = {a.seat_name: commit_enter(tx, a, record, run_id) for a in arrivals}
                 tx.keep_world(record.id, run_id=run_id)
         except DiedAsleepError as found:
             if port is not None:
                 await port.close()
-            with self._context.nexus_store.change() as tx:
+            with self.context.nexus_store.change() as tx:
                 commit_death(tx, entries[0], record, found)
-            self._context.live.arriving.resolve(entries[0].agent_id, found)
+            self.context.live.arriving.resolve(entries[0].agent_id, found)
             return None
         except Exception as error:
             if port is not None:
                 await port.close()
             if isinstance(error, StorageFullError):
                 raise
-            if self._context.placement.must_stay_home(spec.name, error):
+            if self.context.placement.must_stay_home(spec.name, error):
                 return await self.enter_together(entries, spec, (record, kept, new))
-            self._failures.not_let_in(entries, record, new=new, error=error)
+            self.failures.not_let_in(entries, record, new=new, error=error)
             return None
         venue = KeptVenue(port, seed=record.seed, seats={a.seat_name: a.seat for a in arrivals})
         self._start_run(sessions, spec, plan, recorder, venue, {}, None)
@@ -107,19 +102,19 @@ class SessionRunner:
 
     async def go_on(self, session_id: str) -> None:
         """Go on with a stay that was open when the nexus stopped, and with all who are in that world."""
-        with self._context.nexus_store.look() as tx:
+        with self.context.nexus_store.look() as tx:
             session = tx.session(session_id)
             record = tx.world(session.world_id)
             together = [s for s in tx.sessions(world_id=record.id, only_open=True) if s.run_id == session.run_id]
         if session.run_id not in self.tasks:
-            standing = self._context.breaker.of(session.game)
+            standing = self.context.breaker.of(session.game)
             if standing.status != "available":
-                self._failures.force_close(together, standing.reason or standing.status, reason=GAME_OFFLINE)
+                self.failures.force_close(together, standing.reason or standing.status, reason=GAME_OFFLINE)
                 return
             try:
                 self._resume_run(session.run_id, together, record)
             except WorldError as error:
-                self._failures.world_failed(together, record.id, error)
+                self.failures.world_failed(together, record.id, error)
                 return
         await self.until_back(session.run_id, session.agent_id)
 
@@ -129,13 +124,13 @@ class SessionRunner:
         Raises:
             WsapError: it could not be recorded how the table ended.
         """
-        table, stay = self.tasks[run_id], self._context.live.sessions.get(agent_id)
+        table, stay = self.tasks[run_id], self.context.live.sessions.get(agent_id)
         if stay is None and self.runs[run_id].plan.open:
             # It takes its seat again when the run comes by its arrival.
-            seated: asyncio.Future[Any] = self._context.live.arriving.wait(agent_id)
+            seated: asyncio.Future[Any] = self.context.live.arriving.wait(agent_id)
             both: set[asyncio.Future[Any]] = {table, seated}
             await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
-            stay = self._context.live.sessions.get(agent_id)
+            stay = self.context.live.sessions.get(agent_id)
             if stay is None:
                 return
         if stay is None or stay.session.run_id != run_id:
@@ -150,14 +145,14 @@ class SessionRunner:
             await asyncio.shield(table)  # the table is over, and its world is being let go
 
     def _resume_run(self, run_id: str, sessions: Sequence[SessionRecord], record: WorldRecord) -> None:
-        repository = self._context.store.repository
-        spec = self._context.catalog.spec(record.game)
+        repository = self.context.store.repository
+        spec = self.context.catalog.spec(record.game)
         plan = RunPlan.from_config(repository.get_run(run_id).config)
         codec = codec_of(spec)
         start = next(repository.read_events(run_id, kinds=(START,)))
         seats = {a["agent"]: a["seat"] for a in start.data["arrivals"]}
         by_seat = {seats[s.agent_id]: s for s in sessions}
-        agents = self._seating.deciders_for(plan, {seat: s.agent_id for seat, s in by_seat.items()})
+        agents = self.seating.deciders_for(plan, {seat: s.agent_id for seat, s in by_seat.items()})
         past = read_past(repository, run_id, plan, spec, agents, codec)
         stats: dict[str, SessionStats] = {}
         last: dict[str, ActionResult] = {}
@@ -169,12 +164,12 @@ class SessionRunner:
             ):
                 last[seat] = counted.count_logged(event, codec)
             stats[seat] = known or counted
-        recorder = Recorder(self._context.store.writer, run_id)
+        recorder = Recorder(self.context.store.writer, run_id)
         recorder.note("resumed")
-        with self._context.nexus_store.change() as tx:
+        with self.context.nexus_store.change() as tx:
             for session in sessions:
                 tx.note(SessionResumed(agent_id=session.agent_id, game=session.game, session_id=session.id))
-        venue = KeptVenue(self._context.make_world(spec, record), seed=record.seed, start=start.body)
+        venue = KeptVenue(self.context.make_world(spec, record), seed=record.seed, start=start.body)
         self._start_run(by_seat, spec, plan, recorder, venue, stats, past, last)
 
     def _start_run(
@@ -190,19 +185,19 @@ class SessionRunner:
     ) -> None:
         """Play what is open in one world, by seat, in a task of its own; `last` is what the last decisions led to."""
         stays: dict[str, LiveSession] = {}
-        with self._context.nexus_store.look() as tx:
+        with self.context.nexus_store.look() as tx:
             agents = {seat: tx.agent(session.agent_id) for seat, session in sessions.items()}
         for seat, session in sessions.items():
-            controls = self._context.new_controls(agents[seat])
+            controls = self.context.new_controls(agents[seat])
             stay = LiveSession(
                 session,
                 seat,
                 stats=stats.get(seat) or SessionStats(),
                 controls=controls,
-                on_step=self._context.live.tell,
+                on_step=self.context.live.tell,
             )
             stay.take_up((last or {}).get(seat))
-            stays[seat] = self._context.live.sessions[session.agent_id] = stay
+            stays[seat] = self.context.live.sessions[session.agent_id] = stay
 
         alone = len(plan.seats) == 1
         run_id = next(iter(sessions.values())).run_id
@@ -215,32 +210,32 @@ class SessionRunner:
         run = Run(
             plan,
             spec,
-            self._seating.deciders_for(plan, {seat: agent.id for seat, agent in agents.items()}),
+            self.seating.deciders_for(plan, {seat: agent.id for seat, agent in agents.items()}),
             recorder=recorder,
             run_id=run_id,
             past=past,
-            controls=next(iter(stays.values())).controls if alone else Controls(pace=self._context.settings.pace),
+            controls=next(iter(stays.values())).controls if alone else Controls(pace=self.context.settings.pace),
             observers=[stay.observe for stay in stays.values()],
-            services=self._context.services,
+            services=self.context.services,
             venue=venue,
             seat_controls={seat: stay.controls for seat, stay in stays.items()},
             departed=departed,
-            memories=self._agent_context.memories(
+            memories=self.agent_context.memories(
                 run_id, {s: agent.id for s, agent in agents.items()}, past.memories if past else None, recorder
             ),
         )
         venue.keep_calls(run.world_journal)
-        venue.wrap_seat = self._agent_context.guests(sessions, past, recorder)
+        venue.wrap_seat = self.agent_context.guests(sessions, past, recorder)
         self.runs[run_id] = run
-        self._context.live.ports[run_id] = venue.port
-        if self._context.live.stopping:
+        self.context.live.ports[run_id] = venue.port
+        if self.context.live.stopping:
             # They came in while the nexus was being stopped: the stay begins when it is started again.
             run.controls.stop()
             for stay in stays.values():
                 stay.stop(SHUTDOWN, at_once=True)
         self.tasks[run_id] = asyncio.create_task(self._play_run(run, stays, spec, recorder, venue))
         for stay in stays.values():
-            self._context.live.arriving.resolve(stay.session.agent_id, stay)
+            self.context.live.arriving.resolve(stay.session.agent_id, stay)
 
     async def _play_run(
         self, run: Run, stays: Mapping[str, LiveSession], spec: AdapterSpec, recorder: Recorder, venue: KeptVenue
@@ -259,17 +254,17 @@ class SessionRunner:
             except StorageError:
                 raise
             except Exception as error:
-                await self._failures.run_failed(
+                await self.failures.run_failed(
                     run, stays, error, state if leaving else saved_on_the_way(venue.port), leaving
                 )
         finally:
             for stay in stays.values():
                 self.forget(stay)
-            self._agent_context.over(str(run.run_id))
+            self.agent_context.over(str(run.run_id))
             self.tasks.pop(str(run.run_id), None)
             self.runs.pop(str(run.run_id), None)
-            self._context.live.ports.pop(str(run.run_id), None)
-            with contextlib.suppress(WorldError), self._capacity.closing(spec, str(run.run_id)):
+            self.context.live.ports.pop(str(run.run_id), None)
+            with contextlib.suppress(WorldError), self.capacity.closing(spec, str(run.run_id)):
                 await venue.port.close()  # it has said all that matters, should it fail now
 
     async def _return_agent(self, stay: LiveSession, spec: AdapterSpec, venue: KeptVenue, run: Run) -> None:
@@ -284,35 +279,35 @@ class SessionRunner:
         if stay.home.is_set():
             return
         stay.home.set()
-        self._context.live.sessions.pop(stay.session.agent_id, None)
-        self._agent_context.gone(stay.session.agent_id)
+        self.context.live.sessions.pop(stay.session.agent_id, None)
+        self.agent_context.gone(stay.session.agent_id)
 
     async def _leave(
         self, stay: LiveSession, spec: AdapterSpec, venue: KeptVenue, run: Run, reason: str, *, others: bool = False
     ) -> None:
         """Bring an agent back into the nexus with what it may carry; `others` says whether others play on."""
         session, port = stay.session, venue.port
-        with self._context.nexus_store.change() as tx:
+        with self.context.nexus_store.change() as tx:
             transfer_id = tx.prepare_leave(session)
         seat = venue.seat(stay.seat_name)
         world_exit = await exit_world(
             port, session, seat, transfer_id, reason, stay.stats, run.summary().seconds, others=others
         )
-        self._context.store.writer.flush()
-        world_exit = self._agent_context.with_memories(world_exit, session, stay.seat_name)
-        with self._context.nexus_store.change() as tx:
+        self.context.store.writer.flush()
+        world_exit = self.agent_context.with_memories(world_exit, session, stay.seat_name)
+        with self.context.nexus_store.change() as tx:
             commit_exit(tx, session, spec, world_exit, transfer_id)
             closed = tx.session(session.id)
-        self._agent_context.came_back(closed)
-        self._context.live.leaving.resolve(session.agent_id, closed)
+        self.agent_context.came_back(closed)
+        self.context.live.leaving.resolve(session.agent_id, closed)
 
     async def play(self, run: Run, recorder: Recorder) -> None:
         """Play a run to its end, or until the nexus stops, and record how it ended."""
-        writer, run_id = self._context.store.writer, str(run.run_id)
+        writer, run_id = self.context.store.writer, str(run.run_id)
         status = RunStatus.INTERRUPTED
         try:
             await run.play()
-            status = RunStatus.INTERRUPTED if self._context.live.stopping else RunStatus.FINISHED
+            status = RunStatus.INTERRUPTED if self.context.live.stopping else RunStatus.FINISHED
         except WsapError:
             status = RunStatus.FAILED
             raise
@@ -330,28 +325,28 @@ class SessionRunner:
             limit = stay.session.terms.steps if run.plan.open else run.plan.steps
             return "step_limit" if stay.stats.steps == limit else "kicked"
         if loop.seat.left is not None:
-            return "jack_out" if self._agent_context.exit_of(stay.session.agent_id) is None else EXIT_GAME.name
+            return "jack_out" if self.agent_context.exit_of(stay.session.agent_id) is None else EXIT_GAME.name
         if loop.seat.done:
             return "finished"
-        return SHUTDOWN if self._context.live.stopping else "step_limit"
+        return SHUTDOWN if self.context.live.stopping else "step_limit"
 
     def _world_for(self, entries: Sequence[PreparedEntry], spec: AdapterSpec) -> tuple[WorldRecord, bytes | None, bool]:
         """Return the world to go to, its kept state, and whether it is new."""
         prepared = entries[0]
-        with self._context.nexus_store.change() as tx:
+        with self.context.nexus_store.change() as tx:
             if prepared.avatar is not None:
                 return tx.world(prepared.avatar.world_id), tx.world_snapshot(prepared.avatar.world_id), False
             for row in tx.open_transfers(prepared.agent_id):
                 if row.world_id is not None and not tx.lived_in(row.world_id):
                     tx.drop_world(row.world_id)  # of an attempt on a full disk
             owner = prepared.agent_id if spec.seats[1] == 1 else None
-            record = tx.add_world(spec.name, owner, entry_seed(self._context.settings.seed, prepared), {})
+            record = tx.add_world(spec.name, owner, entry_seed(self.context.settings.seed, prepared), {})
             for each in entries:
                 tx.send_to(each.transfer_id, record.id)
             return record, None, True
 
     def record_run(self, plan: RunPlan, game: str) -> str:
         """Write down a run that begins, and return its id."""
-        return self._context.store.repository.create_run(
+        return self.context.store.repository.create_run(
             NewRun(game=game, agent=plan.agent_label, seed=plan.seed, step_limit=plan.steps, config=config_of(plan))
         ).id
