@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, get_args
 
 from sqlalchemy import insert, select, update
@@ -142,6 +142,7 @@ def _span(seconds: float) -> str:
     return f"{seconds / 60:g} minutes" if seconds >= 120 else f"{seconds:g} s"
 
 
+@dataclass(eq=False)
 class Catalog:
     """The games of a nexus.
 
@@ -150,22 +151,13 @@ class Catalog:
         kept: the games of worlds that live in the nexus, also where they are not `wanted`.
     """
 
-    def __init__(
-        self,
-        host: PluginHost,
-        wanted: tuple[str, ...] | None,
-        remote_games: RemoteGames,
-        breaker: CircuitBreaker,
-        *,
-        kept: Sequence[str] = (),
-    ) -> None:
-        self.known: dict[str, AdapterSpec] = {}
-        """Games in this process that were looked at, by name and by reference."""
-        self._host = host
-        self._wanted = wanted
-        self._kept = kept
-        self._remote_games = remote_games
-        self._breaker = breaker
+    host: PluginHost
+    wanted: tuple[str, ...] | None
+    remote_games: RemoteGames
+    breaker: CircuitBreaker
+    kept: Sequence[str] = ()
+    known: dict[str, AdapterSpec] = field(default_factory=dict, init=False)
+    """Games in this process that were looked at, by name and by reference."""
 
     def spec(self, game: str, options: Mapping[str, Any] | None = None) -> AdapterSpec:
         """Return a game, as it is with these options.
@@ -175,15 +167,15 @@ class Catalog:
             UsageError: it can't be with these options.
             PluginError: it can't be loaded.
         """
-        if game in self._remote_games.specs():
-            return self._remote_games.specs()[game]
-        for reference in self._wanted or ():
+        if game in self.remote_games.specs():
+            return self.remote_games.specs()[game]
+        for reference in self.wanted or ():
             # One in a file is known by its own name, too, once it has been looked at.
             if reference not in self.known and names_object(reference):
-                spec = load_adapter_spec(reference, self._host)
+                spec = load_adapter_spec(reference, self.host)
                 self.known[reference] = self.known[spec.name] = spec
         if game not in self.known:
-            self.known[game] = load_adapter_spec(game, self._host)
+            self.known[game] = load_adapter_spec(game, self.host)
         return self.known[game].with_options(options or {})
 
     def infos(self, active: Mapping[str, int], busy: Callable[[AdapterSpec], bool]) -> list[GameInfo]:
@@ -194,14 +186,14 @@ class Catalog:
             busy: whether there is no world for one more.
         """
         found = []
-        names = tuple(dict.fromkeys((*(self._wanted or self._host.games.names()), *self._kept)))
-        for name in (*names, *(n for n in self._remote_games.specs() if n not in names)):
+        names = tuple(dict.fromkeys((*(self.wanted or self.host.games.names()), *self.kept)))
+        for name in (*names, *(n for n in self.remote_games.specs() if n not in names)):
             try:
                 spec = self.spec(name)
             except WsapError:
                 continue
             info = GameInfo.of(spec)
-            standing = self._breaker.of(info.id).status
+            standing = self.breaker.of(info.id).status
             status = "busy" if standing == "available" and busy(spec) else standing
             found.append(replace(info, active_agents=active.get(info.id, 0), status=status))
         return found

@@ -7,6 +7,7 @@ import contextlib
 import logging
 import time
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 
 from wsap_core.errors import StorageFullError, WsapError
@@ -32,6 +33,7 @@ _LOG = logging.getLogger(__name__)
 OnEvent = Callable[[NexusEvent], Awaitable[None]]
 
 
+@dataclass(eq=False)
 class Delivery:
     """Delivers the events of a nexus to one listener, in a task of its own.
 
@@ -43,26 +45,17 @@ class Delivery:
         new_after: the kind of event after the newest of which a new listener starts; None to start with the next event.
     """
 
-    def __init__(
-        self,
-        nexus_store: NexusStore,
-        name: str,
-        on_event: OnEvent,
-        *,
-        kinds: Sequence[str] = (),
-        at_once: int = 1,
-        seconds: float | None = SECONDS,
-        on_failure: Callable[[str, BaseException], None] | None = None,
-        new_after: str | None = None,
-    ) -> None:
-        self._nexus_store = nexus_store
-        self._new_after = new_after
-        self._name = name
-        self._on_event = on_event
-        self._kinds = tuple(kinds)
-        self._capacity = asyncio.Semaphore(at_once)
-        self._seconds = seconds
-        self._on_failure = on_failure
+    nexus_store: NexusStore
+    name: str
+    on_event: OnEvent
+    kinds: Sequence[str] = ()
+    at_once: int = 1
+    seconds: float | None = SECONDS
+    on_failure: Callable[[str, BaseException], None] | None = None
+    new_after: str | None = None
+
+    def __post_init__(self) -> None:
+        self._capacity = asyncio.Semaphore(self.at_once)
         self._fresh = asyncio.Event()
         self._closing = False
         self._read = self._kept = 0
@@ -73,16 +66,16 @@ class Delivery:
 
     def start(self) -> None:
         """Begin with the first event that was not delivered yet."""
-        with self._nexus_store.change() as tx:
-            self._read = self._kept = tx.place_of_listener(self._name, new_after=self._new_after)
+        with self.nexus_store.change() as tx:
+            self._read = self._kept = tx.place_of_listener(self.name, new_after=self.new_after)
         loop = asyncio.get_running_loop()
 
         def heard(event: NexusEvent) -> None:
-            if (not self._kinds or event.kind in self._kinds) and not loop.is_closed():
+            if (not self.kinds or event.kind in self.kinds) and not loop.is_closed():
                 loop.call_soon_threadsafe(self._fresh.set)
 
-        self._stop = self._nexus_store.listen(heard)
-        self._task = asyncio.create_task(self._deliver(), name=f"listener {self._name}")
+        self._stop = self.nexus_store.listen(heard)
+        self._task = asyncio.create_task(self._deliver(), name=f"listener {self.name}")
 
     async def aclose(self, grace: float = 0.0) -> None:
         """Deliver what is left within some seconds, end what is being delivered, and store how far it came."""
@@ -123,17 +116,17 @@ class Delivery:
     async def _deliver_page(self) -> int:
         """Deliver the next events, and return how many that were."""
         try:
-            with self._nexus_store.look() as tx:
-                events = tx.events(after=self._read, kinds=self._kinds, limit=_PAGE)
+            with self.nexus_store.look() as tx:
+                events = tx.events(after=self._read, kinds=self.kinds, limit=_PAGE)
         except WsapError as error:
-            _LOG.warning("The listener %s can't read the log: %s", self._name, error)
+            _LOG.warning("The listener %s can't read the log: %s", self.name, error)
             return 0
         for event in events:
             await self._capacity.acquire()
             if time.monotonic() - self._kept_at >= KEEP_EVERY:
                 self._keep()
             self._read = event.seq
-            task = asyncio.create_task(self._tell(event), name=f"listener {self._name} {event.seq}")
+            task = asyncio.create_task(self._tell(event), name=f"listener {self.name} {event.seq}")
             self._open[event.seq] = task
             task.add_done_callback(partial(self._told, event.seq))
         return len(events)
@@ -145,27 +138,27 @@ class Delivery:
             self._fresh.set()
 
     async def _tell(self, event: NexusEvent) -> None:
-        limit = asyncio.timeout(self._seconds)
+        limit = asyncio.timeout(self.seconds)
         try:
             async with limit:
-                await self._on_event(event)
+                await self.on_event(event)
         except StorageFullError:
             await asyncio.sleep(TRY_AGAIN)
             await self._tell(event)
         except Exception as error:  # whoever only listens stops nobody, itself included
-            _LOG.debug("The listener %s failed.", self._name, exc_info=error)
-            report, self._on_failure = self._on_failure, None
+            _LOG.debug("The listener %s failed.", self.name, exc_info=error)
+            report, self.on_failure = self.on_failure, None
             if report is not None:
-                report(self._name, TimeoutError(f"took longer than {self._seconds:g} s") if limit.expired() else error)
+                report(self.name, TimeoutError(f"took longer than {self.seconds:g} s") if limit.expired() else error)
 
     def _keep(self) -> None:
         if self.delivered <= self._kept:
             return
         try:
-            with self._nexus_store.change() as tx:
-                tx.keep_place_of_listener(self._name, self.delivered)
+            with self.nexus_store.change() as tx:
+                tx.keep_place_of_listener(self.name, self.delivered)
         except WsapError as error:  # another nexus has taken over, or the disk is full: some events come again
-            _LOG.warning("The place of the listener %s is not stored: %s", self._name, error)
+            _LOG.warning("The place of the listener %s is not stored: %s", self.name, error)
             return
         self._kept, self._kept_at = self.delivered, time.monotonic()
 

@@ -59,6 +59,7 @@ class StorageReport:
         return {**asdict(self), "left": self.left}
 
 
+@dataclass(eq=False)
 class StorageWatch:
     """Holds the agents of a nexus while there is no room to write, and measures its database.
 
@@ -66,20 +67,13 @@ class StorageWatch:
         limit: the size in bytes at which old records are deleted; None for no limit.
     """
 
-    def __init__(
-        self,
-        store: Store,
-        nexus_store: NexusStore,
-        live: LiveState,
-        limit: int | None,
-        *,
-        now: Callable[[], float] = time.monotonic,
-    ) -> None:
-        self._store = store
-        self._nexus_store = nexus_store
-        self._live = live
-        self._limit = limit
-        self._now = now
+    store: Store
+    nexus_store: NexusStore
+    live: LiveState
+    limit: int | None
+    now: Callable[[], float] = time.monotonic
+
+    def __post_init__(self) -> None:
         self._room = asyncio.Event()
         self._room.set()
         self._since = self._until = -_SOON
@@ -93,15 +87,15 @@ class StorageWatch:
         loop = asyncio.get_running_loop()
 
         def full(error: StorageFullError) -> None:
-            if not self._live.full and not loop.is_closed():
+            if not self.live.full and not loop.is_closed():
                 loop.call_soon_threadsafe(self._hold, str(error))
 
-        self._store.database.on_full = full
+        self.store.database.on_full = full
         self._task = asyncio.create_task(self._work(), name="storage")
 
     async def stop(self) -> None:
         """Look no more, and hold nobody: whoever can't write fails."""
-        self._store.database.on_full = None
+        self.store.database.on_full = None
         self._room.set()
         if self._task is not None:
             self._task.cancel()
@@ -115,59 +109,59 @@ class StorageWatch:
 
     def report(self) -> StorageReport:
         """Return the size of the database, and how it grows."""
-        database = self._store.database
+        database = self.store.database
         (began, first), (now, last) = (self._grown[0], self._grown[-1]) if self._grown else ((0.0, 0), (0.0, 0))
         growth = (last - first) * DAY / (now - began) if now > began else None
-        return StorageReport(used_bytes(database), growth, free_bytes(database), self._limit)
+        return StorageReport(used_bytes(database), growth, free_bytes(database), self.limit)
 
     def _hold(self, why: str) -> None:
-        if self._live.full or self._live.stopping:
+        if self.live.full or self.live.stopping:
             return
-        self._live.full = _FULL
-        self._since = self._now()
+        self.live.full = _FULL
+        self._since = self.now()
         # What is too large for the little room that there was is not tried every second.
         self._pause = min(2 * self._pause, _LONGEST_PAUSE) if self._since - self._until < _SOON else TRY_AGAIN
         self._room.clear()
-        for controls in self._live.controls.values():
+        for controls in self.live.controls.values():
             controls.hold()
         _LOG.error("%s The nexus holds its agents, and goes on by itself once there is room.", why)
 
     def _go_on(self) -> None:
-        self._until = self._now()
+        self._until = self.now()
         seconds = round(self._until - self._since, 1)
         _LOG.warning("There is room again for the database; the nexus goes on after %.0f seconds.", seconds)
-        self._live.full = ""
+        self.live.full = ""
         self._room.set()
-        for controls in self._live.controls.values():
+        for controls in self.live.controls.values():
             controls.release()
-        with suppress(WsapError), self._nexus_store.change() as tx:
+        with suppress(WsapError), self.nexus_store.change() as tx:
             tx.note(DiskFull(seconds=seconds))
 
     async def _work(self) -> None:
         measured = -EVERY
         while True:
-            if self._live.full:
+            if self.live.full:
                 await asyncio.sleep(self._pause)
                 if await asyncio.to_thread(self._has_room):
                     self._go_on()
-            elif self._now() - measured >= EVERY:
-                measured = self._now()
+            elif self.now() - measured >= EVERY:
+                measured = self.now()
                 await asyncio.to_thread(self.measure)
             else:
                 await asyncio.sleep(TRY_AGAIN)
 
     def _has_room(self) -> bool:
-        return has_room(self._store.database) and not self._store.writer.full
+        return has_room(self.store.database) and not self.store.writer.full
 
     def measure(self) -> None:
         """Measure the database, and delete old records where it is too large."""
         try:
-            used = used_bytes(self._store.database)
+            used = used_bytes(self.store.database)
             grown = self._grown[-1][1] + max(0, used - self._used) if self._grown else 0
-            self._grown.append((self._now(), grown))
-            if self._limit is not None and used > self._limit:
-                prune(self._store.database, 0.0, limit=self._limit, now=self._nexus_store.wall_clock())
-                used = used_bytes(self._store.database)
+            self._grown.append((self.now(), grown))
+            if self.limit is not None and used > self.limit:
+                prune(self.store.database, 0.0, limit=self.limit, now=self.nexus_store.wall_clock())
+                used = used_bytes(self.store.database)
             self._used = used
         except WsapError as error:  # it is tried again in a minute
             _LOG.warning("The database can't be looked after: %s", error)

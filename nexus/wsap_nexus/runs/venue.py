@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from wsap_core.protocol import Entry
@@ -59,6 +60,7 @@ class Venue(Protocol):
         ...
 
 
+@dataclass(eq=False)
 class OwnVenue:
     """A world in this process, made for one run.
 
@@ -68,26 +70,15 @@ class OwnVenue:
         offline: nobody outside is asked, so that no variable with a key in it is needed.
     """
 
-    def __init__(
-        self,
-        spec: AdapterSpec,
-        seed: int,
-        options: Mapping[str, Any],
-        clock: Clock,
-        services: Services,
-        *,
-        skills: Callable[[str], Mapping[str, float]] | None = None,
-        offline: bool = False,
-    ) -> None:
-        self.world: World | None = None
-        """The world, once it is open."""
-        self._spec = spec
-        self._seed = seed
-        self._options = options
-        self._clock = clock
-        self._services = services
-        self._skills = skills or (lambda seat: {})
-        self._offline = offline
+    spec: AdapterSpec
+    seed: int
+    options: Mapping[str, Any]
+    clock: Clock
+    services: Services
+    skills: Callable[[str], Mapping[str, float]] | None = None
+    offline: bool = False
+    world: World | None = field(default=None, init=False)
+    """The world, once it is open."""
 
     @property
     def can_snapshot(self) -> bool:
@@ -101,10 +92,10 @@ class OwnVenue:
 
     async def open(self, seats: Sequence[str], seed: int) -> Mapping[str, SeatPort]:
         """Make the world, begin an episode, and open the seats."""
-        options = Options(self._options if self._offline else with_secrets(self._options, os.environ))
-        context = Context.create(self._seed, config=options, clock=self._clock, services=self._services)
-        world = World.create(self._spec, context)
-        check_used(f"The game {self._spec.name!r}", options)
+        options = Options(self.options if self.offline else with_secrets(self.options, os.environ))
+        context = Context.create(self.seed, config=options, clock=self.clock, services=self.services)
+        world = World.create(self.spec, context)
+        check_used(f"The game {self.spec.name!r}", options)
         self.world = world
         await world.reset(seed)
         opened = {name: world.open_seat(name) for name in seats}
@@ -121,7 +112,7 @@ class OwnVenue:
         world = self._open
         face = LocalWorld.of(world)
         for seat in world.seats:
-            if (skills := dict(self._skills(seat))) and "transit" in self._spec.abilities:
+            if self.skills and "transit" in self.spec.abilities and (skills := dict(self.skills(seat))):
                 entry = Entry(f"{seat}-{seed}", seat, skills)
                 await face.admit(world.avatar_of(seat).avatar_id, entry)
 

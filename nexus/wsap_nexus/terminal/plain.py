@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from wsap_core.protocol import Tick
@@ -23,6 +23,7 @@ EVERY = 5.0
 """Seconds between two lines of progress."""
 
 
+@dataclass(eq=False)
 class PlainProgress:
     """Says in a line now and then how far a run is, and at once what was achieved and when an episode ended.
 
@@ -35,27 +36,17 @@ class PlainProgress:
         width: cells in those lines.
     """
 
-    def __init__(
-        self,
-        write: Callable[[str], None],
-        *,
-        limit: int | None = None,
-        seats: int = 1,
-        quiet: bool = False,
-        header: str = "",
-        spending: Callable[[], Spent] | None = None,
-        width: int = 100,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
-        self._write = write
-        self._limit = limit
-        self._several = seats > 1
-        self._quiet = quiet
-        self._header = header
-        self._spending = spending
-        self._width = max(20, width)
-        self._clock = clock
-        self._said = clock()
+    write: Callable[[str], None]
+    limit: int | None = None
+    seats: int = 1
+    quiet: bool = False
+    header: str = ""
+    spending: Callable[[], Spent] | None = None
+    width: int = 100
+    clock: Callable[[], float] = time.monotonic
+
+    def __post_init__(self) -> None:
+        self._said = self.clock()
         self._reward = 0.0
 
     def begin_with(self, reward: float) -> None:
@@ -64,39 +55,39 @@ class PlainProgress:
 
     def observe(self, step: StepTaken) -> None:
         """Take in a step; an observer of the run."""
-        if self._header:
-            self._write(self._header)
-            self._header = ""
+        if self.header:
+            self.write(self.header)
+            self.header = ""
         result = step.result
         self._reward += result.reward
-        who = f"{single_line(step.seat)}: " if self._several else ""
-        if not self._quiet:
+        who = f"{single_line(step.seat)}: " if self.seats > 1 else ""
+        if not self.quiet:
             for name in result.achievements:
-                self._write(f"step {step.step}: {who}achieved {single_line(name)}")
+                self.write(f"step {step.step}: {who}achieved {single_line(name)}")
             if result.done:
-                self._write(f"step {step.step}: {who}episode {step.episode + 1} is over: {single_line(result.message)}")
-        now = self._clock()
+                self.write(f"step {step.step}: {who}episode {step.episode + 1} is over: {single_line(result.message)}")
+        now = self.clock()
         if now - self._said >= EVERY:
             self._said = now
-            of = f" of {self._limit}" if self._limit is not None else ""
-            self._write(f"step {step.step}{of}: {who}reward {number(self._reward)}, {single_line(step.action.name)}")
+            of = f" of {self.limit}" if self.limit is not None else ""
+            self.write(f"step {step.step}{of}: {who}reward {number(self._reward)}, {single_line(step.action.name)}")
             for line in self._taken():
-                self._write(f"  {line}")
+                self.write(f"  {line}")
 
     def tick(self, tick: Tick) -> None:
         """Take in a tick of a world that lives."""
-        if self._header:
-            self._write(self._header)
-            self._header = ""
-        if not self._quiet:
-            self._write(f"tick {tick.number}: {single_line(tick.summary)}")
+        if self.header:
+            self.write(self.header)
+            self.header = ""
+        if not self.quiet:
+            self.write(f"tick {tick.number}: {single_line(tick.summary)}")
 
     def _taken(self) -> list[str]:
         """Return the lines on what models took so far; none where none was asked."""
-        if self._spending is None:
+        if self.spending is None:
             return []
-        spent = self._spending()
-        return packed(parts(spent), self._width - 2) + packed(rate(spent), self._width - 2)
+        spent, width = self.spending(), max(20, self.width) - 2
+        return packed(parts(spent), width) + packed(rate(spent), width)
 
 
 def summary_lines(
