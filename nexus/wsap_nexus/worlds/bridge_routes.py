@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+from collections.abc import Awaitable, Callable
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Path, Request, Response
@@ -46,6 +47,17 @@ async def _seat(world: World, seat: Id) -> SeatPort:
 
 
 Seat = Annotated[SeatPort, Depends(_seat)]
+
+
+async def _once(request: Request, host: Host, key: Key = None, wait: Wait = 10.0) -> Callable[..., Awaitable[Response]]:
+    async def once(do: Callable[[], Awaitable[Any]], asked: Shape | None = None) -> Response:
+        return await host.once(key, f"{request.method} {request.url.path} {asked!r}", do, wait)
+
+    return once
+
+
+Once = Annotated[Callable[..., Awaitable[Response]], Depends(_once)]
+"""Does what a request asks for once under its idempotency key, which is for no other request."""
 
 
 class BeginShape(Shape):
@@ -110,13 +122,13 @@ async def about(host: Host) -> Response:
 
 
 @router.put("/worlds/{world_id}")
-async def begin(host: Host, world_id: Id, how: BeginShape, key: Key = None, wait: Wait = 10.0) -> Response:
+async def begin(host: Host, world_id: Id, how: BeginShape, once: Once) -> Response:
     """Make a world and begin its first episode; a world of the same name is closed first."""
 
     async def do() -> dict[str, Any]:
         return await host.begin(world_id, world_seed=how.world_seed, seed=how.seed, options=how.options)
 
-    return await host.once(key, f"begin {world_id} {how!r}", do, wait)
+    return await once(do, how)
 
 
 @router.delete("/worlds/{world_id}")
@@ -156,7 +168,7 @@ async def view(host: Host, world: World) -> Response:
 
 
 @router.post("/worlds/{world_id}/seats/{seat}/jack-in")
-async def jack_in(host: Host, world: World, world_id: Id, seat: Id, key: Key = None, wait: Wait = 10.0) -> Response:
+async def jack_in(world: World, seat: Id, once: Once) -> Response:
     """Bind an agent to its avatar, or a new one; answers the seat's description, actions and state."""
 
     async def do() -> dict[str, Any]:
@@ -168,7 +180,7 @@ async def jack_in(host: Host, world: World, world_id: Id, seat: Id, key: Key = N
             **state_of(opened),
         }
 
-    return await host.once(key, f"jack-in {world_id} {seat}", do, wait)
+    return await once(do)
 
 
 @router.get("/worlds/{world_id}/seats/{seat}/description")
@@ -194,9 +206,7 @@ async def observation(port: Seat, wait: Wait = 10.0) -> Response:
 
 
 @router.post("/worlds/{world_id}/seats/{seat}/act")
-async def act(
-    host: Host, port: Seat, world_id: Id, seat: Id, asked: ActShape, key: Key = None, wait: Wait = 10.0
-) -> Response:
+async def act(host: Host, port: Seat, asked: ActShape, once: Once) -> Response:
     """Carry out an action; 202 while the world has not resolved it."""
     action = host.codec.decode(Action, asked.action, where="action")
 
@@ -211,19 +221,17 @@ async def act(
             **state_of(port),
         }
 
-    return await host.once(key, f"act {world_id} {seat} {asked!r}", do, wait)
+    return await once(do, asked)
 
 
 @router.post("/worlds/{world_id}/seats/{seat}/jack-out")
-async def jack_out(
-    host: Host, port: Seat, world_id: Id, seat: Id, asked: ModeShape, key: Key = None, wait: Wait = 10.0
-) -> Response:
+async def jack_out(port: Seat, asked: ModeShape, once: Once) -> Response:
     """Remove an agent from its avatar by force."""
 
     async def do() -> dict[str, Any]:
         return {"jack_out": await leave(port, asked.mode)}
 
-    return await host.once(key, f"jack-out {world_id} {seat} {asked.mode}", do, wait)
+    return await once(do, asked)
 
 
 @router.get("/worlds/{world_id}/seats/{seat}/view")
@@ -243,39 +251,32 @@ async def avatars(world: World, seat: Id) -> Response:
 
 
 @router.post("/worlds/{world_id}/seats/{seat}/avatars")
-async def create_avatar(
-    host: Host, world: World, world_id: Id, seat: Id, asked: WantedShape, key: Key = None, wait: Wait = 10.0
-) -> Response:
+async def create_avatar(host: Host, world: World, seat: Id, asked: WantedShape, once: Once) -> Response:
     """Create an avatar for an agent; null where jacking in creates it."""
     wanted = host.codec.decode(AvatarSpec, asked.wanted, where="wanted avatar")
 
     async def do() -> dict[str, Any]:
         return {"avatar": await world.port.create_avatar(seat, wanted)}
 
-    return await host.once(key, f"avatar {world_id} {seat} {asked!r}", do, wait)
+    return await once(do, asked)
 
 
 @router.post("/worlds/{world_id}/avatars/{avatar_id}/admit")
-async def admit(
-    host: Host, world_id: Id, avatar_id: Id, asked: EntryShape, key: Key = None, wait: Wait = 10.0
-) -> Response:
+async def admit(host: Host, world_id: Id, avatar_id: Id, asked: EntryShape, once: Once) -> Response:
     """Import skills and items, once for each transfer."""
     entry = host.codec.decode(Entry, asked.entry, where="entry")
-    what = f"admit {world_id} {avatar_id} {asked!r}"
-    return await host.once(key, what, lambda: host.admit(world_id, avatar_id, entry), wait)
+    return await once(lambda: host.admit(world_id, avatar_id, entry), asked)
 
 
 @router.post("/worlds/{world_id}/avatars/{avatar_id}/release")
-async def release(
-    host: Host, world: World, world_id: Id, avatar_id: Id, asked: TransferShape, key: Key = None, wait: Wait = 10.0
-) -> Response:
+async def release(host: Host, world: World, avatar_id: Id, asked: TransferShape, once: Once) -> Response:
     """Export the portable items, once for each transfer."""
     host.needs("transit")
 
     async def do() -> dict[str, Any]:
         return {"package": await world.port.release(avatar_id, asked.transfer_id)}
 
-    return await host.once(key, f"release {world_id} {avatar_id} {asked.transfer_id}", do, wait)
+    return await once(do, asked)
 
 
 @router.get("/worlds/{world_id}/avatars/{avatar_id}/death")
@@ -285,16 +286,14 @@ async def death(world: World, avatar_id: Id) -> Response:
 
 
 @router.post("/worlds/{world_id}/avatars/{avatar_id}/respawn")
-async def respawn(
-    host: Host, world: World, world_id: Id, avatar_id: Id, asked: RespawnShape, key: Key = None, wait: Wait = 10.0
-) -> Response:
+async def respawn(world: World, avatar_id: Id, asked: RespawnShape, once: Once) -> Response:
     """Respawn a destroyed avatar."""
 
     async def do() -> dict[str, Any]:
         message = await world.port.respawn(asked.agent, avatar_id, asked.option)
         return {"message": message, "seats": world.states()}
 
-    return await host.once(key, f"respawn {world_id} {avatar_id} {asked!r}", do, wait)
+    return await once(do, asked)
 
 
 @router.post("/transfers/{transfer_id}/withdraw")
