@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 from collections.abc import Iterator
@@ -16,10 +17,14 @@ from jsonschema import Draft202012Validator
 from wire_server import Served, serving
 
 from wsap_nexus.http.guard import HttpLimits
-from wsap_nexus.server import reference
 
 ROOT = Path(__file__).resolve().parents[2]
-AGAIN = "; run: python -m wsap_nexus.server.reference docs/reference"
+AGAIN = "; run: python tools/write_wire_reference.py"
+SPEC = importlib.util.spec_from_file_location("write_wire_reference", ROOT / "tools" / "write_wire_reference.py")
+assert SPEC is not None
+assert SPEC.loader is not None
+reference = importlib.util.module_from_spec(SPEC)
+SPEC.loader.exec_module(reference)
 EXAMPLES = int(os.environ.get("WSAP_FUZZ", "1"))
 """Requests for each route; more of them look longer."""
 

@@ -1,11 +1,12 @@
-"""Writes the reference of the wire API: `python -m wsap_nexus.server.reference FOLDER`.
+"""Write `docs/reference/openapi.json`, and the table of error codes in `wire-api.md` between two marks.
 
-It writes `openapi.json` into the folder, and the table of error codes into its `wire-api.md`, between two marks.
+    python tools/write_wire_reference.py
+
+A test compares both with what this writes.
 """
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from wsap_nexus.server import openapi, serve
 from wsap_nexus.server.app import include_routes
 from wsap_nexus.worlds import serve_world as world
 
+FOLDER = Path(__file__).resolve().parent.parent / "docs" / "reference"
 BEGIN, END = "<!-- codes: begin -->", "<!-- codes: end -->"
 _OWN = tuple(
     ["wsap_core.errors", "wsap_nexus.errors", "wsap_nexus.store.errors"]
@@ -66,12 +68,7 @@ def _tree(kind: type[WsapError]) -> Iterator[type[WsapError]]:
         yield from _tree(below)
 
 
-def write(folder: Path) -> None:
-    """Write both files."""
-    (folder / "openapi.json").write_text(document(), encoding="utf-8")
-    page = folder / "wire-api.md"
-    page.write_text(with_codes(page.read_text(encoding="utf-8")), encoding="utf-8")
-
-
 if __name__ == "__main__":
-    write(Path(sys.argv[1]))
+    (FOLDER / "openapi.json").write_text(document(), encoding="utf-8")
+    page = FOLDER / "wire-api.md"
+    page.write_text(with_codes(page.read_text(encoding="utf-8")), encoding="utf-8")
