@@ -20,6 +20,7 @@ from wsap_nexus.store.events.base import Names as Names
 from wsap_nexus.store.events.base import NexusEvent as NexusEvent
 from wsap_nexus.store.events.base import OtherEvent as OtherEvent
 from wsap_nexus.store.events.base import sentences as sentences
+from wsap_nexus.store.events.endings import ENDINGS as ENDINGS
 from wsap_nexus.store.events.endings import why_ended as why_ended
 from wsap_nexus.store.events.nexus import *  # noqa: F403
 from wsap_nexus.store.events.sessions import *  # noqa: F403
