@@ -12,6 +12,7 @@ from wsap_check.play import Table, settle
 from wsap_check.raised import describe
 from wsap_check.steps import fresh_text, text_of
 from wsap_check.subject import Notes, NothingToCheck, Subject, check
+from wsap_check.trajectory import first_different
 from wsap_core.errors import SnapshotError
 from wsap_core.factories import build
 from wsap_core.protocol import Action, Observation
@@ -53,53 +54,56 @@ class AgentSubject:
 class _Session:
     """An agent in the first seat of a world; copies of it, or nobody, in the others."""
 
-    def __init__(self, subject: AgentSubject, table: Table) -> None:
+    def __init__(self, subject: AgentSubject, notes: Notes | None) -> None:
         self.subject = subject
-        self.table = table
-        self.agents = {seat.agent_id: subject.agent() for seat in table.seats}
+        self.notes = notes
+        """Where to write what is wrong with decisions; nobody asks when None."""
+        self.table = Table(subject.world())
+        self.agents = {seat.agent_id: subject.agent() for seat in self.table.seats}
+        self.done: list[str] = []
+        """What the first agent did."""
 
     @classmethod
-    async def begin(cls, subject: AgentSubject) -> _Session:
-        session = cls(subject, await Table(subject.world()).begin())
+    async def begin(cls, subject: AgentSubject, notes: Notes | None = None) -> _Session:
+        session = cls(subject, notes)
+        await session.table.begin()
         for seat in session.table.seats:
             agent = session.agents[seat.agent_id]
             await settle(agent.initialize(seat.game_description, seat.action_space), subject.world())
         return session
 
-    async def play(self, steps: int, notes: Notes | None = None) -> list[str]:
-        """Let the agents play in turn, one round after another, and return what the first one did.
+    @property
+    def agent(self) -> Any:
+        """The first agent."""
+        return self.agents[self.table.seat.agent_id]
 
-        Args:
-            steps: how many rounds.
-            notes: where to write what is wrong with decisions; nobody asks when None.
-        """
-        done: list[str] = []
-
-        async def choose(seat: Seat, observation: Observation) -> Action:
-            return await self.decide(seat, observation, done, notes)
-
-        for _ in range(steps):
+    async def play(self, rounds: int) -> list[str]:
+        """Let the agents play in turn, one round after another, and return what the first one did now."""
+        before = len(self.done)
+        for _ in range(rounds):
             if self.table.over:
                 break
-            await self.table.play(choose, len(self.table.seats))
-        return done
+            await self.table.play(self.decide, len(self.table.seats))
+        return self.done[before:]
 
-    async def decide(self, seat: Seat, observation: Observation, done: list[str], notes: Notes | None) -> Action:
+    async def decide(self, seat: Seat, observation: Observation) -> Action:
         """Return a seat's decision, and look at it if somebody wants to know."""
-        before = fresh_text(observation) if notes else ""
+        notes, table, before = self.notes, self.table, fresh_text(observation)
         decision: Any = self.agents[seat.agent_id].decide(observation)
         if inspect.isawaitable(decision):
             decision = await asyncio.wait_for(decision, self.subject.patience)
         if not isinstance(decision, Action):
             if notes:
-                notes.error(f"decide() returned a {type(decision).__name__}, not an Action.", self.table.where())
+                notes.error(f"decide() returned a {type(decision).__name__}, not an Action.", table.where())
             raise NothingToCheck("it does not return actions, see `agent-decisions`")
-        if notes and fresh_text(observation) != before:
-            notes.error("decide() changed the observation that it was given.", self.table.where(), about="mutation")
-        if notes and (reason := check_action(decision, index_actions(seat.action_space))[1]):
-            notes.error(f"It chose an action that is not declared so: {reason}", self.table.where(), about="undeclared")
-        if seat is self.table.seat:
-            done.append(text_of(decision))
+        if notes:
+            same = fresh_text(observation) == before
+            notes.expect(same, "decide() changed the observation that it was given.", table.where(), "mutation")
+            reason = check_action(decision, index_actions(seat.action_space))[1]
+            undeclared = f"It chose an action that is not declared so: {reason}"
+            notes.expect(not reason, undeclared, table.where(), "undeclared")
+        if seat is table.seat:
+            self.done.append(text_of(decision))
         return decision
 
 
@@ -108,8 +112,8 @@ async def agent_members(notes: Notes, subject: AgentSubject) -> None:
     """The four members exist, and so does everything declared."""
     agent = subject.agent()
     for name in ("initialize", "decide", "reflect", "plan"):
-        if not callable(getattr(agent, name, None)):
-            notes.error(f"There is no {name}(); an agent has initialize, decide, reflect and plan.")
+        there = callable(getattr(agent, name, None))
+        notes.expect(there, f"There is no {name}(); an agent has initialize, decide, reflect and plan.")
     there = all(callable(getattr(agent, name, None)) for name in ("snapshot", "restore"))
     if subject.can("snapshot") and not there:
         notes.error("The ability 'snapshot' is declared, but there is no snapshot and restore.")
@@ -117,16 +121,15 @@ async def agent_members(notes: Notes, subject: AgentSubject) -> None:
         notes.warn("It has snapshot and restore, but the ability 'snapshot' is not declared.")
     if callable(getattr(agent, "plan", None)):
         plan: Any = await settle(agent.plan([]), subject.world())
-        if not isinstance(plan, list | tuple) or not all(isinstance(line, str) for line in plan):
-            notes.error(f"plan() returned {plan!r:.80}; it returns a list of texts.")
+        texts = isinstance(plan, list | tuple) and all(isinstance(line, str) for line in plan)
+        notes.expect(texts, f"plan() returned {plan!r:.80}; it returns a list of texts.")
 
 
 @check()
 async def agent_decisions(notes: Notes, subject: AgentSubject) -> None:
     """Every decision is a declared action, and the observation stays unchanged."""
-    session = await _Session.begin(subject)
-    if not await session.play(subject.steps, notes):
-        notes.error("It did nothing.")
+    session = await _Session.begin(subject, notes)
+    notes.expect(await session.play(subject.steps), "It did nothing.")
 
 
 @check()
@@ -134,15 +137,13 @@ async def agent_reflection(notes: Notes, subject: AgentSubject) -> None:
     """reflect() takes any result and leaves it unchanged."""
     session = await _Session.begin(subject)
     table = session.table
-    agent = session.agents[table.seat.agent_id]
     for _ in range(min(10, subject.steps)):
-        trace = await table.play(lambda seat, o: session.decide(seat, o, [], None), len(table.seats))
-        for step in trace:
+        for step in await table.play(session.decide, len(table.seats)):
             if step.seat == table.seat.agent_id:
                 before = fresh_text(step.result)
-                await settle(agent.reflect(step.result), subject.world())
-                if fresh_text(step.result) != before:
-                    notes.error("reflect() changed the result that it was given.", step.where, about="mutation")
+                await settle(session.agent.reflect(step.result), subject.world())
+                same = fresh_text(step.result) == before
+                notes.expect(same, "reflect() changed the result that it was given.", step, "mutation")
         if table.over:
             break
 
@@ -150,11 +151,9 @@ async def agent_reflection(notes: Notes, subject: AgentSubject) -> None:
 @check("seed")
 async def agent_seed(notes: Notes, subject: AgentSubject) -> None:
     """The same seed gives the same decisions."""
-    one = await (await _Session.begin(subject)).play(subject.steps)
-    other = await (await _Session.begin(subject)).play(subject.steps)
-    if one != other:
-        at = next(i for i in range(max(len(one), len(other))) if one[i : i + 1] != other[i : i + 1])
-        notes.error(f"With the same seed it decided differently at step {at}.")
+    one, other = [await (await _Session.begin(subject)).play(subject.steps) for _ in range(2)]
+    at = first_different(one, other)
+    notes.expect(at is None, f"With the same seed it decided differently at step {at}.")
 
 
 @check("snapshot")
@@ -167,17 +166,14 @@ async def agent_snapshot(notes: Notes, subject: AgentSubject) -> None:
     again = await _Session.begin(subject)
     for name, agent in session.agents.items():
         saved: Any = cast(Snapshots, agent).snapshot()
-        if not isinstance(saved, bytes):
-            notes.error(f"snapshot() returned a {type(saved).__name__}, not bytes.")
+        if not notes.expect(isinstance(saved, bytes), f"snapshot() returned a {type(saved).__name__}, not bytes."):
             return
         again.agents[name].restore(saved)
     again.table.world.restore(session.table.world.snapshot())
-    one = await session.play(subject.steps)
-    other = await again.play(subject.steps)
-    if one != other:
-        notes.error("An agent restored from a snapshot decides differently.")
-    if cast(Snapshots, session.agents[session.table.seat.agent_id]).snapshot():
-        _refuse_garbage(notes, again.agents[again.table.seat.agent_id])
+    one, other = [await each.play(subject.steps) for each in (session, again)]
+    notes.expect(one == other, "An agent restored from a snapshot decides differently.")
+    if session.agent.snapshot():
+        _refuse_garbage(notes, again.agent)
 
 
 def _refuse_garbage(notes: Notes, agent: Snapshots) -> None:
@@ -186,8 +182,7 @@ def _refuse_garbage(notes: Notes, agent: Snapshots) -> None:
         try:
             agent.restore(data)
         except SnapshotError:
-            if agent.snapshot() != before:
-                notes.error("A refused snapshot changed the agent.", about="changed")
+            notes.expect(agent.snapshot() == before, "A refused snapshot changed the agent.", about="changed")
         except Exception as error:
             notes.error(f"{describe(error)}, not SnapshotError.", about="raised")
         else:

@@ -17,8 +17,8 @@ from wsap_core.specs import AdapterSpec
 C = TypeVar("C", bound=type)
 
 
-def _tests_of(checks: Sequence[Check[Any]]) -> Callable[[C], C]:
-    """Give a class a test for each check, named after it: `done` is `test_done`. Any: checks of games or agents."""
+def _tests_of(checks: Sequence[Check]) -> Callable[[C], C]:
+    """Give a class a test for each check, named after it: `done` is `test_done`."""
 
     def give(cls: C) -> C:
         for check in checks:
@@ -29,7 +29,7 @@ def _tests_of(checks: Sequence[Check[Any]]) -> Callable[[C], C]:
     return give
 
 
-def _test_of(check: Check[Any], qualified_name: str) -> Callable[[object, object], None]:
+def _test_of(check: Check, qualified_name: str) -> Callable[[object, object], None]:
     def test(self: object, subject: object) -> None:
         outcome = check.run(subject)
         if outcome.status == "skipped":

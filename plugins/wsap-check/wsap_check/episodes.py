@@ -1,19 +1,32 @@
-"""Checks of how episodes end and begin."""
+"""Checks of how episodes begin, go on and end: the same with the same seed, here and elsewhere; and of ticks."""
 
 from __future__ import annotations
 
+import asyncio
+import random
+import sys
 from dataclasses import replace
+from typing import cast
 
-from wsap_check.play import RandomPlayer, Table, baseline, own_actions, settle
-from wsap_check.steps import Step, first_difference, fresh_text, without_biography
-from wsap_check.subject import Notes, NothingToCheck, Subject, check
+from wsap_check.play import RandomPlayer, Table, baseline, own_actions, refused, settle, walk
+from wsap_check.steps import Step, difference_by_seat, first_difference, fresh_text, place, without_biography
+from wsap_check.subject import Fault, Notes, NothingToCheck, Subject, at_once, check, other_processes
+from wsap_check.trajectory import Request, digests, first_different, trajectories_elsewhere
+from wsap_core.errors import WireError
 from wsap_core.protocol import AvatarState, EmbodiedObservation
+from wsap_core.protocol.ticks import Tick
+from wsap_core.protocol.wire import dumps
+from wsap_core.seams.game import Influenced, Lives
+from wsap_core.worlds import World
 
 _LONGER = 20
 """How many times as long as usual an episode may take to end."""
 
 _AFTER = 20
 """Actions tried after the end, beside one for each that the game declares."""
+
+_SEEDS = 4
+_TICKS = 5
 
 
 @check()
@@ -33,67 +46,13 @@ async def done(notes: Notes, subject: Subject) -> None:
             if result is None:
                 notes.error("act() waits forever after the end of the episode.", where)
                 break
-            if not result.done:
-                notes.error("done was true, and is false after another action.", where, about="undone")
-            if result.success:
-                notes.error("An action succeeded after the episode was over.", where, about="success")
-            if result.reward or result.achievements:
-                notes.error("There was a reward or an achievement after the episode was over.", where, about="reward")
-            if await table.seen(seat) != was:
-                notes.error("The state changed after the episode was over.", where, about="changed")
+            notes.expect(result.done, "done was true, and is false after another action.", where, "undone")
+            notes.expect(not result.success, "An action succeeded after the episode was over.", where, "success")
+            paid = result.reward or result.achievements
+            notes.expect(not paid, "There was a reward or an achievement after the episode was over.", where, "reward")
+            still = await table.seen(seat) == was
+            if not notes.expect(still, "The state changed after the episode was over.", where, "changed"):
                 break
-
-
-@check()
-async def reset(notes: Notes, subject: Subject) -> None:
-    """A reset begins a new episode that does not depend on the last one."""
-    used = await Table(subject).begin()
-    await used.play(RandomPlayer(22), max(20, subject.steps // 4))
-    await used.begin(subject.seed + 1)
-    if used.over:
-        notes.error("The episode is over right after a reset.", used.where())
-        return
-    observation = used.seat.last_observation or (await settle(used.seat.face.observe(), subject))
-    if isinstance(observation, EmbodiedObservation) and observation.avatar.state is AvatarState.DESTROYED:
-        notes.error("The avatar is dead right after a reset.", used.where())
-    if not subject.can("seed"):
-        return
-    fresh = await Table(subject).begin(subject.seed + 1)
-    await baseline(subject, 23, 60)
-    one = await used.play(RandomPlayer(23), 60)
-    other = await fresh.play(RandomPlayer(23), 60)
-    length = min(len(one), len(other))
-    if found := first_difference(_without_lives(one[:length]), _without_lives(other[:length])):
-        notes.error(
-            f"After reset(seed={subject.seed + 1}) a world that was played differs from a fresh one: {found[0]}.",
-            found[1],
-        )
-        return
-    if len(one) != len(other):
-        notes.error("After the same reset one episode is longer than the other.", used.where())
-
-
-def _without_lives(trace: list[Step]) -> list[Step]:
-    """Return a trace without what avatars keep of earlier lives."""
-    return [
-        replace(
-            step,
-            before=without_biography(step.before),
-            result=replace(step.result, observation=without_biography(step.result.observation)),
-        )
-        for step in trace
-    ]
-
-
-@check("seed")
-async def first_episode(notes: Notes, subject: Subject) -> None:
-    """A fresh world with a seed is the one that reset(seed) gives."""
-    if len(Table(subject).seats) > 1:
-        raise NothingToCheck("worlds of several seats are begun by a reset")
-    other = await baseline(subject, 24, 40)
-    one = await Table(subject).play(RandomPlayer(24), 40)
-    if found := first_difference(one, other):
-        notes.warn(f"A world made with a seed is not the one that reset(seed) gives: {found[0]}.", found[1])
 
 
 async def play_to_the_end(subject: Subject) -> Table:
@@ -108,3 +67,205 @@ async def play_to_the_end(subject: Subject) -> Table:
     if not table.over:
         raise NothingToCheck(f"no episode was over within {limit} steps")
     return table
+
+
+@check()
+async def reset(notes: Notes, subject: Subject) -> None:
+    """A reset begins a new episode that does not depend on the last one."""
+    used = await Table(subject).begin()
+    await used.play(RandomPlayer(22), max(20, subject.steps // 4))
+    await used.begin(subject.seed + 1)
+    if not notes.expect(not used.over, "The episode is over right after a reset.", used.where()):
+        return
+    observation = used.seat.last_observation or (await settle(used.seat.face.observe(), subject))
+    if isinstance(observation, EmbodiedObservation) and observation.avatar.state is AvatarState.DESTROYED:
+        notes.error("The avatar is dead right after a reset.", used.where())
+    if not subject.can("seed"):
+        return
+    fresh = await Table(subject).begin(subject.seed + 1)
+    await baseline(subject, 23, 60)
+    one, other = [await table.play(RandomPlayer(23), 60) for table in (used, fresh)]
+    length = min(len(one), len(other))
+    difference = first_difference(*([_without_lives(step) for step in trace[:length]] for trace in (one, other)))
+    differs = f"After reset(seed={subject.seed + 1}) a world that was played differs from a fresh one: {{}}."
+    if notes.expect_same(difference, differs):
+        longer = "After the same reset one episode is longer than the other."
+        notes.expect(len(one) == len(other), longer, used.where())
+
+
+def _without_lives(step: Step) -> Step:
+    """Return a step without what avatars keep of earlier lives."""
+    result = replace(step.result, observation=without_biography(step.result.observation))
+    return replace(step, before=without_biography(step.before), result=result)
+
+
+@check("seed")
+async def first_episode(notes: Notes, subject: Subject) -> None:
+    """A fresh world with a seed is the one that reset(seed) gives."""
+    if len(Table(subject).seats) > 1:
+        raise NothingToCheck("worlds of several seats are begun by a reset")
+    other = await baseline(subject, 24, 40)
+    one = await Table(subject).play(RandomPlayer(24), 40)
+    if found := first_difference(one, other):
+        notes.warn(f"A world made with a seed is not the one that reset(seed) gives: {found[0]}.", found[1])
+
+
+@check("seed")
+async def same_seed(notes: Notes, subject: Subject) -> None:
+    """The same seed and actions give the same trajectory."""
+    different = "The same seed and actions gave two trajectories, which differ in {}. "
+    different += "All chance comes from the seed, and time is counted by the world."
+    notes.expect_same(first_difference(await _trace(subject), await _trace(subject)), different)
+
+
+async def _trace(subject: Subject) -> list[Step]:
+    trace = await walk(subject, 31)
+    if not trace:
+        raise Fault("No seat could take a single step.", place(subject.seed, 0, 0))
+    return trace
+
+
+@check("seed")
+async def independent(notes: Notes, subject: Subject) -> None:
+    """A world is not affected by anything that runs beside it."""
+    if subject.can("multi-seat") and subject.spec.timing == "free":
+        raise NothingToCheck("seats act whenever they like, so that no two plays are alike")
+    alone, again = [await _step_by_step(subject, disturbed=False) for _ in range(2)]
+    if difference_by_seat(alone, again):
+        raise NothingToCheck("the same seed gives different trajectories, see `same-seed`")
+    changed = "Another world beside it, or other draws from the global random generator, changed the trajectory in {}. "
+    changed += "Use context.random, and keep nothing in modules or classes."
+    notes.expect_same(difference_by_seat(alone, await _step_by_step(subject, disturbed=True)), changed)
+
+
+async def _step_by_step(subject: Subject, *, disturbed: bool) -> list[Step]:
+    """Return a trace that is played step by step, with or without something going on in between."""
+    beside = await Table(subject, subject.seed + 1).begin() if disturbed else None
+    table = await Table(subject).begin()
+    player, noise, trace = RandomPlayer(31), RandomPlayer(32), list[Step]()
+    state = random.getstate()
+    try:
+        while len(trace) < subject.steps:
+            more = await table.play(player, 1)
+            trace += more
+            if not more and not table.over:
+                break
+            if not more:
+                await table.next_episode()
+            if beside is None:
+                continue
+            _draw_chance()
+            if beside.over:
+                await beside.next_episode()
+            await beside.play(noise, 1)
+    finally:
+        random.setstate(state)
+    return trace
+
+
+def _draw_chance() -> None:
+    """Use the process's global generators, as any other code may do."""
+    random.random()
+    if (numpy := sys.modules.get("numpy")) is not None:
+        numpy.random.random()
+
+
+@check("seed", other_processes)
+async def other_process(notes: Notes, subject: Subject) -> None:
+    """The same seed gives the same trajectory in another process, whatever its PYTHONHASHSEED."""
+    request = Request.of(subject)
+    await baseline(subject, 31, subject.steps)
+    here = await _trace(subject)
+    for hash_seed, elsewhere in trajectories_elsewhere(request):
+        position = first_different(digests(here), elsewhere)
+        if position is not None:
+            different = f"With PYTHONHASHSEED={hash_seed} another process plays differently from this step on. "
+            different += "Never iterate over a set of texts, use hash() or id(), or look at the clock."
+            notes.error(different, here[min(position, len(here) - 1)])
+            return
+
+
+@check("seed")
+async def seeds_matter(notes: Notes, subject: Subject) -> None:
+    """Different seeds give different trajectories."""
+    texts = set()
+    for offset in range(_SEEDS):
+        table = await Table(subject, subject.seed + offset).begin()
+        trace = await table.play(RandomPlayer(33), min(subject.steps, 100))
+        texts.add("\n".join(step.text() for step in trace))
+    if len(texts) == 1:
+        same = f"Seeds {subject.seed} to {subject.seed + _SEEDS - 1} all give the same trajectory; "
+        notes.warn(same + "that is right only if there is no chance in the game.")
+
+
+@check("seed", "multi-seat", at_once)
+async def arrival_order(notes: Notes, subject: Subject) -> None:
+    """The order in which seats act within a round does not matter."""
+    forwards = await baseline(subject, 34, subject.steps)
+    table = await Table(subject).begin()
+    table.seats.reverse()
+    backwards = await table.play(RandomPlayer(34), subject.steps)
+    changed = "Who acts first within a round changes {}. Resolve in a fixed order."
+    notes.expect_same(difference_by_seat(forwards, backwards), changed)
+
+
+async def _begun(subject: Subject) -> World:
+    world = subject.world()
+    await world.reset(seed=subject.seed)
+    return world
+
+
+async def _advanced(notes: Notes, subject: Subject, world: World, count: int) -> list[str]:
+    """Return the ticks, as JSON, of a world in which no seat is taken."""
+    game, found = cast(Lives, world.adapter), list[str]()
+    for _ in range(count):
+        try:
+            tick = await asyncio.wait_for(game.advance(), 4 * subject.patience)
+        except TimeoutError:
+            raise Fault("advance() waits for a seat, and none is taken.") from None
+        if not isinstance(tick, Tick):
+            raise Fault(f"advance() returned a {type(tick).__name__}, not a Tick.")
+        try:
+            found.append(dumps(tick))
+        except WireError as error:
+            notes.error(f"A tick can't be sent: {error}", about="wire")
+            return found
+        if tick.done:
+            break
+    return found
+
+
+@check("lives")
+async def ticks(notes: Notes, subject: Subject) -> None:
+    """A world that lives goes on without seats, and the same seed gives the same ticks."""
+    found = await _advanced(notes, subject, await _begun(subject), _TICKS)
+    if subject.can("seed") and found != await _advanced(notes, subject, await _begun(subject), _TICKS):
+        notes.error("The same seed gave two different sequences of ticks. All chance comes from the seed.")
+    world = await _begun(subject)
+    for number in range(1, len(found) + 1):
+        tick = await cast(Lives, world.adapter).advance()
+        counted = f"Tick {number} has the number {tick.number}; ticks count from 1."
+        notes.expect(tick.number == number, counted, about="number")
+
+
+@check("lives", "snapshot")
+async def ticks_continue(notes: Notes, subject: Subject) -> None:
+    """A world that lives goes on from a snapshot with the same ticks."""
+    world, other = await _begun(subject), await _begun(subject)
+    await _advanced(notes, subject, world, 2)
+    other.restore(world.snapshot())
+    one, two = [await _advanced(notes, subject, each, _TICKS) for each in (world, other)]
+    notes.expect(one == two, "A world restored from a snapshot goes on with different ticks.")
+
+
+@check("influence")
+async def refused_influence(notes: Notes, subject: Subject) -> None:
+    """An influence that makes no sense is refused with a UsageError and changes nothing."""
+    world = await _begun(subject)
+    game = cast(Influenced, world.adapter)
+    before = world.snapshot() if world.can_snapshot else b""
+    for body in ({}, {"kind": "no such thing"}, {"kind": 7}, {"kind": None, "text": "\u202e"}):
+        did = await refused(lambda body=body: game.influence(body))  # type: ignore[misc]
+        notes.expect(not did, f"influence({body!r}) must be refused with a UsageError, but {did}.", about="influence")
+    still = not world.can_snapshot or world.snapshot() == before
+    notes.expect(still, "A refused influence changed the world.")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
@@ -46,6 +45,12 @@ class CheckOutcome:
     """Why it was skipped."""
     findings: tuple[Finding, ...] = ()
 
+    @classmethod
+    def of(cls, name: str, summary: str, findings: tuple[Finding, ...]) -> CheckOutcome:
+        """Return the outcome of a check with these findings."""
+        failed = any(finding.severity == "error" for finding in findings)
+        return cls(name, summary, "failed" if failed else "warned" if findings else "passed", "", findings)
+
     def to_text(self) -> str:
         """Return a line about the check, and one below it for each finding."""
         tail = f"skipped: {self.reason}" if self.status == "skipped" else self.summary
@@ -79,16 +84,10 @@ class Report:
 
     def to_json(self) -> dict[str, Any]:
         """Return the report as JSON-ready data (Any: text, numbers, lists and objects)."""
-        return {
-            "subject": self.subject,
-            "ok": self.ok,
-            "seed": self.seed,
-            "steps": self.steps,
-            "passed": self.count("passed") + self.count("warned"),
-            "failed": self.count("failed"),
-            "skipped": self.count("skipped"),
-            "checks": [json.loads(json.dumps(asdict(check))) for check in self.checks],
-        }
+        said = {"subject": self.subject, "ok": self.ok, "seed": self.seed, "steps": self.steps}
+        passed = self.count("passed") + self.count("warned")
+        counts = {"passed": passed, "failed": self.count("failed"), "skipped": self.count("skipped")}
+        return {**said, **counts, "checks": json.loads(json.dumps([asdict(check) for check in self.checks]))}
 
     def to_text(self) -> str:
         """Return the report for people: a line for each check, and its findings below it."""
@@ -99,8 +98,7 @@ class Report:
         ran = len(self.checks) - self.count("skipped")
         name = single_line(self.subject)
         if self.ok:
-            remarks = sum(len(check.findings) for check in self.checks)
-            tail = f", with {plural(remarks, 'warning')}" if remarks else ""
+            tail = f", with {plural(len(self.findings), 'warning')}" if self.findings else ""
             return f"{name} keeps its promises: {plural(ran, 'check')} passed{tail}."
         return f"{name} fails {self.count('failed')} of {plural(ran, 'check')}."
 
@@ -108,10 +106,3 @@ class Report:
 _MARKS: dict[Status, str] = {"passed": "ok  ", "warned": "warn", "failed": "FAIL", "skipped": "-   "}
 _WIDTH = 18
 """Of the names of checks."""
-
-
-def status_of(findings: Sequence[Finding]) -> Status:
-    """Return the status of a check with these findings."""
-    if any(finding.severity == "error" for finding in findings):
-        return "failed"
-    return "warned" if findings else "passed"

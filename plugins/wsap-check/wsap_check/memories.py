@@ -84,8 +84,7 @@ class MemoryTests:
     @pytest.mark.parametrize("budget", [0, 1, 5, 30, 100, 400, 5000])
     def test_recalling_keeps_to_the_budget(self, make_memory: Callable[[], AgentMemory], budget: int) -> None:
         """The estimated tokens of what is recalled are at most the budget and a tenth ("about")."""
-        memory = make_memory()
-        _live(memory, 40)
+        memory = _live(make_memory(), 40)
         found = memory.recall("hello north and a fact about Ünïcödé", budget=budget)
         assert sum(estimate_tokens(r.text) for r in found) <= budget * 1.1
 
@@ -95,23 +94,21 @@ class MemoryTests:
         for entry in (*echo_life(12, world="first"), *echo_life(12, 1, world="second", first=100)):
             memory.remember(entry)
         steps = {"first": range(12), "second": range(100, 112)}
-        for found in _settled(memory).recall("say hello", budget=4000):
+        _done(memory.compact())
+        for found in memory.recall("say hello", budget=4000):
             if found.world:
                 assert found.step is None or found.step in steps[found.world]
                 assert found.world in found.text, "a model reads only the text, so the world belongs there"
 
     def test_the_same_life_gives_the_same_memory(self, make_memory: Callable[[], AgentMemory]) -> None:
         """Two memories of one life are equal, in what they recall and in their snapshots."""
-        one, other = make_memory(), make_memory()
-        _live(one, 30)
-        _live(other, 30)
+        one, other = _live(make_memory(), 30), _live(make_memory(), 30)
         assert list(one.recall("hello", budget=500)) == list(other.recall("hello", budget=500))
         assert one.snapshot() == other.snapshot()
 
     def test_recalling_and_taking_snapshots_change_nothing(self, make_memory: Callable[[], AgentMemory]) -> None:
         """A snapshot is the same before and after recalling."""
-        memory = make_memory()
-        _live(memory, 20)
+        memory = _live(make_memory(), 20)
         before = memory.snapshot()
         first = list(memory.recall("hello", budget=300))
         assert list(memory.recall("hello", budget=300)) == first
@@ -119,35 +116,31 @@ class MemoryTests:
 
     def test_a_restored_memory_goes_on_identically(self, make_memory: Callable[[], AgentMemory]) -> None:
         """A memory restored into a new one, or over another life, recalls the same, also after more was lived."""
-        memory, fresh, other = make_memory(), make_memory(), make_memory()
-        _live(memory, 25)
-        _live(other, 7, seed=9)
+        memory, fresh, other = _live(make_memory(), 25), make_memory(), _live(make_memory(), 7, seed=9)
         for restored in (fresh, other):
             restored.restore(memory.snapshot())
         for more in (0, 15):
             for each in (memory, fresh, other):
                 _live(each, more, seed=2)
             for query in ("hello north", "a fact", ""):
-                expected = list(memory.recall(query, budget=300))
-                assert list(fresh.recall(query, budget=300)) == expected
-                assert list(other.recall(query, budget=300)) == expected
+                recalled = [list(each.recall(query, budget=300)) for each in (memory, fresh, other)]
+                assert recalled[0] == recalled[1] == recalled[2]
             assert fresh.snapshot() == memory.snapshot() == other.snapshot()
 
     def test_what_is_no_snapshot_is_refused(self, make_memory: Callable[[], AgentMemory]) -> None:
         """Garbage, damaged snapshots and pickles raise SnapshotError, and nothing changes."""
-        memory = make_memory()
-        _live(memory, 10)
+        memory = _live(make_memory(), 10)
         _refuses(memory, memory.snapshot())
 
     @pytest.mark.parametrize("text", HOSTILE)
     def test_hostile_text_is_only_text(self, make_memory: Callable[[], AgentMemory], text: str) -> None:
         """No text breaks a memory, as a note or as a query; what is recalled has no control characters."""
-        memory = make_memory()
-        _live(memory, 5)
+        memory = _live(make_memory(), 5)
         memory.note(text, kind="fact", world=text[:60], step=5)
         memory.note("a second fact", kind=text[:60])
         for query in (text, "fact", f'{text}" {text}'):
-            for found in _settled(memory).recall(query, budget=2000):
+            _done(memory.compact())
+            for found in memory.recall(query, budget=2000):
                 assert found.text == single_line(found.text)
         again = make_memory()
         again.restore(memory.snapshot())
@@ -192,7 +185,7 @@ class ToolTests:
         """Whatever fits the definition gives a text, without control characters, within the limit."""
         for parameters in (*calls, *_parameters(tool)):
             given = dict(parameters)
-            result = _run(tool, parameters)
+            result = _done(tool.run(parameters))
             assert isinstance(result, str), f"{parameters!r} gave a {type(result).__name__}"
             assert result == strip_control(result)
             assert len(result) <= longest
@@ -204,40 +197,32 @@ class ToolTests:
             pytest.skip("the tool keeps nothing")
         tried = [*calls, *_parameters(tool)]
         for parameters in tried[: len(tried) // 2]:
-            _run(tool, parameters)
+            _done(tool.run(parameters))
         saved = tool.snapshot()
-        first = [_run(tool, parameters) for parameters in tried]
+        first = [_done(tool.run(parameters)) for parameters in tried]
         tool.restore(saved)
         assert tool.snapshot() == saved
-        assert [_run(tool, parameters) for parameters in tried] == first
+        assert [_done(tool.run(parameters)) for parameters in tried] == first
         _refuses(tool, tool.snapshot())
 
 
-def _live(memory: AgentMemory, steps: int, seed: int = 0) -> None:
+def _live(memory: AgentMemory, steps: int, seed: int = 0) -> AgentMemory:
     for number, entry in enumerate(echo_life(steps, seed)):
         memory.remember(entry)
         if number % 5 == 0:
             memory.note(f"fact {number} of {seed}: the ford lies north", world="echo", step=number)
             memory.note(f"plan {number}: go to the ford", kind="plan", world="echo", step=number)
         if number % 3 == 0:
-            _settled(memory)
-
-
-def _settled(memory: AgentMemory) -> AgentMemory:
-    compacting = memory.compact()
-    if inspect.isawaitable(compacting):
-        asyncio.run(_awaited(compacting))
+            _done(memory.compact())
     return memory
 
 
-async def _awaited(awaitable: Any) -> Any:
-    # Any: what a memory or a tool gives to await.
-    return await awaitable
+def _done(value: Any) -> Any:
+    # Any: what a memory or a tool returns, or gives to await.
+    async def awaited() -> Any:
+        return await value
 
-
-def _run(tool: AgentTool, parameters: Mapping[str, Any]) -> object:
-    result: object = tool.run(parameters)
-    return asyncio.run(_awaited(result)) if inspect.isawaitable(result) else result
+    return asyncio.run(awaited()) if inspect.isawaitable(value) else value
 
 
 def _parameters(tool: AgentTool) -> Iterator[dict[str, Any]]:

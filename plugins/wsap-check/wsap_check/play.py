@@ -13,7 +13,7 @@ from typing import Literal, TypeVar, cast
 
 from wsap_check.raised import called, describe
 from wsap_check.steps import Step, first_difference, fresh_text, place
-from wsap_check.subject import TICKING, Fault, Notes, NothingToCheck, Subject
+from wsap_check.subject import Fault, Notes, NothingToCheck, Subject
 from wsap_core.errors import WsapError
 from wsap_core.protocol import AVATAR_ACTIONS, Action, ActionDef, ActionResult, Observation
 from wsap_core.protocol.availability import choices_of
@@ -31,7 +31,6 @@ _OVERTIME = 200
 _SPINS = 20
 """Turns of the event loop after which all that can go on by itself has."""
 
-
 Chooser = Callable[[Seat, Observation], Action | Awaitable[Action]]
 """Decides for a seat, at once or after a while."""
 
@@ -39,11 +38,9 @@ Mood = Literal["any", "mixed", "available"]
 
 
 class RandomPlayer:
-    """Picks among a game's own actions, each seat with a generator of its own.
+    """Picks among a game's own actions, each seat with a generator of its own, of the play's seed and not the world's.
 
-    Args:
-        seed: of the play, not of the world.
-        mood: `any` declared action; `available` ones only; or `mixed`, three of four available.
+    `mood` is `any` declared action; `available` ones only; or `mixed`, three of four available.
     """
 
     def __init__(self, seed: int, mood: Mood = "mixed") -> None:
@@ -53,9 +50,9 @@ class RandomPlayer:
 
     def __call__(self, seat: Seat, observation: Observation) -> Action:
         """Return the seat's next action."""
-        generator = self._generators.get(seat.agent_id)
-        if generator is None:
-            generator = self._generators[seat.agent_id] = random.Random(derive_seed(self._seed, seat.agent_id))
+        if seat.agent_id not in self._generators:
+            self._generators[seat.agent_id] = random.Random(derive_seed(self._seed, seat.agent_id))
+        generator = self._generators[seat.agent_id]
         candidates = own_actions(seat)
         if self._mood == "available" or (self._mood == "mixed" and generator.random() < 0.75):
             closed = {a.name for a in observation.available_actions or () if not a.available}
@@ -93,18 +90,12 @@ class _Run:
     in_turns: bool
     doing: dict[str, str] = field(default_factory=dict)
 
-    @property
-    def enough(self) -> bool:
-        return len(self.trace) - self.start >= self.quota
+    def enough(self, overtime: int = 0) -> bool:
+        return len(self.trace) - self.start >= self.quota + overtime
 
-    @property
-    def acting(self) -> bool:
-        return "acting" in self.doing.values()
-
-    @property
     def stopping(self) -> bool:
-        overdue = self.in_turns and len(self.trace) - self.start >= self.quota + _OVERTIME
-        return self.enough and (overdue or not self.acting)
+        overdue = self.in_turns and self.enough(_OVERTIME)
+        return self.enough() and (overdue or "acting" not in self.doing.values())
 
 
 class Table:
@@ -113,19 +104,12 @@ class Table:
     Args:
         subject: the game.
         seed: of the world; the subject's when None.
-        seats: how many; the fewest that the game takes when None.
-        backwards: let the last seat act first.
+        seats: how many; the fewest that the game takes when 0.
         world: that world of the seed instead of a fresh one, with no seat taken yet.
     """
 
     def __init__(
-        self,
-        subject: Subject,
-        seed: int | None = None,
-        *,
-        seats: int | None = None,
-        backwards: bool = False,
-        world: World | None = None,
+        self, subject: Subject, seed: int | None = None, *, seats: int = 0, world: World | None = None
     ) -> None:
         self.subject = subject
         self.seed = subject.seed if seed is None else seed
@@ -133,7 +117,6 @@ class Table:
         self.world = world or subject.world(self.seed)
         names = subject.spec.names_of_seats(seats or max(1, subject.spec.seats[0]))
         self.seats = [self.world.open_seat(name) for name in names]
-        self._backwards = backwards
         self._numbers: dict[str, int] = {}
         self._ticks: asyncio.Task[None] | None = None
 
@@ -162,7 +145,7 @@ class Table:
         """Let a world that lives carry out its ticks."""
         if self.subject.can("lives") and self._ticks is None:
             self._ticks = asyncio.create_task(_advance(cast(Lives, self.world.adapter)))
-            TICKING.get().add(self._ticks)
+            self._ticks.add_done_callback(lambda task: task.cancelled() or task.exception())
 
     async def next_episode(self) -> None:
         """Begin the next episode of the same seed, as the runtime does."""
@@ -191,12 +174,7 @@ class Table:
         return None
 
     async def play(
-        self,
-        choose: Chooser,
-        steps: int,
-        *,
-        episodes: bool = False,
-        each: Callable[[Step], None] | None = None,
+        self, choose: Chooser, steps: int, *, episodes: bool = False, each: Callable[[Step], None] | None = None
     ) -> list[Step]:
         """Play about that many steps, to a moment when no seat waits for the outcome of an action if one comes soon.
 
@@ -221,8 +199,7 @@ class Table:
         return trace
 
     async def _stretch(self, run: _Run) -> None:
-        seats = list(reversed(self.seats)) if self._backwards else self.seats
-        tasks = {asyncio.create_task(self._loop(seat, run)): seat for seat in seats}
+        tasks = [asyncio.create_task(self._loop(seat, run)) for seat in self.seats]
         pending = set(tasks)
         loop, patience = asyncio.get_running_loop(), self.subject.patience
         seen, since = -1, 0.0
@@ -230,7 +207,7 @@ class Table:
             while pending:
                 if len(run.trace) != seen:
                     seen, since = len(run.trace), loop.time()
-                limit = 0.001 if run.enough else patience
+                limit = 0.001 if run.enough() else patience
                 done, pending = await asyncio.wait(pending, timeout=limit, return_when=asyncio.FIRST_COMPLETED)
                 for task in done:
                     task.result()
@@ -238,42 +215,32 @@ class Table:
                     raise Fault(describe(error, called("advance")), self.where()) from error
                 if done or len(run.trace) != seen:
                     continue
-                if run.stopping and await self._settled(run):
-                    return  # the rest wait for a turn that does not come any more
+                if run.stopping():
+                    await spin(2 * _SPINS)
+                    if len(run.trace) == seen and run.stopping():
+                        return  # the rest wait for a turn that does not come any more
                 if loop.time() - since > 0.9 * patience:
-                    self._stuck(run)
+                    doing = "; ".join(f"{name} is {what}" for name, what in sorted(run.doing.items()))
+                    hint = " A seat must come to its turn when the others have acted." if len(self.seats) > 1 else ""
+                    quiet = f"nothing has happened for {patience:g} s"
+                    raise Fault(f"The world is stuck: {quiet}, and {doing}.{hint}", self.where())
         finally:
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def _settled(self, run: _Run) -> bool:
-        before = len(run.trace)
-        for _ in range(2 * _SPINS):
-            await asyncio.sleep(0)
-        return before == len(run.trace) and run.stopping
-
-    def _stuck(self, run: _Run) -> None:
-        doing = "; ".join(f"{name} is {what}" for name, what in sorted(run.doing.items()))
-        hint = " A seat must come to its turn when the others have acted." if len(self.seats) > 1 else ""
-        quiet = f"nothing has happened for {self.subject.patience:g} s"
-        raise Fault(f"The world is stuck: {quiet}, and {doing}.{hint}", self.where())
-
     async def _loop(self, seat: Seat, run: _Run) -> None:
         name = seat.agent_id
         while not seat.done and seat.left is None:
             run.doing[name] = "deciding"
-            if run.enough:
-                if len(self.seats) > 1:
-                    for _ in range(_SPINS):
-                        await asyncio.sleep(0)
-                if run.stopping:
+            if run.enough():
+                await spin(_SPINS if len(self.seats) > 1 else 0)
+                if run.stopping():
                     break
             run.doing[name] = "waiting for its turn"
-            if len(self.seats) > 1:
-                await asyncio.sleep(0)  # so that seats of a free-running world take turns, too
+            await spin(1 if len(self.seats) > 1 else 0)  # so that seats of a free-running world take turns, too
             observation = await self._guarded(seat.observe(), seat, None)
-            if run.stopping:
+            if run.stopping():
                 break
             chosen = GAME_OVER if seat.ended else run.choose(seat, observation)
             action = await chosen if inspect.isawaitable(chosen) else chosen
@@ -296,6 +263,12 @@ class Table:
         except Exception as error:
             call = called("observe") if action is None else called("act", action)
             raise Fault(describe(error, call), self.where(seat, action)) from error
+
+
+async def spin(times: int) -> None:
+    """Let everything else go on, so many turns of the event loop."""
+    for _ in range(times):
+        await asyncio.sleep(0)
 
 
 async def _advance(world: Lives) -> None:
@@ -331,29 +304,18 @@ async def must_not_disturb(
 ) -> None:
     """Play with something done after steps, and note it if the game is not what it is when it is only played.
 
-    Args:
-        notes: where it is noted.
-        subject: the game.
-        play_seed: of the choices.
-        act: does it, told the table, how many steps were made before, and the last step.
-        what: what it does, for the note: "Drawing changes".
+    `act` does it, told the table, how many steps were made before, and the last step; `what` is: "Drawing changes".
     """
     steps = min(subject.steps, 100)
     table = await Table(subject).begin()
     count = itertools.count()
     trace = await table.play(RandomPlayer(play_seed), steps, each=lambda step: act(table, next(count), step))
-    if subject.can("seed") and (found := first_difference(await baseline(subject, play_seed, steps), trace)):
-        notes.error(f"{what} the game: {found[0]}.", found[1])
+    if subject.can("seed"):
+        notes.expect_same(first_difference(await baseline(subject, play_seed, steps), trace), f"{what} the game: {{}}.")
 
 
 async def settle(value: T | Awaitable[T], subject: Subject, *, limit: float = 1.0) -> T | None:
-    """Return what a member of an adapter returned, awaited; None if it goes on waiting for others.
-
-    Args:
-        value: a value or an awaitable.
-        subject: the game, with the patience that it deserves.
-        limit: seconds after which it counts as waiting.
-    """
+    """Return what a member of an adapter returned, awaited; None if it waits for others longer than `limit` seconds."""
     if not inspect.isawaitable(value):
         return value
     task: asyncio.Future[T] = asyncio.ensure_future(value)

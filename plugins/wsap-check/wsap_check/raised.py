@@ -8,7 +8,6 @@ import linecache
 import reprlib
 import sysconfig
 import traceback
-from collections.abc import Iterator
 from pathlib import Path
 from types import FrameType
 
@@ -55,7 +54,7 @@ def describe(error: BaseException, call: str = "") -> str:
 
 def called(name: str, *arguments: object) -> str:
     """Return a call as its author would write it, shortened: `act(Action('move', {'to': 'north'}))`."""
-    return f"{name}({', '.join(map(_argument, arguments))})"
+    return f"{name}({', '.join(map(_short, arguments))})"
 
 
 def _is_author(file: Path) -> bool:
@@ -66,7 +65,7 @@ def _is_author(file: Path) -> bool:
 
 
 def _innermost(places: list[Place]) -> Place:
-    """Return the last frame in the package or folder of the first: that, and not a library, is where to look."""
+    # The last in the package or folder of the first: that, and not a library, is where to look.
     first = _file(places[0])
     home = _home(first)
     folder = first.parent if home == first and first.parent.name != "site-packages" else home
@@ -108,21 +107,13 @@ def _call(frame: FrameType) -> str:
     code, local = frame.f_code, frame.f_locals
     names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
     name = type(local["self"]).__name__ if code.co_name == "__init__" and "self" in local else code.co_name
-    return called(name, *(local[n] for n in _given(names) if n in local))
-
-
-def _given(names: tuple[str, ...]) -> Iterator[str]:
-    yield from (name for name in names if name not in ("self", "cls"))
-
-
-def _argument(value: object) -> str:
-    if isinstance(value, Action):
-        given = f", {_short(dict(value.parameters))}" if value.parameters else ""
-        return f"Action({_short(value.name)}{given})"
-    return _short(value)
+    return called(name, *(local[n] for n in names if n in local and n not in ("self", "cls")))
 
 
 def _short(value: object) -> str:
+    if isinstance(value, Action):
+        given = f", {_short(dict(value.parameters))}" if value.parameters else ""
+        return f"Action({_short(value.name)}{given})"
     try:
         return single_line(reprlib.repr(value))[:80]
     except Exception:  # a game's own __repr__

@@ -9,9 +9,9 @@ import itertools
 import math
 import random
 from dataclasses import replace
-from typing import Protocol, cast
+from typing import Any, cast
 
-from wsap_check.play import RandomPlayer, Table, fill, own_actions, refused, settle
+from wsap_check.play import RandomPlayer, Table, fill, own_actions, refused, settle, spin
 from wsap_check.steps import fresh_text
 from wsap_check.subject import Notes, NothingToCheck, Subject, check, several_seats, timed
 from wsap_core.authoring.rounds import RoundGame
@@ -25,13 +25,6 @@ _EPISODES = 4
 """Episodes in which pay is added up and secrets are varied."""
 _MOVES = 20
 """Moves in each of them after which secrets are varied."""
-
-
-class KeepsSecrets(Protocol):
-    """A game whose author names what only one seat may know."""
-
-    def vary_secret(self, seat: str, rng: random.Random) -> bool:
-        """Change something that only this seat may know; return False where there is nothing to change."""
 
 
 @check(several_seats)
@@ -68,29 +61,21 @@ async def _look_while_pending(notes: Notes, table: Table, index: int, seen: dict
     """Compare what the others observe while one seat's choice waits with what they saw before."""
     if (chooser := await table.ready()) is None:
         return
-    others = [seat for seat in table.seats if seat is not chooser]
-    definition = own_actions(chooser)[index]
-    action = fill(definition, random.Random(index))
+    action = fill(own_actions(chooser)[index], random.Random(index))
+    choice = action.name if index >= 0 else "nothing"
     pending = asyncio.ensure_future(chooser.act(action)) if index >= 0 else None
-    for _ in range(5):
-        await asyncio.sleep(0)
+    await spin(5)
     try:
-        for other in others:
-            view = await table.seen(other)
-            choice = action.name if index >= 0 else "nothing"
-            before, earlier = seen.setdefault(other.agent_id, (view, choice))
-            if before != view:
-                notes.error(
-                    f"{other.agent_id} sees something else when {chooser.agent_id} has chosen {choice} than when it "
-                    f"has chosen {earlier}, although the round is not resolved.",
-                    table.where(other),
-                    about="leak",
-                )
+        for other in (seat for seat in table.seats if seat is not chooser):
+            view, name = await table.seen(other), other.agent_id
+            before, earlier = seen.setdefault(name, (view, choice))
+            otherwise = f"when {chooser.agent_id} has chosen {choice} than when it has chosen {earlier}"
+            leak = f"{name} sees something else {otherwise}, although the round is not resolved."
+            notes.expect(before == view, leak, table.where(other), "leak")
     finally:
         if pending is not None:
             pending.cancel()
-            with contextlib.suppress(asyncio.CancelledError, Exception):
-                await pending
+            await asyncio.gather(pending, return_exceptions=True)
 
 
 @check(several_seats, timed("seats do not act in turn", "alternating"))
@@ -102,21 +87,21 @@ async def turns(notes: Notes, subject: Subject) -> None:
         if table.over:
             return
         ready = [s for s in table.seats if await settle(s.face.observe(), subject, limit=0.1) is not None]
-        if not ready:
-            notes.error("It is nobody's turn.", table.where())
+        everybody = "All seats observe at once; in alternating time observe() waits for the turn."
+        if not notes.expect(ready, "It is nobody's turn.", table.where()):
             return
-        if len(ready) == len(table.seats):
-            notes.error("All seats observe at once; in alternating time observe() waits for the turn.", table.where())
+        if not notes.expect(len(ready) < len(table.seats), everybody, table.where()):
             return
         before = await table.seen(ready[0])
         for seat in (s for s in table.seats if s not in ready):
             own = own_actions(seat)
             action = Action(next((a for a in own if not a.is_tool), own[0]).name)  # looking up needs no turn
             result = await settle(seat.face.act(action), subject, limit=0.1)
-            if result is not None and result.success:
-                notes.error("A seat acted without its turn and succeeded.", table.where(seat, action), about="acted")
-        if await table.seen(ready[0]) != before:
-            notes.error("An action without a turn changed what another seat sees.", table.where(), about="changed")
+            acted = result is not None and result.success
+            where = table.where(seat, action)
+            notes.expect(not acted, "A seat acted without its turn and succeeded.", where, "acted")
+        unchanged = await table.seen(ready[0]) == before
+        notes.expect(unchanged, "An action without a turn changed what another seat sees.", table.where(), "changed")
 
 
 def _on_the_base(subject: Subject) -> str:
@@ -132,10 +117,9 @@ async def legal_moves(notes: Notes, subject: Subject) -> None:
     def look(where: str) -> None:
         for seat in game.to_move():
             names = [offer if isinstance(offer, str) else offer.name for offer in game.legal(seat)]
-            if not names:
-                notes.error(f"{seat} is to move, and legal({seat!r}) gives it nothing to do.", where, about="nothing")
+            notes.expect(names, f"{seat} is to move, and legal({seat!r}) gives it nothing to do.", where, "nothing")
             if wrong := [name for name in names if game.action_space.find(name) is None]:
-                notes.error(f"legal({seat!r}) names {wrong[0]!r}, which is no action.", where, about=wrong[0])
+                notes.error(f"legal({seat!r}) names {wrong[0]!r}, which is no action.", where, wrong[0])
 
     look(table.where())
     await table.play(RandomPlayer(85), min(subject.steps, 100), each=lambda step: look(step.where))
@@ -153,17 +137,16 @@ async def zero_sum(notes: Notes, subject: Subject) -> None:
     for player in range(_EPISODES):
         table = await Table(subject, subject.seed + player).begin()
         trace = await table.play(RandomPlayer(83 + player, "available"), subject.steps, episodes=True)
-        for number in sorted({step.episode for step in trace}):
-            played = [step for step in trace if step.episode == number]
+        for _, episode in itertools.groupby(trace, key=lambda step: step.episode):
+            played = list(episode)
             if len({step.seat for step in played if step.result.done}) < len(table.seats):
                 continue  # cut off
             whole += 1
             paid = {seat.agent_id: 0.0 for seat in table.seats}
             for step in played:
                 paid[step.seat] += step.result.reward
-            if abs(total := math.fsum(paid.values())) > 1e-6:
-                each = ", ".join(f"{seat} {pay:g}" for seat, pay in paid.items())
-                notes.error(f"An episode pays {total:g} in all, not 0: {each}.", played[-1].where, about="sum")
+            total, each = math.fsum(paid.values()), ", ".join(f"{seat} {pay:g}" for seat, pay in paid.items())
+            notes.expect(abs(total) <= 1e-6, f"An episode pays {total:g} in all, not 0: {each}.", played[-1], "sum")
     if not whole:
         raise NothingToCheck(f"no episode was over within {subject.steps} steps")
 
@@ -202,8 +185,7 @@ async def _move(table: Table, choose: RandomPlayer, pending: dict[str, asyncio.F
             continue
         if (seen := await settle(seat.face.observe(), table.subject, limit=0.01)) is not None:
             pending[seat.agent_id] = asyncio.ensure_future(_act(seat, choose(seat, seen)))
-            for _ in range(5):
-                await asyncio.sleep(0)
+            await spin(5)
             return not any(task.done() and task.result().done for task in pending.values())
     return False
 
@@ -215,25 +197,21 @@ async def _act(seat: Seat, action: Action) -> ActionResult:
 
 async def _vary(notes: Notes, table: Table, rng: random.Random, where: str) -> int:
     """Vary each seat's secret in turn, compare what the others are shown, and return how many secrets there were."""
-    game, found = cast(KeepsSecrets, table.world.adapter), 0
+    game, found = cast(Any, table.world.adapter), 0  # Any: whatever has a `vary_secret`
     for owner in table.seats:
-        others = [seat for seat in table.seats if seat is not owner]
+        mine, others = owner.agent_id, [seat for seat in table.seats if seat is not owner]
         before = [await _shown(table, seat) for seat in others]
         state = table.world.snapshot() if table.world.can_snapshot else b""
-        if not game.vary_secret(owner.agent_id, rng):
+        if not game.vary_secret(mine, rng):
             continue
         found += 1
         if state and state == table.world.snapshot():
-            notes.warn(f"vary_secret({owner.agent_id!r}) returned True and changed nothing in the snapshot.", where)
+            notes.warn(f"vary_secret({mine!r}) returned True and changed nothing in the snapshot.", where)
         for seat, was in zip(others, before, strict=True):
-            now = await _shown(table, seat)
+            now, name = await _shown(table, seat), seat.agent_id
             if part := next((part for part in was if was[part] != now[part]), None):
-                notes.error(
-                    f"{seat.agent_id} is shown {owner.agent_id}'s secret: where that is varied, {part} "
-                    f"has {_difference(was[part], now[part])}.",
-                    where,
-                    about=f"{seat.agent_id} {owner.agent_id} {part}",
-                )
+                differs = f"where that is varied, {part} has {_difference(was[part], now[part])}"
+                notes.error(f"{name} is shown {mine}'s secret: {differs}.", where, f"{name} {mine} {part}")
     return found
 
 
@@ -273,50 +251,37 @@ async def messages(notes: Notes, subject: Subject) -> None:
 
 
 async def _whisper(notes: Notes, table: Table, kind: str) -> None:
-    speaker, listener = table.seats[0], table.seats[1]
-    secret = f"xyzzy-{kind}-4711"
+    speaker, *rest = table.seats
+    name, listener, secret = speaker.agent_id, rest[0], f"xyzzy-{kind}-4711"
     adapter = table.world.adapter
     teams = {s.agent_id: adapter.team_of(s.agent_id) for s in table.seats} if isinstance(adapter, HasTeams) else {}
-    action = {
-        "direct": Action("tell", {"to": listener.agent_id, "text": secret}),
-        "team": Action("tell_team", {"text": secret}),
-        "broadcast": Action("say", {"text": secret}),
+    action, hearers = {
+        "direct": (Action("tell", {"to": listener.agent_id, "text": secret}), [listener]),
+        "team": (Action("tell_team", {"text": secret}), [s for s in rest if teams.get(s.agent_id) == teams.get(name)]),
+        "broadcast": (Action("say", {"text": secret}), rest),
     }[kind]
-    if speaker.action_space.find(action.name) is None:
-        notes.error(f"There is no action {action.name!r}; a world with messages has a `mailbox`.")
+    declared = speaker.action_space.find(action.name) is not None
+    if not notes.expect(declared, f"There is no action {action.name!r}; a world with messages has a `mailbox`."):
         return
     result = await speaker.act(action)
     if not result.success:
-        if kind == "direct":
-            notes.error(f"A message from one seat to another was refused: {result.message}", table.where(speaker))
+        refusal = f"A message from one seat to another was refused: {result.message}"
+        notes.expect(kind != "direct", refusal, table.where(speaker))
         return
-    team = [s for s in table.seats[1:] if teams.get(s.agent_id) == teams.get(speaker.agent_id)]
-    hearers = {"direct": [listener], "team": team, "broadcast": table.seats[1:]}[kind]
     heard = await _who_hears(table, secret)
-    for seat in table.seats[1:]:
-        if seat.agent_id in heard and seat not in hearers:
-            notes.error(
-                f"{seat.agent_id} hears a {kind} message from {speaker.agent_id} that is not for it.",
-                table.where(seat),
-                about=f"leak {kind}",
-            )
+    for seat in rest:
+        leak = f"{seat.agent_id} hears a {kind} message from {name} that is not for it."
+        notes.expect(seat in hearers or seat.agent_id not in heard, leak, table.where(seat), f"leak {kind}")
     missing = [s.agent_id for s in hearers if s.agent_id not in heard]
-    if missing:
-        notes.error(f"A {kind} message from {speaker.agent_id} never reaches {', '.join(missing)}.", table.where())
+    notes.expect(not missing, f"A {kind} message from {name} never reaches {', '.join(missing)}.", table.where())
 
 
 async def _who_hears(table: Table, secret: str) -> set[str]:
     """Return the seats in whose observations or results the secret turns up within the next rounds."""
-    heard: set[str] = set()
-
-    def listen(seat: str, said: object) -> None:
-        if secret in fresh_text(said):
-            heard.add(seat)
-
+    said: list[tuple[str, object]] = []
     for step in await table.play(RandomPlayer(82, "available"), 3 * len(table.seats)):
-        listen(step.seat, step.before)
-        listen(step.seat, step.result)
+        said += [(step.seat, step.before), (step.seat, step.result)]
     for seat in table.seats:
         with contextlib.suppress(TimeoutError):
-            listen(seat.agent_id, await asyncio.wait_for(seat.observe(), 0.2))
-    return heard
+            said.append((seat.agent_id, await asyncio.wait_for(seat.observe(), 0.2)))
+    return {seat for seat, what in said if secret in fresh_text(what)}

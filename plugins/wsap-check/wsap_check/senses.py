@@ -1,15 +1,23 @@
-"""Checks of embodied observations against the senses that they declare."""
+"""Checks of what is seen, achieved, drawn and scored, against what is declared of it."""
 
 from __future__ import annotations
 
 import math
 import re
 from collections.abc import Iterator, Mapping
+from typing import Any
 
-from wsap_check.play import walk
+from wsap_check.play import RandomPlayer, Table, must_not_disturb, walk
+from wsap_check.raised import describe
+from wsap_check.shape import repeated
 from wsap_check.steps import Step
 from wsap_check.subject import Notes, NothingToCheck, Subject, check
+from wsap_core import protocol
+from wsap_core.errors import WireError
 from wsap_core.protocol import EmbodiedObservation, Entity, Observation, Terrain
+from wsap_core.protocol.views import Block
+from wsap_core.protocol.wire import dumps
+from wsap_core.specs import EpisodeSummary
 
 COMPASS: Mapping[str, float] = {
     "north": 0, "northeast": 45, "east": 90, "southeast": 135,
@@ -26,27 +34,26 @@ RELATIVE: Mapping[str, float] = {
 ELSEWHERE = frozenset({"here", "up", "down", "above", "below", "around", "everywhere", "unknown"})
 """Other directions, which no cone of vision rules out."""
 
+_DIRECTIONS = {*COMPASS, *RELATIVE, *ELSEWHERE}
 _SLACK = 1e-6
+_PNG = b"\x89PNG\r\n\x1a\n"
 
 
 @check()
 async def directions(notes: Notes, subject: Subject) -> None:
     """Directions are compass words or relative to the body, and distances are finite and at least 0."""
     spatial = False
+    words = f"directions are {', '.join(COMPASS)}, or {', '.join(RELATIVE)}, or {', '.join(sorted(ELSEWHERE))}."
     for step in await walk(subject, 70, "available"):
         observation = step.result.observation
-        spatial = spatial or bool(observation.location.coordinates)
+        placed = bool(observation.location.coordinates)
+        spatial = spatial or placed
         for thing in _things(observation):
-            distance = thing.distance
-            if distance is not None and (not math.isfinite(distance) or distance < 0):
-                notes.error(f"{_named(thing)} has the distance {distance}.", step.where, about="distance")
-            if observation.location.coordinates and not _known(thing.direction):
-                notes.error(
-                    f"{_named(thing)} is {thing.direction!r}; directions are {', '.join(COMPASS)}, or "
-                    f"{', '.join(RELATIVE)}, or {', '.join(sorted(ELSEWHERE))}.",
-                    step.where,
-                    about=thing.direction,
-                )
+            far = thing.distance
+            sound = far is None or (math.isfinite(far) and far >= 0)
+            notes.expect(sound, f"{_named(thing)} has the distance {far}.", step, "distance")
+            known = not placed or _bare(thing.direction) in _DIRECTIONS
+            notes.expect(known, f"{_named(thing)} is {thing.direction!r}; {words}", step, thing.direction)
     if not spatial:
         raise NothingToCheck("its observations have no coordinates")
 
@@ -56,19 +63,13 @@ async def vision_range(notes: Notes, subject: Subject) -> None:
     """Nothing is reported from beyond the declared range of the senses."""
     for step, observation in await _embodied(subject):
         eyes, ears = observation.vision_range, observation.hearing_range
+        # No range is no stated limit; ears without a limit that hear nothing don't count.
+        senses = eyes if eyes is None or ears is None else max(eyes, ears)
         for thing in _things(observation):
-            reach = eyes if isinstance(thing, Terrain) else _farther(eyes, ears)
+            reach = eyes if isinstance(thing, Terrain) else senses
             if reach is not None and thing.distance is not None and thing.distance > reach + _SLACK:
-                notes.error(
-                    f"{_named(thing)} is {thing.distance:g} away, and the senses reach {reach:g}.",
-                    step.where,
-                    about=f"{type(thing).__name__} {thing.type}",
-                )
-
-
-def _farther(eyes: float | None, ears: float | None) -> float | None:
-    """Return how far the senses reach, None for no stated limit; ears without a limit that hear nothing don't count."""
-    return eyes if eyes is None or ears is None else max(eyes, ears)
+                beyond = f"{_named(thing)} is {thing.distance:g} away, and the senses reach {reach:g}."
+                notes.error(beyond, step, f"{type(thing).__name__} {thing.type}")
 
 
 @check()
@@ -82,17 +83,15 @@ async def vision_cone(notes: Notes, subject: Subject) -> None:
     diagonals = {w for w, angle in (*COMPASS.items(), *RELATIVE.items()) if angle % 90}
     sector = 22.5 if words & diagonals else 45.0
     for step, observation in steps:
+        ears, cone = observation.hearing_range, observation.vision_cone
         for thing in _things(observation):
             angle = angle_to(thing.direction, observation.facing)
-            if angle is None or not thing.distance or _heard(thing, observation):
+            heard = isinstance(thing, Entity) and ears is not None and thing.distance <= ears
+            if angle is None or not thing.distance or heard or angle - sector <= cone / 2 + _SLACK:
                 continue
-            if angle - sector > observation.vision_cone / 2 + _SLACK:
-                notes.error(
-                    f"{_named(thing)} is {thing.direction} of a body that faces {observation.facing or 'nowhere'} "
-                    f"and sees {observation.vision_cone:g} degrees.",
-                    step.where,
-                    about=f"{type(thing).__name__} {thing.type}",
-                )
+            faces = f"of a body that faces {observation.facing or 'nowhere'} and sees {cone:g} degrees"
+            outside = f"{_named(thing)} is {thing.direction} {faces}."
+            notes.error(outside, step, f"{type(thing).__name__} {thing.type}")
 
 
 def angle_to(direction: str, facing: str) -> float | None:
@@ -107,18 +106,8 @@ def angle_to(direction: str, facing: str) -> float | None:
     return abs((turned + 180) % 360 - 180)
 
 
-def _heard(thing: Entity | Terrain, observation: EmbodiedObservation) -> bool:
-    ears = observation.hearing_range
-    return isinstance(thing, Entity) and ears is not None and thing.distance <= ears
-
-
 def _bare(word: str) -> str:
     return re.sub(r"[\s_-]+", "", word.lower())
-
-
-def _known(direction: str) -> bool:
-    word = _bare(direction)
-    return word in COMPASS or word in RELATIVE or word in ELSEWHERE
 
 
 def _named(thing: Entity | Terrain) -> str:
@@ -137,3 +126,82 @@ async def _embodied(subject: Subject) -> list[tuple[Step, EmbodiedObservation]]:
     if not found:
         raise NothingToCheck("its observations have no body")
     return found
+
+
+@check()
+async def achievements(notes: Notes, subject: Subject) -> None:
+    """Reported achievements are in the catalogue, each at most once per episode."""
+    catalogue = {a.name for a in subject.spec.achievements}
+    seen: set[tuple[int, str, str]] = set()
+    for step in await walk(subject, 90, "available"):
+        for name in step.result.achievements:
+            notes.expect(name in catalogue, f"The achievement {name!r} is not in the catalogue.", step, name)
+            twice = f"The achievement {name!r} is reported twice in one episode; report what is newly unlocked."
+            notes.expect((step.episode, step.seat, name) not in seen, twice, step, f"twice {name}")
+            seen.add((step.episode, step.seat, name))
+    if not catalogue and not seen:
+        raise NothingToCheck("there are none")
+
+
+@check("render")
+async def rendering(notes: Notes, subject: Subject) -> None:
+    """Views are well-formed, and rendering changes nothing."""
+    if not callable(getattr(subject.world().adapter, "render", None)):
+        raise NothingToCheck("there is nothing to call")
+    every = max(1, min(subject.steps, 100) // 10)
+
+    def draw(table: Table, count: int, step: Step) -> None:
+        if count % every == 0:
+            _look_at_view(notes, table.world.render(), step)
+
+    await must_not_disturb(notes, subject, 91, draw, "Drawing changes")
+
+
+def _look_at_view(notes: Notes, view: Any, step: Step) -> None:
+    # Any: the type is what is asked.
+    if not isinstance(view, protocol.View):
+        notes.error(f"render() returned a {type(view).__name__}, not a View.", step, "type")
+        return
+    block: Any
+    for block in view.blocks:
+        if not isinstance(block, Block):
+            notes.error(f"A View holds a {type(block).__name__}, which is not a block.", step, "block")
+        elif isinstance(block, protocol.ImageBlock):
+            notes.expect(block.png().startswith(_PNG), "An ImageBlock does not hold a PNG file.", step, "png")
+        elif isinstance(block, protocol.GridMapBlock):
+            even = len({len(row) for row in block.rows}) <= 1
+            notes.expect(even, "The rows of a GridMapBlock have different lengths.", step, "rows")
+        elif isinstance(block, protocol.TableBlock):
+            even = all(len(row) == len(block.columns) for row in block.rows)
+            notes.expect(even, "A row of a TableBlock has more or fewer cells than there are columns.", step, "cells")
+    try:
+        dumps(view)
+    except WireError as error:
+        notes.error(str(error), step, "wire")
+
+
+@check(acts=False)
+async def score_metrics(notes: Notes, subject: Subject) -> None:
+    """Each score is a finite number, even for no episodes."""
+    if not subject.spec.score_metrics:
+        raise NothingToCheck("there are none")
+    table = await Table(subject).begin()
+    trace = await table.play(RandomPlayer(92), min(subject.steps, 100))
+    mine = [s for s in trace if s.seat == table.seat.agent_id]
+    won = sorted({name for s in mine for name in s.result.achievements})
+    reward = float(sum(s.result.reward for s in mine))
+    episode = EpisodeSummary(table.seed, len(mine), reward, tuple(won), table.seat.done, table.seat.agent_id)
+    for name in repeated(m.name for m in subject.spec.score_metrics):
+        notes.error(f"There are two metrics called {name!r}.")
+    for metric in subject.spec.score_metrics:
+        for count in range(3):
+            try:
+                value = metric.of([episode] * count)
+            except Exception as error:
+                notes.error(f"The metric {metric.name!r} over {count} episodes: {describe(error)}.")
+                break
+            low = -math.inf if metric.low is None else metric.low
+            high = math.inf if metric.high is None else metric.high
+            outside = f"The metric {metric.name!r} is {value} over {count} episodes; outside its range."
+            if not notes.expect(math.isfinite(value) and low <= value <= high, outside):
+                break

@@ -1,10 +1,11 @@
-"""Checks of the five members and of what they return."""
+"""Checks of what a game declares, of the five members, and of what they return."""
 
 from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import fields, is_dataclass
 from typing import Any
 
@@ -15,12 +16,31 @@ from wsap_core.errors import WireError
 from wsap_core.protocol import ActionDef, ActionResult, ActionSpace, Observation, ParamDef, Part
 from wsap_core.protocol.base import wire_type
 from wsap_core.protocol.subset import check_schema
+from wsap_core.protocol.transit import BONUS_KINDS, SKILL_DOMAINS
 from wsap_core.protocol.wire import Codec, dumps
+from wsap_core.protocol.words import WORDS
+from wsap_core.seams.game import keeps_avatars
 from wsap_core.untrusted import strip_control
+from wsap_core.version import PROTOCOL_VERSION
+from wsap_core.worlds import Mailbox
 from wsap_core.worlds.legality import check_action, index_actions
 
 _MEMBERS = ("game_description", "action_space", "observe", "act", "reset")
+_RESULT = (("success", bool, "true or false"), ("done", bool, "true or false"), ("message", str, "text"))
 _KEPT = 50
+_ABILITIES: dict[str, tuple[str, ...]] = {
+    "seed": ("reset",),
+    "snapshot": ("snapshot", "restore"),
+    "render": ("render",),
+    "avatars": ("list_avatars", "create_avatar", "jack_in", "jack_out", "handle_death", "respawn"),
+    "multi-seat": ("seat",),
+    "transit": ("admit", "release"),
+    "messages": ("mailbox",),
+    "lives": ("advance",),
+    "influence": ("influence",),
+    "live": ("act_once",),
+}
+"""The members that each ability takes."""
 
 
 @check(acts=False)
@@ -29,34 +49,119 @@ async def members(notes: Notes, subject: Subject) -> None:
     table = Table(subject)
     face: Any = table.seat.face  # whatever an author wrote
     for name in _MEMBERS:
-        if not hasattr(face, name):
-            notes.error(f"There is no member {name!r}; a game has {', '.join(_MEMBERS)}.")
+        if not notes.expect(hasattr(face, name), f"There is no member {name!r}; a game has {', '.join(_MEMBERS)}."):
             return
     for name in ("game_description", "action_space"):
-        if inspect.isawaitable(getattr(face, name)) or inspect.isroutine(getattr(face, name)):
-            notes.error(f"{name} is a method; it must be a property or an attribute.")
+        called = inspect.isawaitable(getattr(face, name)) or inspect.isroutine(getattr(face, name))
+        notes.expect(not called, f"{name} is a method; it must be a property or an attribute.")
     description = face.game_description
     if not isinstance(description, str) or not description.strip():
         notes.error("game_description is empty; say what the game is and what it is about.")
     elif len(description) > 4 * subject.text_limit:
         notes.warn(f"game_description has {len(description)} characters; it is part of every prompt.")
-    if not isinstance(face.action_space, ActionSpace):
-        notes.error(f"action_space is a {type(face.action_space).__name__}, not an ActionSpace.")
+    _expect_type(notes, "action_space is", face.action_space, ActionSpace)
     if not subject.can("multi-seat"):
-        first: Any = await settle(table.world.adapter.reset(), subject)
-        if not isinstance(first, Observation):
-            notes.error(f"reset() returned a {type(first).__name__}, not an Observation.")
+        _expect_type(notes, "reset() returned", await settle(table.world.adapter.reset(), subject), Observation)
     await table.begin()
-    observation: Any = await settle(face.observe(), subject)
-    if not isinstance(observation, Observation):
-        notes.error(f"observe() returned a {type(observation).__name__}, not an Observation.")
+    _expect_type(notes, "observe() returned", await settle(face.observe(), subject), Observation)
+
+
+def _expect_type(notes: Notes, what: str, value: Any, kind: type) -> None:
+    article = "an" if kind.__name__[0] in "AO" else "a"
+    notes.expect(isinstance(value, kind), f"{what} a {type(value).__name__}, not {article} {kind.__name__}.")
+
+
+@check(acts=False)
+async def abilities(notes: Notes, subject: Subject) -> None:
+    """Every declared ability is implemented, and every implemented ability is declared."""
+    game: Any = subject.world().adapter  # whatever an author wrote
+    declared = {*subject.spec.abilities}
+    for ability in subject.spec.abilities:
+        known = ability in _ABILITIES
+        notes.expect(known, f"There is no ability {ability!r}; there are {', '.join(_ABILITIES)}.")
+    for name, needed in _ABILITIES.items():
+        missing = [m for m in needed if getattr(game, m, None) is None]
+        if name == "seed":
+            missing = [] if _takes_seed(game) else ["reset(seed=...)"]
+        if name == "messages" and not missing and not isinstance(game.mailbox, Mailbox):
+            missing = ["mailbox (a wsap_core.Mailbox)"]
+        if name in declared and missing:
+            notes.error(f"The ability {name!r} is declared, but there is no {', '.join(missing)}.")
+        if name not in declared and not missing and name != "live":  # a game may be live with some options alone
+            notes.warn(f"The game has {', '.join(needed)}, but the ability {name!r} is not declared.")
+    if "live" in declared and (rewinds := {"seed", "snapshot"} & declared):
+        notes.error(f"A world that is 'live' can't be rewound, so it has no ability {' or '.join(sorted(rewinds))}.")
+    if "avatars" not in declared and keeps_avatars(game):
+        notes.error("The game is an AvatarGameAdapter; declare the ability 'avatars'.")
+
+
+def _takes_seed(game: Any) -> bool:
+    try:
+        parameters = inspect.signature(game.reset).parameters
+    except (AttributeError, TypeError, ValueError):
+        return False
+    return "seed" in parameters and parameters["seed"].default is not inspect.Parameter.empty
+
+
+@check(acts=False)
+async def spec(notes: Notes, subject: Subject) -> None:
+    """The spec is consistent."""
+    said = subject.spec
+    low, high = said.seats
+    if not (0 if subject.can("lives") else 1) <= low <= high or not high:
+        notes.error(f"seats is {said.seats}: the fewest come first, and there is at least one, or the world lives.")
+    if (high > 1) != subject.can("multi-seat"):
+        declared = "declared" if subject.can("multi-seat") else "not declared"
+        notes.error(f"seats is {said.seats}, and the ability 'multi-seat' is {declared}.")
+    if len(set(said.seat_names)) < len(said.seat_names) or len(said.seat_names) > high:
+        notes.error(f"seat_names {said.seat_names} does not fit {high} seats with names of their own.")
+    if said.protocol_version.split(".")[0] != PROTOCOL_VERSION.split(".")[0]:
+        notes.error(f"The game speaks protocol {said.protocol_version}, this is {PROTOCOL_VERSION}.")
+    if said.language not in WORDS:
+        notes.warn(f"WSAP speaks {', '.join(WORDS)}, not {said.language!r}: titles and refusals are in English.")
+    if not said.summary.strip():
+        notes.warn("There is no summary; lists of games show one line about each.")
+    evidence = {name for seat in Table(subject).seats for name in seat.action_space.names}
+    for name in repeated(a.name for a in said.achievements):
+        notes.error(f"The achievement {name!r} is in the catalogue twice.")
+    for achievement in said.achievements:
+        evidence.add(achievement.name)
+        if not achievement.description.strip():
+            notes.warn(f"The achievement {achievement.name!r} has no description.")
+    for domain, names in (said.skills or {}).items():
+        notes.expect(domain in SKILL_DOMAINS, f"There is no skill {domain!r}; there are {', '.join(SKILL_DOMAINS)}.")
+        for name in names:
+            strange = f"The skill {domain!r} names {name!r}, which is neither an achievement nor an action."
+            notes.expect(name in evidence, strange)
+    _look_at_rules(notes, subject)
+
+
+def repeated(names: Iterable[str]) -> list[str]:
+    """Return the names that come more than once."""
+    return [name for name, times in Counter(names).items() if times > 1]
+
+
+def _look_at_rules(notes: Notes, subject: Subject) -> None:
+    rules, transit = subject.spec.transfer_rules, subject.can("transit")
+    if transit and not subject.can("avatars"):
+        notes.error("The ability 'transit' is about avatars; declare 'avatars', too.")
+    if rules and not transit:
+        notes.error("There are transfer_rules, but without the ability 'transit' nobody can apply them.")
+    for name in repeated(rule.id for rule in rules):
+        notes.error(f"The transfer rule {name!r} is there twice.")
+    for rule in rules:
+        name, kind = f"The transfer rule {rule.id!r}", rule.bonus.kind
+        skill = f"{name} is about {rule.domain!r}; skills are {', '.join(SKILL_DOMAINS)}."
+        notes.expect(rule.domain in SKILL_DOMAINS, skill)
+        level = f"{name} has the threshold {rule.threshold}; levels are above 0 and at most 1."
+        notes.expect(0 < rule.threshold <= 1, level)
+        notes.expect(kind in BONUS_KINDS, f"{name} gives a {kind!r}; bonuses are {', '.join(BONUS_KINDS)}.")
 
 
 @check()
 async def play(notes: Notes, subject: Subject) -> None:
     """Random play completes: nothing raises, and no seat waits forever."""
-    if not await walk(subject, 1):
-        notes.error("No seat could take a single step.", place(subject.seed, 0, 0))
+    notes.expect(await walk(subject, 1), "No seat could take a single step.", place(subject.seed, 0, 0))
 
 
 @check()
@@ -65,9 +170,8 @@ async def action_space(notes: Notes, subject: Subject) -> None:
     table = await Table(subject).begin()
     for seat in table.seats:
         space = seat.face.action_space
-        if not space.actions:
-            notes.error("The action space is empty.")
-        for name in sorted({n for n in space.names if space.names.count(n) > 1}):
+        notes.expect(space.actions, "The action space is empty.")
+        for name in sorted(repeated(space.names)):
             notes.error(f"The action {name!r} is declared twice.")
         for definition in space.actions:
             _look_at_action(notes, definition)
@@ -76,12 +180,9 @@ async def action_space(notes: Notes, subject: Subject) -> None:
         if default is not None and (reason := check_action(default, index_actions(seat.action_space))[1]):
             notes.error(f"The default action is not a legal one: {reason}")
         await table.play(RandomPlayer(2), min(20, subject.steps))
-        if text_of(seat.face.action_space) != before:
-            notes.error(
-                "The action space changed while playing; it is declared once. "
-                "Say what is possible now in available_actions.",
-                table.where(seat),
-            )
+        changed = "The action space changed while playing; it is declared once. "
+        changed += "Say what is possible now in available_actions."
+        notes.expect(text_of(seat.face.action_space) == before, changed, table.where(seat))
 
 
 def _look_at_action(notes: Notes, definition: ActionDef) -> None:
@@ -90,10 +191,9 @@ def _look_at_action(notes: Notes, definition: ActionDef) -> None:
         notes.error(f"The action name {name!r} has spaces or control characters in it, or nothing at all.")
     if not definition.description.strip():
         notes.warn(f"The action {name!r} has no description; agents see nothing but its name.")
-    names = [p.name for p in definition.parameters]
+    twice = repeated(p.name for p in definition.parameters)
     for parameter in definition.parameters:
-        if names.count(parameter.name) > 1:
-            notes.error(f"{name} declares the parameter {parameter.name!r} twice.")
+        notes.expect(parameter.name not in twice, f"{name} declares the parameter {parameter.name!r} twice.")
         if problem := _wrong_parameter(parameter):
             notes.error(f"{name}, parameter {parameter.name!r}: {problem}")
 
@@ -113,19 +213,16 @@ async def values(notes: Notes, subject: Subject) -> None:
     codec = subject.codec()
     for step in await walk(subject, 3):
         for problem in _wrong_result(step.result):
-            notes.error(problem, step.where, about=problem)
-        _travel(notes, codec, step.before, step.where)
-        _travel(notes, codec, step.result, step.where)
+            notes.error(problem, step)
+        _travel(notes, codec, step.before, step)
+        _travel(notes, codec, step.result, step)
 
 
 def _wrong_result(result: Any) -> Iterator[str]:
     # Any: the types are what is asked.
-    if not isinstance(result.success, bool):
-        yield f"result.success is a {type(result.success).__name__}, not true or false."
-    if not isinstance(result.done, bool):
-        yield f"result.done is a {type(result.done).__name__}, not true or false."
-    if not isinstance(result.message, str):
-        yield f"result.message is a {type(result.message).__name__}, not text."
+    for name, kind, what in _RESULT:
+        if not isinstance(value := getattr(result, name), kind):
+            yield f"result.{name} is a {type(value).__name__}, not {what}."
     reward = result.reward
     if isinstance(reward, bool) or not (isinstance(reward, int | float) or hasattr(reward, "dtype")):
         yield f"result.reward is a {type(reward).__name__}, not a number."
@@ -137,41 +234,37 @@ def _wrong_result(result: Any) -> Iterator[str]:
         yield f"result.observation is a {type(result.observation).__name__}, not an Observation."
 
 
-def _travel(notes: Notes, codec: Codec, value: Observation | ActionResult, where: str) -> None:
+def _travel(notes: Notes, codec: Codec, value: Observation | ActionResult, step: Step) -> None:
     base: type = Observation if isinstance(value, Observation) else ActionResult
     for part in _parts(value):
-        tag = wire_type(type(part))
+        tag, name = wire_type(type(part)), type(part).__name__
         if tag is not None and codec.lookup(tag) is not type(part):
-            name = type(part).__name__
-            notes.error(
-                f"{name} is not among the spec's wire_types, so that nobody else can read what it adds.",
-                where,
-                about=name,
-            )
+            unknown = f"{name} is not among the spec's wire_types, so that nobody else can read what it adds."
+            notes.error(unknown, step, name)
             return
     try:
         text = dumps(value)
         again: Any = codec.loads(base, text)
     except WireError as error:
-        notes.error(str(error), where, about=str(error)[:60])
+        notes.error(str(error), step, str(error)[:60])
         return
-    if dumps(again) != text or type(again) is not type(value):
-        notes.error(f"A {type(value).__name__} is not the same after a trip over the wire.", where, about="lossy")
+    lossy = f"A {type(value).__name__} is not the same after a trip over the wire."
+    notes.expect(dumps(again) == text and type(again) is type(value), lossy, step, "lossy")
 
 
 def _parts(value: Any) -> Iterator[Part]:
     # Any: whatever is in an observation.
+    inside: Iterable[Any] = ()
     if isinstance(value, Part):
         yield value
     if is_dataclass(value) and not isinstance(value, type):
-        for f in fields(value):
-            yield from _parts(getattr(value, f.name))
+        inside = (getattr(value, f.name) for f in fields(value))
     elif isinstance(value, Mapping):
-        for item in value.values():
-            yield from _parts(item)
+        inside = value.values()
     elif isinstance(value, list | tuple):
-        for item in value:
-            yield from _parts(item)
+        inside = value
+    for item in inside:
+        yield from _parts(item)
 
 
 @check()
@@ -180,54 +273,45 @@ async def text(notes: Notes, subject: Subject) -> None:
     for step in await walk(subject, 4):
         shown: Any = step.result.observation.to_text()
         if not isinstance(shown, str) or not shown.strip():
-            notes.error("to_text() gives nothing.", step.where, about="empty")
+            notes.error("to_text() gives nothing.", step, "empty")
         elif len(shown) > subject.text_limit:
             much = f"to_text() gives {len(shown)} characters, and the limit is {subject.text_limit}"
-            notes.error(f"{much}; leave out or sum up what matters least.", step.where, about="long")
+            notes.error(f"{much}; leave out or sum up what matters least.", step, "long")
         elif strip_control(shown) != shown:
-            raw = "to_text() gives control characters; what others wrote goes through single_line()."
-            notes.error(raw, step.where, about="raw")
+            notes.error(
+                "to_text() gives control characters; what others wrote goes through single_line().", step, "raw"
+            )
 
 
 @check()
 async def observing(notes: Notes, subject: Subject) -> None:
     """Observing changes nothing, and past observations never change."""
-    kept: list[tuple[Observation, str, str]] = []
+    kept: list[tuple[Observation, str, Step]] = []
     table = await Table(subject).begin()
 
     def keep(step: Step) -> None:
         if len(kept) < _KEPT:
-            kept.extend((o, fresh_text(o), step.where) for o in (step.before, step.result.observation))
+            kept.extend((o, fresh_text(o), step) for o in (step.before, step.result.observation))
 
     once = await table.play(RandomPlayer(5), subject.steps, each=keep)
-    for observation, before, where in kept:
-        if fresh_text(observation) != before:
-            notes.error(
-                "An observation changed after it was handed out: it shares something mutable with the game. "
-                "Give each observation its own dicts and lists.",
-                where,
-                about="shared",
-            )
+    shared = "An observation changed after it was handed out: it shares something mutable with the game. "
+    shared += "Give each observation its own dicts and lists."
+    for observation, before, step in kept:
+        notes.expect(fresh_text(observation) == before, shared, step, "shared")
     if len(table.seats) > 1:
         return  # what a seat sees may change with what others do between two looks
-    await _observe_often(notes, subject, once)
-
-
-async def _observe_often(notes: Notes, subject: Subject, once: list[Step]) -> None:
     table = await Table(subject).begin()
-    seat = table.seat
     observed: list[Step] = []
     player = RandomPlayer(5)
-    while len(observed) < len(once) and not seat.done:
-        looks = [fresh_text(await seat.observe()) for _ in range(3)]
-        if len(set(looks)) > 1:
-            notes.error("observe() twice in a row gives two different observations.", table.where())
+    while len(observed) < len(once) and not table.seat.done:
+        looks = {fresh_text(await table.seat.observe()) for _ in range(3)}
+        twice = "observe() twice in a row gives two different observations."
+        if not notes.expect(len(looks) == 1, twice, table.where()):
             return
         observed += await table.play(player, 1)
-    if not subject.can("seed"):
-        return
-    if found := first_difference(await baseline(subject, 5, len(once)), observed):
-        notes.error(f"Observing more often changes the game: {found[0]}.", found[1])
+    if subject.can("seed"):
+        difference = first_difference(await baseline(subject, 5, len(once)), observed)
+        notes.expect_same(difference, "Observing more often changes the game: {}.")
 
 
 @check()
@@ -235,18 +319,15 @@ async def state_after(notes: Notes, subject: Subject) -> None:
     """The observation in a result is what observe() returns next."""
     if len((table := await Table(subject).begin()).seats) > 1:
         raise NothingToCheck("with several seats, others may act in between")
-    steps = min(subject.steps, 200)
-    player = RandomPlayer(6)
-    highest = -1
-    for _ in range(steps):
-        trace = await table.play(player, 1)
-        if not trace:
+    player, highest = RandomPlayer(6), -1
+    for _ in range(min(subject.steps, 200)):
+        if not (trace := await table.play(player, 1)):
             break
         step, now = trace[-1], await table.seat.observe()
-        if text_of(now) != text_of(step.result.observation):
-            notes.error("The result's observation is not the state after the action.", step.where)
+        same = text_of(now) == text_of(step.result.observation)
+        back = f"observation.step went back from {highest} to {now.step} within an episode."
+        if not notes.expect(same, "The result's observation is not the state after the action.", step):
             return
-        if now.step < highest:
-            notes.error(f"observation.step went back from {highest} to {now.step} within an episode.", step.where)
+        if not notes.expect(now.step >= highest, back, step):
             return
         highest = now.step

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import binascii
 import gzip
 import json
 import pickle
@@ -34,18 +33,15 @@ async def snapshot_continues(notes: Notes, subject: Subject) -> None:
     """A world restored in the middle of an episode continues identically."""
     table = await Table(subject).begin()
     for point in range(_POINTS):
-        saved = table.world.snapshot()
+        saved, where = table.world.snapshot(), table.where()
         own: Any = cast(Snapshots, table.world.adapter).snapshot()
-        if not isinstance(own, bytes):
-            notes.error(f"snapshot() returned a {type(own).__name__}, not bytes.", table.where())
+        if not notes.expect(isinstance(own, bytes), f"snapshot() returned a {type(own).__name__}, not bytes.", where):
             return
         other = await Table(subject, subject.seed + 1).begin()
         await other.play(RandomPlayer(40), 5)
         other.world.restore(saved)
         other.seed, other.episode = table.seed, table.episode
-        where = table.where()
-        one = await table.play(RandomPlayer(41 + point), _ONWARDS)
-        two = await other.play(RandomPlayer(41 + point), _ONWARDS)
+        one, two = [await each.play(RandomPlayer(41 + point), _ONWARDS) for each in (table, other)]
         if found := first_difference(one, two):
             notes.error(f"A world restored from a snapshot continues differently: {found[0]}.", f"snapshot at {where}")
             return
@@ -60,21 +56,23 @@ async def snapshot_continues(notes: Notes, subject: Subject) -> None:
 async def snapshot_elsewhere(notes: Notes, subject: Subject) -> None:
     """A world restored in another process continues identically."""
     request = Request.of(subject)
-    table = await Table(subject).begin()
-    await table.play(RandomPlayer(45), max(5, subject.steps // 10))
+    table = await _played(subject, 45)
     if table.over:
         await table.next_episode()
     saved, where = base64.b64encode(table.world.snapshot()).decode(), table.where()
     here = await table.play(RandomPlayer(46), _ONWARDS)
     request = replace(request, snapshot=saved, play_seed=46, steps=_ONWARDS)
-    _, there = next(trajectories_elsewhere(request))
-    position = first_different(digests(here), there)
-    if position is not None:
-        notes.error(
-            f"A world restored in another process continues differently, {position} steps after the snapshot. "
-            "A snapshot holds everything itself, and nothing that only this process can look up.",
-            f"snapshot at {where}",
-        )
+    position = first_different(digests(here), next(trajectories_elsewhere(request))[1])
+    differs = f"A world restored in another process continues differently, {position} steps after the snapshot. "
+    differs += "A snapshot holds everything itself, and nothing that only this process can look up."
+    notes.expect(position is None, differs, f"snapshot at {where}")
+
+
+async def _played(subject: Subject, player: int) -> Table:
+    """Return a table some steps into an episode."""
+    table = await Table(subject).begin()
+    await table.play(RandomPlayer(player), max(5, subject.steps // 10))
+    return table
 
 
 @check("snapshot")
@@ -83,8 +81,8 @@ async def snapshot_silent(notes: Notes, subject: Subject) -> None:
     if subject.can("multi-seat"):
         table = await Table(subject).begin()
         await table.play(RandomPlayer(60), 4)
-        if table.world.snapshot() != table.world.snapshot():
-            notes.error("Two snapshots of one moment differ.", table.where())
+        same = table.world.snapshot() == table.world.snapshot()
+        notes.expect(same, "Two snapshots of one moment differ.", table.where())
         return
 
     def take(table: Table, count: int, _: Step) -> None:
@@ -97,25 +95,22 @@ async def snapshot_silent(notes: Notes, subject: Subject) -> None:
 @check("snapshot")
 async def snapshot_refuses(notes: Notes, subject: Subject) -> None:
     """An invalid snapshot is refused with SnapshotError, and changes nothing."""
-    table = await Table(subject).begin()
-    await table.play(RandomPlayer(61), max(5, subject.steps // 10))
-    adapter = cast(Snapshots, table.world.adapter)
+    table = await _played(subject, 61)
+    adapter, where = cast(Snapshots, table.world.adapter), table.where()
     good = adapter.snapshot()
     before = await _state(table, adapter)
     for name, data, must in _damages(good):
         try:
             adapter.restore(data)
         except SnapshotError:
-            if await _state(table, adapter) != before:
-                notes.error(f"A refused snapshot ({name}) changed the state.", table.where())
+            same = await _state(table, adapter) == before
+            if not notes.expect(same, f"A refused snapshot ({name}) changed the state.", where):
                 return
             continue
         except Exception as error:
-            message = f"{describe(error)} for {name}; it must raise SnapshotError."
-            notes.error(message, table.where(), about=type(error).__name__)
+            notes.error(f"{describe(error)} for {name}; it must raise SnapshotError.", where, type(error).__name__)
         else:
-            if must:
-                notes.error(f"restore() took {name} for a snapshot.", table.where(), about="took")
+            notes.expect(not must, f"restore() took {name} for a snapshot.", where, "took")
         adapter.restore(good)
         before = await _state(table, adapter)
 
@@ -127,38 +122,37 @@ async def _state(table: Table, adapter: Snapshots) -> str:
 
 def _damages(good: bytes) -> Iterator[tuple[str, bytes, bool]]:
     """Give names, data, and whether they must be refused (or may be taken for older snapshots)."""
-    generator = random.Random(0)
     yield "nothing at all", b"", bool(good)
-    yield "random bytes", generator.randbytes(200), True
+    yield "random bytes", random.Random(0).randbytes(200), True
     yield "an empty JSON object", b"{}", True
     yield "a JSON null", b"null", True
     yield "a JSON list", b"[]", True
     yield "deeply nested JSON", b"[" * 100_000, True
     yield "half a snapshot", good[: len(good) // 2], len(good) > 1
     yield "a pickle", pickle.dumps({"step": 1}), True
+    state = _read_json(good)
+    for key in sorted(state) if isinstance(state, dict) else ():
+        yield f"one without {key!r}", json.dumps({k: v for k, v in state.items() if k != key}).encode(), False
+        wrongs: tuple[Any, ...] = (None, "wrong", -1, [], {})
+        for wrong in wrongs:
+            yield f"one with {key!r} = {wrong!r}", json.dumps({**state, key: wrong}).encode(), False
+
+
+def _read_json(data: bytes) -> Any:
+    """Return what JSON holds (Any: of unknown shape), None if it is none."""
     try:
-        state = json.loads(good)
+        return json.loads(data)
     except (ValueError, RecursionError):
-        return
-    if isinstance(state, dict):
-        for key in sorted(state):
-            yield f"one without {key!r}", json.dumps({k: v for k, v in state.items() if k != key}).encode(), False
-            wrongs: tuple[Any, ...] = (None, "wrong", -1, [], {})
-            for wrong in wrongs:
-                yield f"one with {key!r} = {wrong!r}", json.dumps({**state, key: wrong}).encode(), False
+        return None
 
 
 @check("snapshot")
 async def snapshot_is_data(notes: Notes, subject: Subject) -> None:
     """A snapshot is data and contains no pickle."""
-    table = await Table(subject).begin()
-    await table.play(RandomPlayer(62), max(5, subject.steps // 10))
+    table = await _played(subject, 62)
     saved = cast(Snapshots, table.world.adapter).snapshot()
-    if any(_holds_pickle(layer) for layer in _layers(saved)):
-        notes.error(
-            "The snapshot holds a pickle, which runs code when it is read. Write JSON, or bytes of your own.",
-            table.where(),
-        )
+    pickled = "The snapshot holds a pickle, which runs code when it is read. Write JSON, or bytes of your own."
+    notes.expect(not any(map(_holds_pickle, _layers(saved))), pickled, table.where())
 
 
 def _layers(data: bytes, depth: int = 0) -> Iterator[bytes]:
@@ -170,14 +164,10 @@ def _layers(data: bytes, depth: int = 0) -> Iterator[bytes]:
     for opener in openers:
         try:
             inner = opener(data)
-        except (ValueError, OSError, EOFError, zlib.error, binascii.Error):
+        except (ValueError, OSError, EOFError, zlib.error):
             continue
         yield from _layers(inner, depth + 1)
-    try:
-        state: Any = json.loads(data)
-    except (ValueError, RecursionError):
-        return
-    for text in _texts(state):
+    for text in _texts(_read_json(data)):
         if len(text) > 8:
             yield from _layers(text.encode("utf-8", "replace"), depth + 1)
 

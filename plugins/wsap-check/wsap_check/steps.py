@@ -103,24 +103,18 @@ def difference_by_seat(one: Sequence[Step], other: Sequence[Step]) -> tuple[str,
     return None
 
 
-def _difference(one: Observation | ActionResult, other: Observation | ActionResult) -> str:
+def _difference(one: object, other: object, what: str = "observation.") -> str:
     if isinstance(one, ActionResult) and isinstance(other, ActionResult):
         if text_of(one.observation) != text_of(other.observation):
             return "result." + _difference(one.observation, other.observation)
-        return "result." + _fields_that_differ(one, other)
-    return "observation." + _fields_that_differ(one, other)
-
-
-def _fields_that_differ(one: object, other: object) -> str:
+        what = "result."
     if type(one) is not type(other):
-        return f"a {type(one).__name__} and a {type(other).__name__}"
-    for name in sorted(vars(one)):
-        if name.startswith("_"):
-            continue
+        return f"{what}a {type(one).__name__} and a {type(other).__name__}"
+    for name in sorted(name for name in vars(one) if not name.startswith("_")):
         a, b = text_of(getattr(one, name)), text_of(getattr(other, name, None))
         if a != b:
-            return f"{name}: {a[:120]} and {b[:120]}"
-    return "something"
+            return f"{what}{name}: {a[:120]} and {b[:120]}"
+    return f"{what}something"
 
 
 def _plain(value: Any) -> Any:
@@ -131,14 +125,11 @@ def _plain(value: Any) -> Any:
     if isinstance(value, Enum):
         return _plain(value.value)
     if is_dataclass(value) and not isinstance(value, type):
-        parts = {f.name: _plain(getattr(value, f.name)) for f in fields(value)}
-        return {"$class": type(value).__qualname__, **parts}
+        return {"$class": type(value).__qualname__, **{f.name: _plain(getattr(value, f.name)) for f in fields(value)}}
     if isinstance(value, Mapping):
         return {str(k): _plain(v) for k, v in value.items()}
     if isinstance(value, list | tuple):
         return [_plain(item) for item in value]
     if isinstance(value, set | frozenset):
         return {"$set": sorted(json.dumps(_plain(item), sort_keys=True) for item in value)}
-    if hasattr(value, "tolist"):
-        return _plain(value.tolist())
-    return f"<{type(value).__qualname__}>"
+    return _plain(value.tolist()) if hasattr(value, "tolist") else f"<{type(value).__qualname__}>"

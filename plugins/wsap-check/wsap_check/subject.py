@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Generic, Protocol, TypeVar
+from typing import Any, ClassVar, TypeVar
 
-from wsap_check.findings import CheckOutcome, Finding, Severity, status_of
+from wsap_check.findings import CheckOutcome, Finding, Severity
 from wsap_check.raised import describe
+from wsap_check.steps import Step
 from wsap_core.factories import load
 from wsap_core.protocol.wire import Codec
 from wsap_core.seams.context import Context
@@ -20,32 +20,16 @@ from wsap_core.worlds import World
 T = TypeVar("T")
 
 
-TICKING: ContextVar[set[asyncio.Task[None]]] = ContextVar("ticking")
-"""The worlds that live while a check is run, each kept alive by its task."""
-
-
 class Fault(Exception):
     """The game failed where the check could not continue."""
 
     def __init__(self, message: str, where: str = "") -> None:
         super().__init__(message)
-        self.message = message
         self.where = where
 
 
 class NothingToCheck(Exception):
     """The check does not apply, or its case did not occur; the message says why."""
-
-
-class _Declares(Protocol):
-    """A game or an agent under check."""
-
-    kind: ClassVar[str]
-
-    def can(self, ability: str) -> bool: ...
-
-
-S = TypeVar("S", bound=_Declares)
 
 
 @dataclass(frozen=True)
@@ -87,33 +71,42 @@ class Notes:
 
     def __init__(self, check: str) -> None:
         self._check = check
-        self._seen: set[tuple[str, str]] = set()
-        self.findings: list[Finding] = []
+        self._found: dict[tuple[str, str], Finding] = {}
 
-    def error(self, message: str, where: str = "", *, about: str = "") -> None:
-        """Note an error; later ones about the same thing are dropped."""
-        self._add("error", message, where, about)
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """What was found so far."""
+        return tuple(self._found.values())
 
-    def warn(self, message: str, where: str = "", *, about: str = "") -> None:
-        """Note a warning; later ones about the same thing are dropped."""
-        self._add("warning", message, where, about)
+    def error(self, message: str, where: str | Step = "", about: str = "", severity: Severity = "error") -> None:
+        """Note what is wrong at a place; more about the same thing, or with the same message, is dropped."""
+        place = where.where if isinstance(where, Step) else where
+        self._found.setdefault((severity, about or message), Finding(self._check, severity, message, place))
 
-    def _add(self, severity: Severity, message: str, where: str, about: str) -> None:
-        key = (severity, about or message)
-        if key not in self._seen:
-            self._seen.add(key)
-            self.findings.append(Finding(self._check, severity, message, where))
+    def warn(self, message: str, where: str = "") -> None:
+        """Note what is worth a look."""
+        self.error(message, where, severity="warning")
+
+    def expect(self, holds: object, message: str, where: str | Step = "", about: str = "") -> bool:
+        """Return whether something holds, and note an error where it does not."""
+        if not holds:
+            self.error(message, where, about)
+        return bool(holds)
+
+    def expect_same(self, difference: tuple[str, str] | None, message: str) -> bool:
+        """Return whether two traces are alike, and note what differs, put in place of `{}`, where they are not."""
+        return difference is None or self.expect(False, message.format(difference[0]), difference[1])
 
 
-Body = Callable[[Notes, S], Coroutine[Any, Any, None]]
-"""What a check does. Any: coroutines have types for sending and throwing that nobody uses here."""
+Body = Callable[[Notes, Any], Coroutine[Any, Any, None]]
+"""What a check does. Any: a `Subject` or an `AgentSubject`, and coroutines' types for sending and throwing."""
 
 Condition = Callable[[Any], str]
 """Says why a check does not apply to a subject; an empty text where it does. Any: a `Subject`, for checks of games."""
 
 
 @dataclass(frozen=True)
-class Check(Generic[S]):
+class Check:
     """One row of the table of checks. Call it with a subject to get what it finds."""
 
     name: str
@@ -121,55 +114,41 @@ class Check(Generic[S]):
     """The promise that it checks, in one sentence."""
     applies: tuple[str | Condition, ...]
     """What it takes to apply: abilities that are declared, and conditions that say why not."""
-    body: Body[S]
+    body: Body
     acts: bool = True
     """Whether it acts in worlds, which can't be taken back in those that are `live`."""
 
-    def __call__(self, subject: S) -> list[Finding]:
-        """Return what the check finds in a subject; nothing where it does not apply."""
+    def __call__(self, subject: Any) -> list[Finding]:
+        """Return what the check finds in a subject (Any: a game's or an agent's); nothing where it does not apply."""
         return list(self.run(subject).findings)
 
-    def run(self, subject: S) -> CheckOutcome:
+    def run(self, subject: Any) -> CheckOutcome:
         """Return what came of the check: what it found, or why it was skipped."""
         notes = Notes(self.name)
         try:
-            self._must_apply(subject)
-            run_sync(kept_alive(self.body(notes, subject)))
+            if reason := next(filter(None, self._objections(subject)), ""):
+                raise NothingToCheck(reason)
+            run_sync(self.body(notes, subject))
         except NothingToCheck as nothing:
             if not notes.findings:
                 return CheckOutcome(self.name, self.summary, "skipped", str(nothing))
         except Fault as fault:
-            notes.error(fault.message, fault.where)
+            notes.error(str(fault), fault.where)
         except Exception as error:
             notes.error(describe(error))
-        findings = tuple(notes.findings)
-        return CheckOutcome(self.name, self.summary, status_of(findings), "", findings)
+        return CheckOutcome.of(self.name, self.summary, notes.findings)
 
-    def _must_apply(self, subject: S) -> None:
+    def _objections(self, subject: Any) -> Iterator[str]:
         if self.acts and subject.can("live"):
-            raise NothingToCheck("the game is 'live', and what the check does in it can't be taken back")
+            yield "the game is 'live', and what the check does in it can't be taken back"
         for need in self.applies:
             if callable(need):
-                reason = need(subject)
-            else:
-                reason = "" if subject.can(need) else f"the {subject.kind} does not declare {need!r}"
-            if reason:
-                raise NothingToCheck(reason)
+                yield need(subject)
+            elif not subject.can(need):
+                yield f"the {subject.kind} does not declare {need!r}"
 
 
-async def kept_alive(body: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine, and end the worlds that live when it is over."""
-    ticking: set[asyncio.Task[None]] = set()
-    TICKING.set(ticking)
-    try:
-        return await body
-    finally:
-        for task in ticking:
-            task.cancel()
-        await asyncio.gather(*ticking, return_exceptions=True)
-
-
-def check(*applies: str | Condition, acts: bool = True) -> Callable[[Body[S]], Check[S]]:
+def check(*applies: str | Condition, acts: bool = True) -> Callable[[Body], Check]:
     """Make a check of a coroutine function: its name is the function's, its summary the docstring's first line.
 
     Args:
@@ -177,7 +156,7 @@ def check(*applies: str | Condition, acts: bool = True) -> Callable[[Body[S]], C
         acts: whether it acts in worlds, so that it does not apply to those that are `live`.
     """
 
-    def made(body: Body[S]) -> Check[S]:
+    def made(body: Body) -> Check:
         name = getattr(body, "__name__", "check").replace("_", "-")
         return Check(name, (body.__doc__ or name).split("\n", 1)[0], applies, body, acts)
 

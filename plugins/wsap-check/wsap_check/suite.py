@@ -5,26 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from wsap_check import (
-    abilities,
-    agents,
-    availability,
-    avatars,
-    episodes,
-    lookups,
-    refusals,
-    seats,
-    seeds,
-    senses,
-    shape,
-    snapshots,
-    ticks,
-    transits,
-)
+from wsap_check import actions, agents, avatars, episodes, seats, senses, shape, snapshots, transits
 from wsap_check.agents import AgentSubject
 from wsap_check.findings import CheckOutcome, Report
 from wsap_check.raised import describe
-from wsap_check.subject import Check, S, Subject
+from wsap_check.subject import Check, Subject
 from wsap_core.errors import PluginError, UnknownNameError, UsageError
 from wsap_core.host import PluginHost
 from wsap_core.references import ConstantFactory, load_adapter_spec, load_agent_spec
@@ -33,27 +18,27 @@ from wsap_core.seams.options import Options, check_used
 from wsap_core.specs import AdapterSpec
 from wsap_core.worlds import World
 
-CHECKS: tuple[Check[Subject], ...] = (
-    *(shape.members, abilities.abilities, abilities.spec),
+CHECKS: tuple[Check, ...] = (
+    *(shape.members, shape.abilities, shape.spec),
     *(shape.play, shape.action_space, shape.values, shape.text, shape.observing, shape.state_after),
-    *(availability.availability_list, availability.unavailable, availability.available),
-    *(lookups.tools, refusals.undeclared_actions, refusals.bad_parameters),
+    *(actions.availability_list, actions.unavailable, actions.available),
+    *(actions.tools, actions.undeclared_actions, actions.bad_parameters),
     *(episodes.done, episodes.reset, episodes.first_episode),
-    *(seeds.same_seed, seeds.independent, seeds.other_process, seeds.seeds_matter),
+    *(episodes.same_seed, episodes.independent, episodes.other_process, episodes.seeds_matter),
     *(snapshots.snapshot_continues, snapshots.snapshot_elsewhere, snapshots.snapshot_silent),
     *(snapshots.snapshot_refuses, snapshots.snapshot_is_data),
     *(senses.directions, senses.vision_range, senses.vision_cone),
-    *(seats.shared_world, seats.hidden_choices, seeds.arrival_order, seats.turns, seats.messages),
+    *(seats.shared_world, seats.hidden_choices, episodes.arrival_order, seats.turns, seats.messages),
     *(seats.legal_moves, seats.secrets, seats.zero_sum),
     *(avatars.jack_in, avatars.jack_out, avatars.avatar_states, avatars.death, avatars.avatar_actions),
     *(transits.transit_bonuses, transits.transit_items, transits.transit_release),
     *(transits.transit_once, transits.transit_sleep),
-    *(ticks.ticks, ticks.ticks_continue, ticks.refused_influence),
-    *(abilities.achievements, abilities.rendering, abilities.score_metrics),
+    *(episodes.ticks, episodes.ticks_continue, episodes.refused_influence),
+    *(senses.achievements, senses.rendering, senses.score_metrics),
 )
 """The checks of games."""
 
-AGENT_CHECKS: tuple[Check[AgentSubject], ...] = (
+AGENT_CHECKS: tuple[Check, ...] = (
     *(agents.agent_members, agents.agent_decisions, agents.agent_reflection),
     *(agents.agent_seed, agents.agent_snapshot),
 )
@@ -92,7 +77,7 @@ def run_checks(
         PluginError: the game can't be created.
     """
     subject = Subject(game_spec(reference, host), seed, steps, dict(config or {}), text_limit, subprocesses)
-    wanted = chosen(CHECKS, only)
+    wanted = _chosen(only)
     # What can't be made at all, or a misspelt option, is told once and not by every check.
     options = Options(subject.config)
     try:
@@ -100,9 +85,8 @@ def run_checks(
     except UsageError:
         raise
     except Exception as error:
-        raise PluginError(
-            f"{subject.spec.title or subject.spec.name} could not be created: {describe(error)}"
-        ) from error
+        name = subject.spec.title or subject.spec.name
+        raise PluginError(f"{name} could not be created: {describe(error)}") from error
     check_used(f"The game {subject.spec.name!r}", options)
     return Report(subject.spec.name, seed, steps, _run(wanted, subject, progress))
 
@@ -128,7 +112,7 @@ def run_agent_checks(
     """
     spec = load_agent_spec(reference, host)
     subject = AgentSubject(spec, load_adapter_spec(game, host), seed, steps, dict(config or {}))
-    return Report(spec.name, seed, steps, _run(AGENT_CHECKS, subject, None))
+    return Report(spec.name, seed, steps, _run(AGENT_CHECKS, subject))
 
 
 def game_spec(reference: object, host: PluginHost | None = None) -> AdapterSpec:
@@ -143,21 +127,16 @@ def game_spec(reference: object, host: PluginHost | None = None) -> AdapterSpec:
     return spec
 
 
-def chosen(checks: Sequence[Check[S]], only: Sequence[str]) -> tuple[Check[S], ...]:
-    """Return the checks of those names, in their own order; all for no names.
-
-    Raises:
-        UnknownNameError: there is no such check.
-    """
-    known = {check.name for check in checks}
+def _chosen(only: Sequence[str]) -> list[Check]:
+    known = {check.name for check in CHECKS}
     for name in only:
         if name not in known:
             raise UnknownNameError("check", name, known, hint=f"There are: {', '.join(sorted(known))}.")
-    return tuple(check for check in checks if not only or check.name in only)
+    return [check for check in CHECKS if not only or check.name in only]
 
 
 def _run(
-    checks: Iterable[Check[S]], subject: S, progress: Callable[[CheckOutcome], None] | None
+    checks: Iterable[Check], subject: Subject | AgentSubject, progress: Callable[[CheckOutcome], None] | None = None
 ) -> tuple[CheckOutcome, ...]:
     outcomes: list[CheckOutcome] = []
     broken_down = False

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import hashlib
+import itertools
 import json
 import os
 import subprocess
@@ -22,7 +23,7 @@ from typing import Any
 from wsap_check.play import RandomPlayer, Table
 from wsap_check.raised import describe
 from wsap_check.steps import Step
-from wsap_check.subject import Fault, NothingToCheck, Subject, kept_alive
+from wsap_check.subject import Fault, NothingToCheck, Subject
 from wsap_core.loading import load_object, portable_reference
 from wsap_core.specs import AdapterSpec
 
@@ -30,6 +31,8 @@ HASH_SEEDS = {1: "WSAP-5:45", 2: "WSAP+9:30"}
 """PYTHONHASHSEED of the other processes, and their time zones, at half and quarter hours from anybody's own."""
 
 _SECONDS = 600
+_SPEC = ("name", "abilities", "seats", "seat_names", "timing", "preset", "language")
+"""What of a spec matters to play, and to snapshots, which carry its name."""
 
 
 @dataclass(frozen=True)
@@ -39,13 +42,11 @@ class Request:
     factory: str
     """Where the game is found, as `load_object` takes it."""
     spec: Mapping[str, Any]
-    """What else of its spec matters to play, and to snapshots, which carry its name. Any: fields of a spec."""
+    """What else of its spec matters. Any: fields of a spec."""
     seed: int
     steps: int
     config: Mapping[str, Any]
     """JSON-ready. Any: options as the user gave them."""
-    path: tuple[str, ...]
-    """Where modules are looked for."""
     play_seed: int = 31
     """Of the choices."""
     snapshot: str = ""
@@ -58,20 +59,15 @@ class Request:
         Raises:
             NothingToCheck: another process can't find or configure the game.
         """
-        spec = subject.spec
-        factory = portable_reference(spec.factory)
+        factory = portable_reference(subject.spec.factory)
         if factory is None:
             raise NothingToCheck("no other process can find a class that was made inside a function, or an object")
         try:
             json.dumps(dict(subject.config))
         except (TypeError, ValueError):
             raise NothingToCheck("the options can't be handed to another process as JSON") from None
-        path = tuple(str(Path.cwd() / folder) for folder in sys.path)
-        said = {
-            name: getattr(spec, name)
-            for name in ("name", "abilities", "seats", "seat_names", "timing", "preset", "language")
-        }
-        return cls(factory, said, subject.seed, subject.steps, dict(subject.config), path)
+        said = {name: getattr(subject.spec, name) for name in _SPEC}
+        return cls(factory, said, subject.seed, subject.steps, dict(subject.config))
 
     def subject(self) -> Subject:
         """Return the subject here that the request describes."""
@@ -87,10 +83,8 @@ def digests(trace: Sequence[Step]) -> list[str]:
 
 def first_different(one: Sequence[str], other: Sequence[str]) -> int | None:
     """Return the position of the first difference between two sequences, None if they are equal."""
-    for position, (a, b) in enumerate(zip(one, other, strict=False)):
-        if a != b:
-            return position
-    return None if len(one) == len(other) else min(len(one), len(other))
+    pairs = enumerate(itertools.zip_longest(one, other))
+    return next((position for position, (a, b) in pairs if a != b), None)
 
 
 def trajectories_elsewhere(request: Request) -> Iterator[tuple[int, list[str]]]:
@@ -99,12 +93,12 @@ def trajectories_elsewhere(request: Request) -> Iterator[tuple[int, list[str]]]:
     Raises:
         Fault: such a process fails.
     """
+    path = json.dumps([str(Path.cwd() / folder) for folder in sys.path])
     for hash_seed, zone in HASH_SEEDS.items():
-        environment = {**os.environ, "PYTHONHASHSEED": str(hash_seed), "TZ": zone}
         with tempfile.TemporaryDirectory() as folder:
             done = subprocess.run(
-                [sys.executable, "-c", _CHILD, json.dumps(request.path)],
-                input=json.dumps(asdict(request)), env=environment, cwd=folder,
+                [sys.executable, "-c", _CHILD, path], input=json.dumps(asdict(request)), cwd=folder,
+                env={**os.environ, "PYTHONHASHSEED": str(hash_seed), "TZ": zone},
                 capture_output=True, text=True, timeout=_SECONDS, check=False,
             )  # fmt: skip
         if done.returncode:
@@ -126,9 +120,9 @@ def main() -> None:
     """Answer one request; where the game raises, exit with a line that says where."""
     request = Request(**json.load(sys.stdin))
     try:
-        answer = asyncio.run(kept_alive(_play(request)))
+        answer = asyncio.run(_play(request))
     except Fault as fault:
-        sys.exit(fault.message)
+        sys.exit(str(fault))
     except Exception as error:
         sys.exit(describe(error))
     sys.stdout.write("\n" + json.dumps(answer) + "\n")
