@@ -52,25 +52,21 @@ class AgentSubject:
 
 
 class _Session:
-    """An agent in the first seat of a world; copies of it, or nobody, in the others."""
+    """An agent in the first seat of a world, copies of it in the others, and `notes` of wrong decisions, if wanted."""
 
-    def __init__(self, subject: AgentSubject, notes: Notes | None) -> None:
-        self.subject = subject
-        self.notes = notes
-        """Where to write what is wrong with decisions; nobody asks when None."""
+    def __init__(self, subject: AgentSubject, notes: Notes | None = None) -> None:
+        self.subject, self.notes = subject, notes
         self.table = Table(subject.world())
         self.agents = {seat.agent_id: subject.agent() for seat in self.table.seats}
         self.done: list[str] = []
         """What the first agent did."""
 
-    @classmethod
-    async def begin(cls, subject: AgentSubject, notes: Notes | None = None) -> _Session:
-        session = cls(subject, notes)
-        await session.table.begin()
-        for seat in session.table.seats:
-            agent = session.agents[seat.agent_id]
-            await settle(agent.initialize(seat.game_description, seat.action_space), subject.world())
-        return session
+    async def begin(self) -> _Session:
+        await self.table.begin()
+        for seat in self.table.seats:
+            agent = self.agents[seat.agent_id]
+            await settle(agent.initialize(seat.game_description, seat.action_space), self.table.subject)
+        return self
 
     @property
     def agent(self) -> Any:
@@ -128,14 +124,14 @@ async def agent_members(notes: Notes, subject: AgentSubject) -> None:
 @check()
 async def agent_decisions(notes: Notes, subject: AgentSubject) -> None:
     """Every decision is a declared action, and the observation stays unchanged."""
-    session = await _Session.begin(subject, notes)
+    session = await _Session(subject, notes).begin()
     notes.expect(await session.play(subject.steps), "It did nothing.")
 
 
 @check()
 async def agent_reflection(notes: Notes, subject: AgentSubject) -> None:
     """reflect() takes any result and leaves it unchanged."""
-    session = await _Session.begin(subject)
+    session = await _Session(subject).begin()
     table = session.table
     for _ in range(min(10, subject.steps)):
         for step in await table.play(session.decide, len(table.seats)):
@@ -151,7 +147,7 @@ async def agent_reflection(notes: Notes, subject: AgentSubject) -> None:
 @check("seed")
 async def agent_seed(notes: Notes, subject: AgentSubject) -> None:
     """The same seed gives the same decisions."""
-    one, other = [await (await _Session.begin(subject)).play(subject.steps) for _ in range(2)]
+    one, other = [await (await _Session(subject).begin()).play(subject.steps) for _ in range(2)]
     at = first_different(one, other)
     notes.expect(at is None, f"With the same seed it decided differently at step {at}.")
 
@@ -159,11 +155,11 @@ async def agent_seed(notes: Notes, subject: AgentSubject) -> None:
 @check("snapshot")
 async def agent_snapshot(notes: Notes, subject: AgentSubject) -> None:
     """An agent restored from a snapshot continues identically."""
-    session = await _Session.begin(subject)
+    session = await _Session(subject).begin()
     await session.play(max(1, min(5, subject.steps // 4)))
     if session.table.over or not session.table.world.can_snapshot:
         raise NothingToCheck("the world it plays in has no snapshots, or is over at once")
-    again = await _Session.begin(subject)
+    again = await _Session(subject).begin()
     for name, agent in session.agents.items():
         saved: Any = cast(Snapshots, agent).snapshot()
         if not notes.expect(isinstance(saved, bytes), f"snapshot() returned a {type(saved).__name__}, not bytes."):

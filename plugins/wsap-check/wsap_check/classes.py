@@ -42,6 +42,11 @@ def _test_of(check: Check, qualified_name: str) -> Callable[[object, object], No
     return test
 
 
+def _fixture(value: object) -> Any:
+    """Return a fixture of this value, for a subclass to give another. Any: pytest's own type, or a method."""
+    return pytest.fixture(lambda self: value)
+
+
 @_tests_of(CHECKS)
 class GameAdapterTests:
     """Checks a game against the protocol, one test per check.
@@ -56,25 +61,14 @@ class GameAdapterTests:
         """Return the game: to be given by the subclass."""
         raise UsageError("Give a fixture `game` that returns the class, factory or spec to check.")
 
-    @pytest.fixture
-    def config(self) -> Mapping[str, Any]:
-        """Return the options for every world (Any: as the game takes them)."""
-        return {}
-
-    @pytest.fixture
-    def seed(self) -> int:
-        """Return the seed of the first world."""
-        return 0
-
-    @pytest.fixture
-    def steps(self) -> int:
-        """Return about how many steps each check plays."""
-        return 200
-
-    @pytest.fixture
-    def text_limit(self) -> int:
-        """Return the most characters that the text of an observation may have."""
-        return 8_000
+    config = _fixture({})
+    """The options for every world (Any: as the game takes them)."""
+    seed = _fixture(0)
+    """Of the first world."""
+    steps = _fixture(200)
+    """About how many each check plays."""
+    text_limit = _fixture(8_000)
+    """The most characters that the text of an observation may have."""
 
     @pytest.fixture
     def subject(self, game: object, config: Mapping[str, Any], seed: int, steps: int, text_limit: int) -> Subject:
@@ -95,17 +89,12 @@ class AgentTests:
         """Return the agent: to be given by the subclass."""
         raise UsageError("Give a fixture `agent` that returns the class, factory or spec to check.")
 
-    @pytest.fixture
-    def game(self) -> object:
-        """Return the world to play in; the kernel's `echo` unless the subclass says otherwise."""
-        return AdapterSpec(
-            "echo", "Echo.", "wsap_core.builtin.echo:EchoWorld", abilities=("seed", "snapshot", "render")
-        )
-
-    @pytest.fixture
-    def config(self) -> Mapping[str, Any]:
-        """Return the agent's options (Any: as it takes them)."""
-        return {}
+    game = _fixture(
+        AdapterSpec("echo", "Echo.", "wsap_core.builtin.echo:EchoWorld", abilities=("seed", "snapshot", "render"))
+    )
+    """The world to play in; the kernel's `echo` unless the subclass says otherwise."""
+    config = _fixture({})
+    """The agent's options (Any: as it takes them)."""
 
     @pytest.fixture
     def subject(self, agent: object, game: object, config: Mapping[str, Any]) -> AgentSubject:
