@@ -11,8 +11,6 @@ from wsap_eval.plan import Game, Job
 from wsap_eval.records import EpisodeKey, EpisodeRecord, value_of
 from wsap_eval.stats import contiguous, sequence
 
-__all__ = ["NO_LIMITS", "PILOT", "CellLimits", "Due"]
-
 PILOT = 2
 """Episodes of each cell that a pilot plays."""
 

@@ -22,8 +22,6 @@ from wsap_eval.suite import Entrant, Legal, Suite, composed, folder_of, read_ent
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Evaluated", "evaluate", "read"]
-
 
 @dataclass(frozen=True)
 class Evaluated:

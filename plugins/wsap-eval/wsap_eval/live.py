@@ -15,8 +15,6 @@ from wsap_core.errors import RunInterruptedError
 from wsap_core.untrusted import single_line
 from wsap_eval.run import Progress
 
-__all__ = ["Live"]
-
 EVERY = 0.5
 """Seconds between two pictures."""
 

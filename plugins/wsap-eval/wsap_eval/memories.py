@@ -15,8 +15,6 @@ from wsap_core.errors import UsageError
 from wsap_core.seams.memory import LESSON, AgentMemory, Browsable, Recollection
 from wsap_core.seams.services import RunReader
 
-__all__ = ["Brought", "Edit", "items_of", "kept_memory", "preparing", "stored"]
-
 Edit = Literal["whole", "placebo", "raw"]
 """What is taken of a memory: all; as many items of the same length with their words permuted, so that they say nothing;
 or what was lived through, without the lessons."""

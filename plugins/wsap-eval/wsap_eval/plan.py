@@ -17,8 +17,6 @@ from wsap_eval.memories import Brought
 from wsap_eval.records import EpisodeKey
 from wsap_eval.suite import Entrant, GameEntry, Suite
 
-__all__ = ["REWARD", "Game", "Job", "asks_models", "games_of", "jobs_of", "run_id"]
-
 REWARD = ScoreMetric("reward", "Reward of an episode", "wsap_eval.plan:mean_reward")
 """The metric of a game that declares none."""
 

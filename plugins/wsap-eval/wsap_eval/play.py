@@ -21,8 +21,6 @@ from wsap_eval.plan import Game, Job
 from wsap_eval.records import EpisodeRecord, Outcome, SeatRecord
 from wsap_eval.suite import Entrant, GameEntry
 
-__all__ = ["failed", "play_episode"]
-
 
 async def play_episode(services: Services, game: Game, job: Job) -> EpisodeRecord:
     """Play an episode, or go on with it where it was begun before, and return what it came to.

@@ -16,8 +16,6 @@ from wsap_eval.run import Played
 from wsap_eval.suite import Entrant, picked
 from wsap_eval.table import Row
 
-__all__ = ["Comparison", "compared", "played_of"]
-
 
 def played_of(folder: Path, *, table: bool = True) -> Played:
     """Return what was played into a folder, also while more is played.

@@ -14,18 +14,6 @@ from wsap_core.seams.agent import NO_USAGE, Usage
 from wsap_core.specs import ScoreMetric
 from wsap_core.untrusted import single_line
 
-__all__ = [
-    "OUTCOMES",
-    "SCORE_COLUMNS",
-    "EpisodeKey",
-    "EpisodeRecord",
-    "Outcome",
-    "SeatRecord",
-    "usage_of",
-    "value_of",
-    "worst_of",
-]
-
 Outcome = Literal["finished", "step_limit", "forfeited", "failed"]
 """How an episode ended: by itself; cut off by the step limit; given up, because too few replies could be used; or by an
 error of the provider or game, so that it has no score and is played again."""

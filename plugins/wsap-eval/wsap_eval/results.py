@@ -19,8 +19,6 @@ from wsap_core.textfile import written_to
 from wsap_eval.records import EpisodeKey, EpisodeRecord
 from wsap_eval.suite import Suite, made
 
-__all__ = ["PLAN", "Results", "read_results", "read_width"]
-
 PLAN = "plan.json"
 """The file of a folder that holds a measurement of transfer."""
 _SUITE, _EPISODES, _UNTIL, _LOCK = "suite.json", "episodes.jsonl", "until.json", ".lock"

@@ -29,9 +29,6 @@ from wsap_eval.suite import Entrant, Suite
 from wsap_eval.table import Row, Standing, rows_of, standings_of
 from wsap_llm.kit import BudgetLimits
 
-__all__ = ["Evaluation", "Played", "Playing", "Progress", "evaluate", "opened"]
-
-
 NO_BUDGET = BudgetLimits()
 T = TypeVar("T")
 

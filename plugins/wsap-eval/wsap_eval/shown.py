@@ -13,20 +13,6 @@ from wsap_eval.records import OUTCOMES
 from wsap_eval.stats import Interval, SetEstimate
 from wsap_eval.table import Row, Standing
 
-__all__ = [
-    "COLUMNS",
-    "STANDING_COLUMNS",
-    "cells",
-    "difference_of",
-    "interval_of",
-    "notes",
-    "number",
-    "print_rows",
-    "print_standings",
-    "standing_tables",
-    "summary_notes",
-]
-
 COLUMNS = ("game", "entrant", "metric", "score", "95 % interval", "to the baseline", "normalised", "cost", "episodes")
 STANDING_COLUMNS = ("entrant", "games", "mean score", "Elo", "95 % interval")
 _WORDS = {"step_limit": "at the limit"}

@@ -10,8 +10,6 @@ from wsap_core.untrusted import single_line
 from wsap_eval.due import PILOT, CellLimits
 from wsap_llm.kit import BudgetLimits, Budgets, read_price
 
-__all__ = ["all_limits", "cell_limits", "limits_of", "prices_of"]
-
 _CELL = "cell."
 
 

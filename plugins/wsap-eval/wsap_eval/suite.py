@@ -22,18 +22,6 @@ from wsap_core.seams.context import SEED_LIMIT
 from wsap_core.textfile import read_text
 from wsap_core.untrusted import single_line
 
-__all__ = [
-    "FORMAT",
-    "Entrant",
-    "GameEntry",
-    "Legal",
-    "Suite",
-    "composed",
-    "load_suite",
-    "read_entrant",
-    "shipped_suites",
-]
-
 FORMAT = 1
 """The version of suites that this package reads."""
 FORFEIT = 0.2

@@ -26,8 +26,6 @@ from wsap_eval.stats import (
     set_metric,
 )
 
-__all__ = ["Row", "SetRow", "Standing", "rows_of", "standings_of"]
-
 RANDOM = "random"
 """The agent that stands for 0 in normalised scores."""
 

@@ -12,8 +12,6 @@ from wsap_core.seams.services import RunReader, runtime_services
 from wsap_eval.reading import played_of
 from wsap_eval.run import Played
 
-__all__ = ["write", "write_report"]
-
 
 def write(folder: Path, form: str, *, out: Path | None, database: str | None, dashboard: str = "") -> list[Path]:
     """Write the results of a folder and return the files.

@@ -23,8 +23,6 @@ from wsap_eval.stats import Interval
 from wsap_eval.suite import Entrant
 from wsap_eval.table import Row
 
-__all__ = ["VERSION", "write_every"]
-
 VERSION = "0.3.0"
 # Any, below: JSON.
 

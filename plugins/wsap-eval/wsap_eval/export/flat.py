@@ -14,8 +14,6 @@ from wsap_eval.records import OUTCOMES, EpisodeRecord
 from wsap_eval.stats import Interval
 from wsap_eval.table import Row, Standing
 
-__all__ = ["Flat", "flat_episode", "flat_row", "flat_standing", "to_csv", "to_jsonl", "write_flat", "write_table"]
-
 Flat = Mapping[str, str | int | float | None]
 """Column -> value; None where there is none."""
 _RISKY = ("=", "+", "-", "@", "\t", "\r")

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from inspect_ai.event import ModelEvent
     from inspect_ai.log import EvalLog, EvalSample, EvalScore
 
-__all__ = ["file_name", "model_name", "write_inspect"]
-
 
 def write_inspect(played: Played, runs: RunReader | None, out: Path) -> list[Path]:
     """Write a log for each row of the table and return the files.

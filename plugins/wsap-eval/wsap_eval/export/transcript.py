@@ -10,8 +10,6 @@ from wsap_core.errors import UnknownNameError, WireError
 from wsap_core.seams.services import RunReader
 from wsap_core.untrusted import strip_control
 
-__all__ = ["Turn", "transcript"]
-
 Role = Literal["system", "user", "assistant"]
 
 

@@ -26,8 +26,6 @@ from wsap_eval.plan import Game, Job
 from wsap_eval.play import failed
 from wsap_eval.records import EpisodeRecord
 
-__all__ = ["play_on_ray"]
-
 TRIES = 4
 """How often an episode is begun in all, where nodes or processes are lost in the middle of it."""
 

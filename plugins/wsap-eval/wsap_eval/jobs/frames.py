@@ -14,8 +14,6 @@ from wsap_core.errors import WsapError
 from wsap_eval.records import EpisodeRecord
 from wsap_eval.suite import Suite
 
-__all__ = ["HEADER", "Ended", "Ready", "Setup", "Stop", "framed"]
-
 HEADER = struct.Struct(">I")
 
 

@@ -18,8 +18,6 @@ from wsap_eval.plan import Job
 from wsap_eval.play import failed
 from wsap_eval.records import EpisodeKey, EpisodeRecord
 
-__all__ = ["TRIES", "cpus", "play_in_workers"]
-
 TRIES = 3
 """How many workers may die of an episode before it counts as failed."""
 UNREADY = 5

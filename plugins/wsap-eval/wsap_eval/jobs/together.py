@@ -6,8 +6,6 @@ import asyncio
 from collections.abc import Coroutine, Iterable
 from typing import Any
 
-__all__ = ["first_error_ends"]
-
 
 async def first_error_ends(work: Iterable[Coroutine[Any, Any, None]]) -> None:
     """Return when all is done; the first error ends the rest, and is raised once that has ended."""

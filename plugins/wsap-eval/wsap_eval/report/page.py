@@ -36,8 +36,6 @@ from wsap_eval.shown import (
 from wsap_eval.suite import Entrant
 from wsap_eval.table import Row
 
-__all__ = ["report_html"]
-
 Cells = Mapping[tuple[str, str], Sequence[EpisodeRecord]]
 
 

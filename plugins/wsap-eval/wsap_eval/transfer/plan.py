@@ -15,8 +15,6 @@ from wsap_eval.plan import Game, Job, run_id
 from wsap_eval.records import EpisodeKey
 from wsap_eval.suite import FORFEIT, Entrant, GameEntry, Suite
 
-__all__ = ["ARMS", "PILOT_LIVES", "Arm", "Plan", "learning_jobs", "suite_of", "target_jobs"]
-
 Arm = Literal["blank", "placebo", "source", "practised", "raw"]
 ARMS: tuple[Arm, ...] = ("blank", "placebo", "source", "practised", "raw")
 """What an agent brings into the target: nothing; as many items that say nothing; the memory of a life in the source;

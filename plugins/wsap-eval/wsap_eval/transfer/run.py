@@ -22,8 +22,6 @@ from wsap_eval.transfer.plan import LEARNING, Plan, learning_jobs, suite_of, tar
 from wsap_eval.transfer.verdict import Verdict, verdicts
 from wsap_llm.kit import BudgetLimits
 
-__all__ = ["Measured", "measure"]
-
 
 @dataclass(frozen=True)
 class Measured:

@@ -13,8 +13,6 @@ from wsap_eval.records import EpisodeRecord, value_of, worst_of
 from wsap_eval.stats import Lives, Ratio, by_life, holm, lives_needed, ratio
 from wsap_eval.transfer.plan import Plan
 
-__all__ = ["Comparison", "Verdict", "verdicts"]
-
 HEADLINE = ("source", "placebo")
 _WORDS = {"better": "helps", "worse": "harms", "tied": "none shown", "unknown": "unknown"}
 
