@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
-from wsap_tes3mp.engines.simulated import acting, fighting, state
+from wsap_tes3mp.engines.simulated import acting, state
 from wsap_tes3mp.engines.simulated.definitions import Needs, definitions
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -49,7 +49,7 @@ the same trajectory, in any process. A snapshot holds everything.
 - A body carries {state.CAPACITY:g}; with more it can neither walk nor pass doors until something is dropped
   (`interact` with the item's id and `interaction_type` `drop`), put into a container or given away (`use_item`).
 - `use_item` readies weapons and armour or puts them away, eats and drinks, gives to a person, puts into a container.
-- `combat_action` knows {", ".join(f"`{action}`" for action in fighting.ACTIONS)}. A blow takes {fighting.BLOW:g} s
+- `combat_action` knows {", ".join(f"`{action}`" for action in acting.ACTIONS)}. A blow takes {acting.BLOW:g} s
   and hits seven times in ten; who blocks takes half the damage until its next command; fleeing works
   seven times in ten. Creatures notice bodies within 9 m, at night 13.5 m.
 - Who dies does nothing until a respawn: in the inn, with half its health, without a third of its gold.

@@ -6,10 +6,11 @@ import math
 from collections.abc import Callable, Mapping
 
 from wsap_tes3mp.engines.engine import Done
-from wsap_tes3mp.engines.simulated import fighting, talking
+from wsap_tes3mp.engines.simulated import talking
 from wsap_tes3mp.engines.simulated.definitions import definitions
 from wsap_tes3mp.engines.simulated.state import (
     CAPACITY,
+    COMBAT_SECONDS,
     Body,
     Kind,
     Plan,
@@ -18,15 +19,16 @@ from wsap_tes3mp.engines.simulated.state import (
     World,
     distance,
     move_items,
-    person_at,
-    reached,
-    thing_near,
-)
+)  # fmt: skip
 from wsap_tes3mp.protocol.commands import CombatAction, Dialogue, Interact, MoveTo, UseItem, Wait
 from wsap_tes3mp.protocol.perception import Payload
 
 SPEED = 4.0
 """Metres that a body walks in a second; two thirds of it in rain and thunder."""
+BLOW = 2.0
+"""Seconds that a blow takes, of agents and of creatures."""
+ACTIONS = ("attack", "block", "flee")
+"""Of combat."""
 _USING, _DROPPING = 2.0, 1.0
 """Seconds."""
 _ALIASES = {"loot": "open", "search": "open", "examine": "read", "go": "enter", "pick_up": "take"}
@@ -47,7 +49,7 @@ def begin(world: World, body: Body, params: Payload) -> Plan:
         case Wait(duration_seconds=seconds):
             return _wait(seconds)
         case CombatAction():
-            return fighting.begin(world, body, params.action_type, params.target_entity_id)
+            return _fight(world, body, params.action_type, params.target_entity_id)
         case Dialogue():
             return talking.begin(world, body, params)
     raise Refused("UNKNOWN_COMMAND", "This engine does not know that command.")
@@ -58,13 +60,20 @@ def _wait(seconds: float) -> Plan:
     return Done("confirmed", "Time passes.")
 
 
-def _move(world: World, body: Body, params: MoveTo) -> Plan:
+# --- walking --------------------------------------------------------------------------------------
+
+
+def _can_walk(world: World, body: Body) -> None:
     if world.load(body) > CAPACITY:
         raise Refused("OVERLOADED", "You carry too much to walk; drop something (interact, interaction_type drop).")
+
+
+def _move(world: World, body: Body, params: MoveTo) -> Plan:
+    _can_walk(world, body)
     cells = definitions().cells
     here, there = cells[body.cell], "You are there."
     if params.target_entity_id is not None:
-        target = thing_near(world, body, params.target_entity_id)
+        target = world.near(body, params.target_entity_id)
         way = distance(body, target)
         share = max(0.0, way - 1.0) / way if way else 0.0
         x, y = body.x + (target.x - body.x) * share, body.y + (target.y - body.y) * share
@@ -95,13 +104,16 @@ def speed(world: World, body: Body) -> float:
     return SPEED / 1.5 if outside and world.weather in ("rain", "thunder") else SPEED
 
 
+# --- touching things ------------------------------------------------------------------------------
+
+
 def _interact(world: World, body: Body, params: Interact) -> Plan:
     word = _ALIASES.get(params.interaction_type, params.interaction_type)
     if word not in (words := ("activate", *_DEEDS, "drop")):
         raise Refused("UNKNOWN_INTERACTION", f"Interactions are {', '.join(words)}; activate fits everything.")
     if word == "drop":
         return (yield from _drop(world, body, params.entity_id))
-    target = reached(world, body, params.entity_id)
+    target = world.reached(body, params.entity_id)
     if not isinstance(target, Thing):
         raise Refused("NOT_FOR_AGENTS", "Agents are given things (use_item), and hear each other outside this world.")
     if word == "activate":
@@ -112,7 +124,7 @@ def _interact(world: World, body: Body, params: Interact) -> Plan:
     if word == "enter":
         _may_enter(world, body, target)
     yield seconds
-    reached(world, body, target.id)
+    world.reached(body, target.id)
     return Done("confirmed", deed(world, body, target))
 
 
@@ -141,15 +153,12 @@ def _open(world: World, body: Body, holder: Thing) -> str:
     taken = [f"{count} {world.item(item).name}" for item, count in sorted(holder.items.items())]
     for item, count in list(holder.items.items()):
         move_items(holder.items, body.items, item, count)
-    if told:
-        return told
-    return f"You take {', '.join(taken)}." if taken else f"{holder.name}: nothing more for you."
+    return told or (f"You take {', '.join(taken)}." if taken else f"{holder.name}: nothing more for you.")
 
 
 def _may_enter(world: World, body: Body, door: Thing) -> None:
     cell = definitions().cells[door.base]
-    if world.load(body) > CAPACITY:
-        raise Refused("OVERLOADED", "You carry too much to walk; drop something (interact, interaction_type drop).")
+    _can_walk(world, body)
     if door.key and door.key not in body.items:
         raise Refused("LOCKED", f"It is locked; the {world.item(door.key).name} opens it.")
     if not cell.opens <= world.hour < cell.closes:
@@ -174,6 +183,9 @@ _DEEDS: Mapping[str, tuple[float, tuple[Kind, ...], Callable[[World, Body, Thing
 """Interaction -> its seconds, what it fits, and its effect; the first that fits a thing is the usual one."""
 
 
+# --- using items ----------------------------------------------------------------------------------
+
+
 def _carried(body: Body, item_id: str) -> None:
     if item_id not in body.items:
         raise Refused("NOT_CARRIED", "You carry nothing with that id; ids are in the inventory.")
@@ -183,13 +195,13 @@ def _use(world: World, body: Body, params: UseItem) -> Plan:
     item_id, target_id = params.item_id, params.target_entity_id
     _carried(body, item_id)
     if target_id is not None:
-        reached(world, body, target_id)
+        world.reached(body, target_id)
     yield _USING
     _carried(body, item_id)
     if target_id is None:
         message = _use_alone(world, body, item_id)
     else:
-        message = _use_on(world, body, item_id, reached(world, body, target_id))
+        message = _use_on(world, body, item_id, world.reached(body, target_id))
     body.put_away(item_id)
     return Done("confirmed", message)
 
@@ -210,16 +222,72 @@ def _use_alone(world: World, body: Body, item_id: str) -> str:
 
 
 def _use_on(world: World, body: Body, item_id: str, target: Thing | Body) -> str:
+    name = world.item(item_id).name
     if isinstance(target, Body):
         move_items(body.items, target.items, item_id)
-        return f"You give {world.item(item_id).name} away."
-    told = talking.use(world, body, item_id, target)
-    if told:
+        return f"You give {name} away."
+    if told := talking.use(world, body, item_id, target):
         return told
     if target.kind == "npc":
-        return talking.gift(world, body, item_id, person_at(world, body, target.id))
+        return talking.gift(world, body, item_id, target)
     fixed = any(one.id == target.base and one.fixed for one in definitions().containers)
     if target.kind == "container" and not fixed:
         move_items(body.items, target.items, item_id)
-        return f"You put {world.item(item_id).name} into it."
-    raise Refused("NO_USE", f"{world.item(item_id).name} does nothing there now.")
+        return f"You put {name} into it."
+    raise Refused("NO_USE", f"{name} does nothing there now.")
+
+
+# --- combat ---------------------------------------------------------------------------------------
+
+
+def _fight(world: World, body: Body, action: str, target_id: str) -> Plan:
+    if action not in ACTIONS:
+        raise Refused("UNKNOWN_ACTION", f"Actions of combat are {', '.join(ACTIONS)}.")
+    if action == "flee":
+        world.near(body, target_id)
+        yield BLOW
+        return _flee(world, body, world.near(body, target_id))
+    _foe(world, body, target_id)
+    body.guard = action == "block"
+    yield BLOW
+    if body.guard:
+        return Done("confirmed", "You stood behind your guard.")
+    return _attack(world, body, _foe(world, body, target_id))
+
+
+def _foe(world: World, body: Body, target_id: str) -> Thing:
+    target = world.reached(body, target_id)
+    if not isinstance(target, Thing) or target.kind not in ("creature", "npc"):
+        raise Refused("NO_FOE", f"{target.name} is nothing to fight with.")
+    if target.health <= 0:
+        raise Refused("DEAD_FOE", f"{target.name} is dead.")
+    return target
+
+
+def _attack(world: World, body: Body, target: Thing) -> Done:
+    if target.kind == "npc":
+        body.dispositions[target.id] = max(0, body.dispositions[target.id] - 30)
+        body.be_silent()
+        raise Refused("NO_FOE", f"{target.name} wards off the blow and will not forget it.")
+    body.fought_at = world.time
+    chance = world.roll()
+    if chance.random() > 0.7 + 0.2 * body.skill:
+        return Done("confirmed", f"You miss {target.name}.", data={"hit": False})
+    power = max((world.item(item).power for item in body.equipped if world.item(item).kind == "weapon"), default=2)
+    target.health = max(0, target.health - chance.randint(math.ceil(power / 2), power + 2))
+    data = {"hit": True, "killed": target.health == 0}
+    if target.health:
+        return Done("confirmed", f"You hit {target.name}.", data=data)
+    target.name = f"Dead {target.name}"
+    return Done("confirmed", f"{target.name}: you have won.", data=data)
+
+
+def _flee(world: World, body: Body, foe: Thing | Body) -> Done:
+    if world.roll().random() < 0.3:
+        raise Refused("NO_ESCAPE", "There was no way past; try again.")
+    away = distance(body, foe) or 1.0
+    width, depth = definitions().cells[body.cell].size
+    body.x = round(min(width, max(0, body.x + (body.x - foe.x) / away * 14)), 2)
+    body.y = round(min(depth, max(0, body.y + (body.y - foe.y) / away * 14)), 2)
+    body.fought_at = world.time - COMBAT_SECONDS
+    return Done("confirmed", f"You get away from {foe.name}.")

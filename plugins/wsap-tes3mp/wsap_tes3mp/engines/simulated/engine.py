@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -14,14 +15,12 @@ from wsap_core.errors import SnapshotError
 from wsap_core.seams.clock import Clock, SystemClock
 from wsap_core.untrusted import error_line
 from wsap_tes3mp.engines.engine import Done, EngineAbility, EngineView
-from wsap_tes3mp.engines.simulated import transfers
+from wsap_tes3mp.engines.simulated import seeding
 from wsap_tes3mp.engines.simulated.acting import begin
 from wsap_tes3mp.engines.simulated.definitions import definitions
 from wsap_tes3mp.engines.simulated.passing import BEAT, advance, rest
-from wsap_tes3mp.engines.simulated.seeding import new_body, new_world
-from wsap_tes3mp.engines.simulated.state import Body, Refused, World
-from wsap_tes3mp.engines.simulated.talking import words
-from wsap_tes3mp.engines.simulated.views import info, view
+from wsap_tes3mp.engines.simulated.state import CAPACITY, Body, Refused, Thing, World, distance, move_items
+from wsap_tes3mp.engines.simulated.talking import open_topics, words
 from wsap_tes3mp.protocol.bridge import AgentInfo, ItemsReceipt, ItemsRequest, JoinRequest
 from wsap_tes3mp.protocol.commands import Wait
 from wsap_tes3mp.protocol.errors import BridgeUnavailableError
@@ -33,6 +32,7 @@ _LONGEST_GAP = 60.0
 """Seconds of real time that are made up for at most."""
 _HEADER = b"wsap-tes3mp simulated 1\n"
 _LARGEST = 64_000_000
+_LONGEST_NAME = 200
 _WORLD = TypeAdapter(World)
 
 
@@ -66,9 +66,9 @@ class SimulatedEngine:
         self._running = False
         self._beats: asyncio.Task[None] | None = None
         self._busy: dict[str, str] = {}
-        self._world = new_world(seed)
+        self._world = seeding.new_world(seed)
         for agent_id in agents:
-            self._world.bodies[agent_id] = new_body(self._world, agent_id, agent_id, "avatar")
+            self._world.bodies[agent_id] = seeding.new_body(self._world, agent_id, agent_id, "avatar")
 
     @property
     def abilities(self) -> frozenset[EngineAbility]:
@@ -107,8 +107,17 @@ class SimulatedEngine:
         """Return the agents with bodies, those asleep or away, too."""
         if not self._running:
             return ()
-        bodies = sorted(self._world.bodies.items())
-        return tuple(info(body, self._busy.get(agent_id)) for agent_id, body in bodies)
+        return tuple(self._info(body) for _, body in sorted(self._world.bodies.items()))
+
+    def _info(self, body: Body) -> AgentInfo:
+        return AgentInfo(
+            agent_id=body.agent_id,
+            name=body.name,
+            connected=body.presence == "awake",
+            dead=body.health <= 0,
+            embodiment=body.embodiment,
+            busy=self._busy.get(body.agent_id),
+        )
 
     async def perceive(self, agent_id: str) -> EngineView:
         """Return what an agent perceives now."""
@@ -159,11 +168,11 @@ class SimulatedEngine:
         world = self._world
         body = world.bodies.get(request.agent_id)
         if body is None:
-            body = new_body(world, request.agent_id, request.name or request.agent_id, request.embodiment)
+            body = seeding.new_body(world, request.agent_id, request.name or request.agent_id, request.embodiment)
             world.bodies[request.agent_id] = body
         body.presence = "awake"
         world.version += 1
-        return info(body, self._busy.get(request.agent_id))
+        return self._info(body)
 
     async def leave(self, agent_id: str, mode: str) -> None:
         """Let a body sleep where it is, vanish, or be gone with all it carries."""
@@ -172,7 +181,8 @@ class SimulatedEngine:
             return
         body.be_silent()
         if mode == "despawn":
-            transfers.destroy(self._world, body)
+            for item, count in list(body.items.items()):
+                move_items(body.items, self._world.spent, item, count)
             body.presence = "suspend"
             del self._world.bodies[agent_id]
         else:
@@ -183,13 +193,13 @@ class SimulatedEngine:
         """Bring a dead body back to life in the inn, at half its health and for a third of its gold."""
         body = self._body(agent_id)
         if body.health <= 0:
-            transfers.revive(self._world, body)
+            seeding.revive(self._world, body)
             self._world.version += 1
-        return info(body)
+        return self._info(body)
 
     async def transfer(self, agent_id: str, request: ItemsRequest) -> ItemsReceipt:
         """Move items into and out of an inventory, once per transfer id."""
-        receipt = transfers.transfer(self._world, self._body(agent_id, asleep=True), request)
+        receipt = seeding.transfer(self._world, self._body(agent_id, asleep=True), request)
         self._world.version += 1
         return receipt
 
@@ -221,6 +231,77 @@ class SimulatedEngine:
             await self._clock.sleep(BEAT)
             passed, last = self._clock.now() - last, self._clock.now()
             advance(self._world, min(passed, _LONGEST_GAP))
+
+
+def view(world: World, body: Body) -> Mapping[str, Any]:
+    """Return the fields of `PerceptionOutput` that an engine fills. Any: JSON."""
+    cell = definitions().cells[body.cell]
+    active, completed = _quests(world, body)
+    things = [item for item in sorted(body.items) if item != "gold"]
+    return {
+        "location": {"cell": cell.name, "x": body.x, "y": body.y, "z": 0.0, "interior": cell.inside},
+        "health": {"current": body.health, "max": body.max_health},
+        "nearby_entities": _entities(world, body),
+        "inventory_summary": {
+            "gold": body.items.get("gold", 0),
+            "item_count": sum(body.items[item] for item in things),
+            "encumbrance_pct": round(world.load(body) / CAPACITY, 4),
+        },
+        "inventory": [
+            {"item_id": i, "name": world.item(i).name, "count": body.items[i], "equipped": i in body.equipped}
+            for i in things
+        ],
+        "active_quests": active,
+        "completed_quests": completed,
+        "environment": {
+            "time_of_day": world.time_of_day,
+            "weather": world.weather,
+            "is_combat": body.fighting(world),
+            "is_dialogue": bool(body.talking),
+        },
+        "dialogue": _dialogue(world, body),
+        "raw_engine_data": {"day": world.dawns + 1, "hour": int(world.hour)},
+    }
+
+
+def _entities(world: World, body: Body) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = []
+    others: list[Thing | Body] = [*world.things.values(), *world.bodies.values()]
+    for other in filter(lambda one: world.sees(body, one), others):
+        row: dict[str, Any] = {"name": other.name, "distance": distance(body, other)}
+        if isinstance(other, Body):
+            row |= {"entity_id": f"agent:{other.agent_id}", "entity_type": "player"}
+        else:
+            dead = other.kind == "creature" and other.health <= 0
+            row |= {"entity_id": other.id, "entity_type": "container" if dead else other.kind}
+            if other.kind == "npc":
+                row["disposition"] = body.dispositions[other.id]
+        rows.append(row)
+    return sorted(rows, key=lambda row: (row["distance"], row["entity_id"]))
+
+
+def _quests(world: World, body: Body) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    active, completed, names = [], [], words(world)
+    for key, stage in body.quests.items():
+        quest = definitions().quests[key]
+        hint = quest.stages[stage].format_map(names)
+        if stage >= quest.end:
+            completed.append({"quest_id": key, "name": quest.title, "stage": stage})
+        else:
+            active.append({"quest_id": key, "name": f"{quest.title}: {hint}"[:_LONGEST_NAME], "stage": stage})
+    return active, completed
+
+
+def _dialogue(world: World, body: Body) -> dict[str, Any] | None:
+    if not body.talking:
+        return None
+    person: Thing = world.things[body.talking]
+    return {
+        "entity_id": person.id,
+        "text": body.said,
+        "topics": [] if body.choices else open_topics(world, body, person),
+        "choices": [text for _, text in body.choices],
+    }
 
 
 def _check(world: World) -> None:

@@ -1,14 +1,13 @@
-"""How time passes: bodies walk, creatures act, dawn renews the world."""
+"""How time passes: bodies walk and rest, creatures go for bodies, dawn renews the world."""
 
 from __future__ import annotations
 
 import math
 
-from wsap_tes3mp.engines.simulated.acting import speed
+from wsap_tes3mp.engines.simulated.acting import BLOW, speed
 from wsap_tes3mp.engines.simulated.definitions import definitions
-from wsap_tes3mp.engines.simulated.fighting import creatures_act, danger
 from wsap_tes3mp.engines.simulated.seeding import renew
-from wsap_tes3mp.engines.simulated.state import GAME_SECONDS, Body, World
+from wsap_tes3mp.engines.simulated.state import GAME_SECONDS, REACH, Body, Thing, World, distance
 
 BEAT = 1.0
 """Seconds of a step where creatures are near bodies."""
@@ -16,13 +15,22 @@ _HOUR = 3600 / GAME_SECONDS
 """Seconds of an hour of the world's day."""
 _HEALING = 0.25
 """Health that a second of rest gives outside; inside twice that."""
+_NOTICES, _AT_NIGHT = 9.0, 13.5
+"""Metres within which creatures attack."""
 
 
 def advance(world: World, seconds: float, resting: Body | None = None) -> None:
     """Let time pass: less only if a resting body is hurt or dies."""
     left = seconds
     while left > 1e-6:
-        step = min(left, BEAT if danger(world) else _HOUR - math.fmod(world.time, _HOUR) + 1e-3)
+        # In small steps while a creature may go for a body within the next hour.
+        danger = any(
+            body.goal is not None or distance(body, foe) <= _AT_NIGHT
+            for body in world.bodies.values()
+            if body.presence == "awake" and body.health > 0
+            for foe in world.foes(body.cell)
+        )
+        step = min(left, BEAT if danger else _HOUR - math.fmod(world.time, _HOUR) + 1e-3)
         health = resting.health if resting is not None else 0
         _pass(world, step)
         left -= step
@@ -37,8 +45,10 @@ def _pass(world: World, seconds: float) -> None:
     world.time = round(world.time + seconds, 4)
     for body in world.bodies.values():
         if body.goal is not None and body.health > 0:
-            _walk(world, body, seconds)
-    creatures_act(world, seconds)
+            way = math.hypot(body.goal[0] - body.x, body.goal[1] - body.y)
+            _approach(body, *body.goal, min(1.0, speed(world, body) * seconds / way) if way else 1.0)
+            world.version += 1
+    _creatures_act(world, seconds)
     if world.day > world.dawns:
         world.dawns = world.day
         renew(world)
@@ -51,13 +61,35 @@ def _shown(world: World) -> tuple[object, ...]:
     return world.time_of_day, world.weather, int(world.hour), [body.fighting(world) for body in world.bodies.values()]
 
 
-def _walk(world: World, body: Body, seconds: float) -> None:
-    assert body.goal is not None
-    x, y = body.goal
-    way = math.hypot(x - body.x, y - body.y)
-    share = min(1.0, speed(world, body) * seconds / way) if way else 1.0
-    body.x, body.y = round(body.x + (x - body.x) * share, 2), round(body.y + (y - body.y) * share, 2)
-    world.version += 1
+def _approach(one: Body | Thing, x: float, y: float, share: float) -> None:
+    one.x, one.y = round(one.x + (x - one.x) * share, 2), round(one.y + (y - one.y) * share, 2)
+
+
+def _creatures_act(world: World, seconds: float) -> None:
+    """Let the living creatures go for bodies near them, and strike."""
+    notices = _AT_NIGHT if world.time_of_day == "night" else _NOTICES
+    for body in world.bodies.values():
+        if body.presence != "awake":
+            continue
+        for foe in world.foes(body.cell):
+            away = distance(body, foe)
+            if body.health <= 0 or away > notices:
+                continue
+            world.version += 1
+            if away > REACH:
+                way = definitions().creatures[foe.base].speed * seconds
+                _approach(foe, body.x, body.y, min(way, away - 1.0) / away)
+            elif world.roll().random() < seconds / BLOW * 0.6:
+                _strike(world, foe, body)
+
+
+def _strike(world: World, foe: Thing, body: Body) -> None:
+    damage = definitions().creatures[foe.base].damage
+    protection = sum(world.item(item).power for item in body.equipped if world.item(item).kind == "armour")
+    dealt = max(1, world.roll().randint(math.ceil(damage / 2), damage + 2) - protection)
+    body.health = max(0, body.health - (dealt // 2 if body.guard else dealt))
+    body.fought_at = world.time
+    body.be_silent()
 
 
 def rest(world: World, body: Body, seconds: float) -> None:

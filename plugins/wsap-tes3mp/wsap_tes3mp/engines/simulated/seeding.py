@@ -1,16 +1,27 @@
-"""The world as a seed makes it: who has which name and which part, what lies, lives and is sold where."""
+"""What comes into the world and leaves it: by the seed, every dawn, with agents, and by their death."""
 
 from __future__ import annotations
 
 import random
 
 from wsap_tes3mp.engines.simulated.definitions import Door, definitions
-from wsap_tes3mp.engines.simulated.state import Body, Items, Thing, World, create
+from wsap_tes3mp.engines.simulated.state import Body, Items, Thing, World, move_items
+from wsap_tes3mp.protocol.bridge import ItemsReceipt, ItemsRequest
+from wsap_tes3mp.protocol.perception import InventoryItem
 
 _PLANTS_EACH = 2
 _FLOTSAM = 15
 """Gold that the sea brings into an empty wreck each night: nobody is too poor to go on."""
 _LOOT = ("food", "gift", "potion", "weapon", "armour", "junk")
+_REMEMBERED = 64
+"""Receipts of transfers that a body keeps."""
+_WORDS = {
+    "weapon": ("sword", "axe", "spear", "bow", "dagger", "knife", "mace", "hammer", "blade", "club", "staff", "weapon"),
+    "armour": ("armour", "armor", "shield", "helm", "mail", "plate", "cloak"),
+    "food": ("bread", "meat", "fruit", "apple", "fish", "food", "cake", "plant"),
+    "potion": ("potion", "drink", "elixir", "salve", "water"),
+}
+"""Kind -> words in the ids and names of items from elsewhere that make them of that kind."""
 
 
 def new_world(seed: int) -> World:
@@ -29,8 +40,7 @@ def new_world(seed: int) -> World:
         world.likes[role] = chance.choice(gifts)
     for container in defined.containers:
         spot = _spot(container.cell, chance)
-        holder = world.put("container", container.id, container.name, spot, {} if container.fixed else _loot(chance))
-        holder.health = 0
+        world.put("container", container.id, container.name, spot, {} if container.fixed else _loot(chance))
     for kind, creature in defined.creatures.items():
         for cell in creature.cells:
             world.put("creature", kind, creature.name, _spot(cell, chance))
@@ -46,7 +56,7 @@ def renew(world: World) -> None:
     chance, defined = world.roll(), definitions()
     for plant in defined.of_kind("plant"):
         for _ in range(_PLANTS_EACH - sum(thing.base == plant for thing in world.things.values())):
-            create(world, world.lay(plant, 0, _spot("causeway", chance)).items, plant)
+            world.create(world.lay(plant, 0, _spot("causeway", chance)).items, plant)
     for thing in world.things.values():
         if thing.kind == "creature" and thing.health <= 0:
             creature = defined.creatures[thing.base]
@@ -55,7 +65,7 @@ def renew(world: World) -> None:
             _, thing.x, thing.y = _spot(thing.cell, chance)
     wreck = next(thing for thing in world.things.values() if thing.base == "wreck_chest")
     if not wreck.items:
-        create(world, wreck.items, "gold", _FLOTSAM)
+        world.create(wreck.items, "gold", _FLOTSAM)
     trader = world.things[world.cast["trader"]]
     wares = dict.fromkeys((*defined.of_kind("gift"), *defined.of_kind("powder"), "bread"), 2)
     for item in chance.sample(("salve", "gaff", "cutlass", "oilskin", "scale_vest", "smoked_eel"), 3):
@@ -71,7 +81,7 @@ def new_body(world: World, agent_id: str, name: str, embodiment: str) -> Body:
     body = Body(agent_id, name, cell, x, y, embodiment)
     body.dispositions = {person: chance.randint(35, 48) for person in world.cast.values()}
     for item, count in {"gold": chance.randint(35, 50), "bread": 2, "club": 1, "salve": 1}.items():
-        create(world, body.items, item, count)
+        world.create(body.items, item, count)
     body.equipped = ["club"]
     return body
 
@@ -81,7 +91,7 @@ def _replace(world: World, thing: Thing, items: Items) -> None:
         world.spent[item] = world.spent.get(item, 0) + count
     thing.items = {}
     for item, count in items.items():
-        create(world, thing.items, item, count)
+        world.create(thing.items, item, count)
 
 
 def _spot(cell: str, chance: random.Random) -> tuple[str, float, float]:
@@ -90,11 +100,8 @@ def _spot(cell: str, chance: random.Random) -> tuple[str, float, float]:
 
 
 def _loot(chance: random.Random) -> Items:
-    loot: Items = {"gold": chance.randint(4, 18)}
-    defined = definitions()
-    for kind in chance.sample(_LOOT, 2):
-        loot[chance.choice(defined.of_kind(kind))] = 1
-    return loot
+    gold = chance.randint(4, 18)
+    return {"gold": gold, **{chance.choice(definitions().of_kind(kind)): 1 for kind in chance.sample(_LOOT, 2)}}
 
 
 def _hang(world: World, door: Door, chance: random.Random) -> None:
@@ -108,3 +115,62 @@ def _hang(world: World, door: Door, chance: random.Random) -> None:
     outer = world.put("door", there, f"{word} to {cells[there].name}{door.note}", (here, *door.at))
     inner = world.put("door", here, f"{word} to {cells[here].name}", inner_at)
     outer.partner, inner.partner, outer.key = inner.id, outer.id, door.key
+
+
+# --- agents -----------------------------------------------------------------------------------------
+
+
+def transfer(world: World, body: Body, request: ItemsRequest) -> ItemsReceipt:
+    """Give and take items, and apply bonuses; a transfer id that was used before gets its receipt again."""
+    if request.transfer_id in body.receipts:
+        return ItemsReceipt.model_validate_json(body.receipts[request.transfer_id])
+    given = tuple(_give(world, body, item) for item in request.give)
+    taken = tuple(item for item in request.take if _take(world, body, item))
+    for domain, level in request.bonuses.items():
+        if isinstance(level, int | float) and 0 < level <= 1:
+            _strengthen(body, domain, float(level))
+    receipt = ItemsReceipt(transfer_id=request.transfer_id, given=given, taken=taken)
+    body.receipts[request.transfer_id] = receipt.model_dump_json()
+    while len(body.receipts) > _REMEMBERED:
+        del body.receipts[next(iter(body.receipts))]
+    return receipt
+
+
+def revive(world: World, body: Body) -> None:
+    """Bring a body back to life in the inn, at half its health, without a third of its gold."""
+    if lost := body.items.get("gold", 0) // 3:
+        move_items(body.items, world.spent, "gold", lost)
+    width, depth = definitions().cells["inn"].size
+    body.cell, body.x, body.y = "inn", width / 2, depth / 2
+    body.health = body.max_health // 2
+    body.be_silent()
+    body.goal = None
+
+
+def _give(world: World, body: Body, item: InventoryItem) -> InventoryItem:
+    item_id, text = item.item_id, f"{item.item_id} {item.name}".lower()
+    if item_id not in definitions().items:
+        kind = next((kind for kind, words in _WORDS.items() if any(word in text for word in words)), "curiosity")
+        world.foreign.setdefault(item_id, (item.name, kind))
+    world.create(body.items, item_id, item.count)
+    if item.equipped and world.item(item_id).kind in ("weapon", "armour"):
+        world.equip(body, item_id)
+    return item
+
+
+def _take(world: World, body: Body, item: InventoryItem) -> bool:
+    if body.items.get(item.item_id, 0) < item.count:
+        return False
+    move_items(body.items, world.spent, item.item_id, item.count)
+    body.put_away(item.item_id)
+    return True
+
+
+def _strengthen(body: Body, domain: str, level: float) -> None:
+    if domain == "combat":
+        body.skill = max(body.skill, level)
+    elif domain == "survival" and body.max_health == 100:
+        body.max_health += int(level * 40)
+        body.health += int(level * 40)
+    elif domain == "social":
+        body.dispositions = {one: min(100, liking + int(level * 10)) for one, liking in body.dispositions.items()}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Generator, Iterator
+from collections.abc import Generator
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -28,6 +28,14 @@ Items = dict[str, int]
 """Item id -> how many; never zero."""
 Plan = Generator[float, None, Done]
 """A command: yields the seconds that it takes, then has its effect and returns it."""
+
+
+class Refused(Exception):
+    """The world does not let an agent do that: a result of its command, never an error of the engine."""
+
+    def __init__(self, code: str, message: str) -> None:
+        super().__init__(message)
+        self.code = code
 
 
 @dataclass
@@ -176,13 +184,9 @@ class World:
         kind = self.item(item_id).kind
         body.equipped = [other for other in body.equipped if self.item(other).kind != kind] + [item_id]
 
-    def within(self, cell: str, kind: Kind | None = None) -> Iterator[Thing]:
-        """Iterate over the things of a cell."""
-        return (thing for thing in self.things.values() if thing.cell == cell and kind in (None, thing.kind))
-
     def foes(self, cell: str) -> list[Thing]:
         """Return the living creatures of a cell."""
-        return [thing for thing in self.within(cell, "creature") if thing.health > 0]
+        return [one for one in self.things.values() if (one.cell, one.kind) == (cell, "creature") and one.health > 0]
 
     def put(self, kind: Kind, base: str, name: str, at: tuple[str, float, float], items: Items | None = None) -> Thing:
         """Place a new thing and return it."""
@@ -200,6 +204,45 @@ class World:
         """Return the weight that a body carries."""
         return sum(self.item(item).weight * count for item, count in body.items.items())
 
+    def create(self, target: Items, item_id: str, count: int = 1) -> None:
+        """Let items come into being."""
+        for items in (self.brought, target):
+            items[item_id] = items.get(item_id, 0) + count
+
+    # --- what an agent finds: each raises `Refused` where it does not ---------------------------------
+
+    def sees(self, body: Body, other: Thing | Body) -> bool:
+        """Whether a body sees something: all of an inside cell; outside doors, and what light and weather allow."""
+        if other.cell != body.cell or other is body or (isinstance(other, Body) and other.presence == "suspend"):
+            return False
+        inside = definitions().cells[body.cell].inside
+        return inside or (isinstance(other, Thing) and other.kind == "door") or distance(body, other) <= self.sight
+
+    def near(self, body: Body, entity_id: str) -> Thing | Body:
+        """Return what an agent sees under that id."""
+        found: Thing | Body | None = self.things.get(entity_id)
+        if found is None and entity_id.startswith("agent:"):
+            found = self.bodies.get(entity_id.removeprefix("agent:"))
+        if found is None or not self.sees(body, found):
+            raise Refused("UNKNOWN_ENTITY", "You see nothing with that id here; ids are in nearby_entities.")
+        return found
+
+    def reached(self, body: Body, entity_id: str) -> Thing | Body:
+        """Return what an agent can touch under that id."""
+        target = self.near(body, entity_id)
+        away = distance(body, target)
+        if away > REACH:
+            far = f"{target.name} is {away:g} m away and your reach is {REACH:g} m; move_to it."
+            raise Refused("OUT_OF_REACH", far)
+        return target
+
+    def person(self, body: Body, entity_id: str) -> Thing:
+        """Return the person within reach."""
+        target = self.reached(body, entity_id)
+        if not isinstance(target, Thing) or target.kind != "npc":
+            raise Refused("NO_PERSON", f"{target.name} does not talk.")
+        return target
+
 
 _FOREIGN_POWER = {"weapon": 9, "armour": 3, "food": 15, "potion": 40}
 
@@ -214,60 +257,6 @@ def move_items(source: Items, target: Items, item_id: str, count: int = 1) -> No
     target[item_id] = target.get(item_id, 0) + count
 
 
-def create(world: World, target: Items, item_id: str, count: int = 1) -> None:
-    """Let items come into being."""
-    for items in (world.brought, target):
-        items[item_id] = items.get(item_id, 0) + count
-
-
 def distance(a: Thing | Body, b: Thing | Body) -> float:
     """Return the metres between two places of one cell, to the centimetre: what is perceived is what counts."""
     return round(math.hypot(a.x - b.x, a.y - b.y), 2)
-
-
-class Refused(Exception):
-    """The world does not let an agent do that: a result of its command, never an error of the engine.
-
-    Whatever finds, begins or finishes something for an agent raises it.
-    """
-
-    def __init__(self, code: str, message: str) -> None:
-        super().__init__(message)
-        self.code = code
-
-
-def sees(world: World, body: Body, other: Thing | Body) -> bool:
-    """Whether a body sees something: all of an inside cell, outside as far as light and weather let it, and doors."""
-    if other.cell != body.cell or other is body:
-        return False
-    if isinstance(other, Body) and other.presence == "suspend":
-        return False
-    inside = definitions().cells[body.cell].inside
-    return inside or (isinstance(other, Thing) and other.kind == "door") or distance(body, other) <= world.sight
-
-
-def thing_near(world: World, body: Body, entity_id: str) -> Thing | Body:
-    """Return what an agent sees under that id."""
-    found: Thing | Body | None = world.things.get(entity_id)
-    if found is None and entity_id.startswith("agent:"):
-        found = world.bodies.get(entity_id.removeprefix("agent:"))
-    if found is None or not sees(world, body, found):
-        raise Refused("UNKNOWN_ENTITY", "You see nothing with that id here; ids are in nearby_entities.")
-    return found
-
-
-def reached(world: World, body: Body, entity_id: str) -> Thing | Body:
-    """Return what an agent can touch under that id."""
-    target = thing_near(world, body, entity_id)
-    away = distance(body, target)
-    if away > REACH:
-        raise Refused("OUT_OF_REACH", f"{target.name} is {away:g} m away and your reach is {REACH:g} m; move_to it.")
-    return target
-
-
-def person_at(world: World, body: Body, entity_id: str) -> Thing:
-    """Return the person within reach."""
-    target = reached(world, body, entity_id)
-    if not isinstance(target, Thing) or target.kind != "npc":
-        raise Refused("NO_PERSON", f"{target.name} does not talk.")
-    return target

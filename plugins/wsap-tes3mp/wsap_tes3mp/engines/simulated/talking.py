@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 from wsap_tes3mp.engines.engine import Done
 from wsap_tes3mp.engines.simulated.definitions import Needs, Topic, definitions
-from wsap_tes3mp.engines.simulated.state import Body, Plan, Refused, Thing, World, create, move_items, person_at
+from wsap_tes3mp.engines.simulated.state import Body, Plan, Refused, Thing, World, move_items
 from wsap_tes3mp.protocol.commands import Dialogue
 
 _LEAVE = "leave"
@@ -18,84 +18,78 @@ def words(world: World, speaker: Thing | None = None) -> Mapping[str, str]:
     """Return the names that texts may hold, as the seed gave them."""
     defined = definitions()
     found = {role: world.things[thing].name for role, thing in world.cast.items()}
+    named = {**{one.id: one for one in defined.containers}, **defined.items}
     for part, chosen in world.facts.items():
         if chosen in world.cast:
             found[part] = found[chosen]
             found[f"{part}_place"] = defined.cells[defined.people[chosen].cell].name
-        elif chosen in defined.items:
-            found[part] = defined.items[chosen].name
         else:
-            found[part] = {one.id: one.name for one in defined.containers}[chosen]
+            found[part] = named[chosen].name
     if speaker is not None and speaker.kind == "npc":
-        found |= {
-            "speaker": speaker.name,
-            "title": defined.people[speaker.base].title,
-            "likes": defined.items[world.likes[speaker.base]].name,
-        }
+        likes = defined.items[world.likes[speaker.base]].name
+        found |= {"speaker": speaker.name, "title": defined.people[speaker.base].title, "likes": likes}
     return found
 
 
 def greet(world: World, body: Body, person: Thing) -> str:
     """Open a dialogue and return what the person says."""
     body.talking, body.choices = person.id, []
-    mood = "Friend!" if body.dispositions[person.id] >= 60 else "Yes?" if body.dispositions[person.id] >= 30 else "You."
+    liking = body.dispositions[person.id]
+    mood = "Friend!" if liking >= 60 else "Yes?" if liking >= 30 else "You."
     begins = [quest.begins for key, quest in definitions().quests.items() if not body.quests.get(key)]
-    rumour = " People say: " + " ".join(begins) if begins and body.dispositions[person.id] >= 20 else ""
+    rumour = " People say: " + " ".join(begins) if begins and liking >= 20 else ""
     body.said = (mood + rumour).format_map(words(world, person))
     return body.said
 
 
 def open_topics(world: World, body: Body, person: Thing) -> list[str]:
     """Return the names of the topics that are open, in their order."""
-    return list(dict.fromkeys(topic.name for topic in _topics(person) if _holds(world, body, topic, person)))
+    open_now = [one for one in definitions().topics if person.base in one.who and _holds(world, body, one, person)]
+    return list(dict.fromkeys(topic.name for topic in open_now))
 
 
 def begin(world: World, body: Body, params: Dialogue) -> Plan:
     """Say something."""
-    person, topic, index = person_at(world, body, params.entity_id), params.topic, params.choice_idx or 0
+    person, topic, index = world.person(body, params.entity_id), params.topic, params.choice_idx or 0
     if topic is None:
         _choice(body, person, index)
     else:
         _topic(world, body, person, topic)
     yield _SECONDS
-    person = person_at(world, body, person.id)
+    person = world.person(body, person.id)
     return _choose(world, body, person, index) if topic is None else _ask(world, body, person, topic)
 
 
-def _topics(person: Thing) -> Iterator[Topic]:
-    return (topic for topic in definitions().topics if person.base in topic.who)
-
-
-def _holds(world: World, body: Body, needs: Needs, person: Thing | None) -> bool:
-    stage = body.quests.get(needs.quest, 0)
-    carried = all(world.facts.get(item, item) in body.items for item in needs.items)
-    liked = person is None or person.kind != "npc" or body.dispositions[person.id] >= needs.disposition
-    part = not needs.being or (person is not None and world.facts[needs.being] == person.base)
-    lacking = not needs.without or needs.without not in body.items
-    by_hour = needs.hours[0] <= world.hour < needs.hours[1]
-    return needs.since <= stage < needs.below and carried and liked and part and lacking and by_hour
+def _holds(world: World, body: Body, needs: Needs, target: Thing) -> bool:
+    return (
+        needs.since <= body.quests.get(needs.quest, 0) < needs.below
+        and all(world.facts.get(item, item) in body.items for item in needs.items)
+        and (target.kind != "npc" or body.dispositions[target.id] >= needs.disposition)
+        and (not needs.being or world.facts[needs.being] == target.base)
+        and (not needs.without or needs.without not in body.items)
+        and needs.hours[0] <= world.hour < needs.hours[1]
+    )
 
 
 def _topic(world: World, body: Body, person: Thing, name: str) -> Topic:
-    known = [topic for topic in _topics(person) if topic.name == name]
-    found = next((topic for topic in known if _holds(world, body, topic, person)), None)
-    if found is None and known:
-        raise Refused("TOPIC_CLOSED", f"{person.name} does not talk about that now; it may take goodwill or progress.")
-    if found is None:
+    known = [topic for topic in definitions().topics if person.base in topic.who and topic.name == name]
+    if not known:
         raise Refused("UNKNOWN_TOPIC", f"That says nothing to {person.name}; open topics are in the dialogue.")
+    found = next((topic for topic in known if _holds(world, body, topic, person)), None)
+    if found is None:
+        raise Refused("TOPIC_CLOSED", f"{person.name} does not talk about that now; it may take goodwill or progress.")
     return found
 
 
 def _ask(world: World, body: Body, person: Thing, name: str) -> Done:
-    topic = _topic(world, body, person, name)
+    topic, said = _topic(world, body, person, name), words(world, person)
     body.talking, body.choices = person.id, []
-    said = words(world, person)
     body.said = topic.text.format_map(said)
     heard = f"{person.id}/{name}"
     if heard not in body.told:
         body.told.append(heard)
-        change_disposition(body, person.id, 1)
-    apply(world, body, topic.effects, person)
+        _change_disposition(body, person.id, 1)
+    _apply(world, body, topic.effects, person)
     if topic.choices:
         number = definitions().topics.index(topic)
         body.choices = [(f"{number}/{i}", one.text.format_map(said)) for i, one in enumerate(topic.choices)]
@@ -115,12 +109,15 @@ def _choice(body: Body, person: Thing, index: int) -> str:
 
 def _choose(world: World, body: Body, person: Thing, index: int) -> Done:
     first, _, second = _choice(body, person, index).partition("/")
-    if first in ("buy", "sell", _LEAVE):
+    if first in ("buy", "sell"):
         return _trade(world, body, person, first, second)
+    if first == _LEAVE:
+        body.choices, body.said = [], "Come again."
+        return Done("confirmed", body.said)
     choice = definitions().topics[int(first)].choices[int(second)]
     body.choices = []
     body.said = reply = choice.reply.format_map(words(world, person))
-    apply(world, body, choice.effects, person)
+    _apply(world, body, choice.effects, person)
     return Done("confirmed", reply)
 
 
@@ -134,21 +131,18 @@ def _offers(world: World, body: Body, trader: Thing) -> list[tuple[str, str]]:
 
 
 def _trade(world: World, body: Body, trader: Thing, deal: str, item_id: str) -> Done:
-    if deal == _LEAVE:
-        body.choices, body.said = [], "Come again."
-        return Done("confirmed", body.said)
-    buyer, seller = (body.items, trader.items) if deal == "buy" else (trader.items, body.items)
-    price = world.item(item_id).value if deal == "buy" else world.item(item_id).value // 2
+    item, buys = world.item(item_id), deal == "buy"
+    buyer, seller = (body.items, trader.items) if buys else (trader.items, body.items)
+    price = item.value if buys else item.value // 2
     if buyer.get("gold", 0) < price:
-        who = "You have" if deal == "buy" else f"{trader.name} has"
-        raise Refused("TOO_POOR", f"{who} less than {price} gold.")
+        raise Refused("TOO_POOR", f"{'You have' if buys else f'{trader.name} has'} less than {price} gold.")
     if item_id not in seller:
         raise Refused("NOT_CARRIED", "It is not there any more.")
     move_items(buyer, seller, "gold", price)
     move_items(seller, buyer, item_id)
     body.put_away(item_id)
     body.said, body.choices = "A fair price. What else?", _offers(world, body, trader)
-    return Done("confirmed", f"You {deal} {world.item(item_id).name} for {price} gold.", data={"traded": deal})
+    return Done("confirmed", f"You {deal} {item.name} for {price} gold.", data={"traded": deal})
 
 
 def gift(world: World, body: Body, item_id: str, person: Thing) -> str:
@@ -158,7 +152,7 @@ def gift(world: World, body: Body, item_id: str, person: Thing) -> str:
         raise Refused("NOT_WANTED", f"{person.name} has no use for that; ask about yourself what would please.")
     move_items(body.items, person.items, item_id)
     liked = world.likes[person.base] == item_id
-    change_disposition(body, person.id, 12 if liked else 1)
+    _change_disposition(body, person.id, 12 if liked else 1)
     body.said = "For me? You have a good eye!" if liked else "Hm. Thanks."
     body.talking, body.choices = person.id, []
     return f"{person.name}: {body.said}"
@@ -167,47 +161,41 @@ def gift(world: World, body: Body, item_id: str, person: Thing) -> str:
 def use(world: World, body: Body, item_id: str, target: Thing) -> str:
     """Do what the story has an item (or, with "", a hand) do there; return what is told, "" if nothing."""
     for rule in definitions().uses:
-        if rule.item == item_id and target.base == world.facts.get(rule.on, rule.on):
-            if not _holds(world, body, rule, target):
-                continue
-            apply(world, body, rule.effects, target)
+        fits = rule.item == item_id and target.base == world.facts.get(rule.on, rule.on)
+        if fits and _holds(world, body, rule, target):
+            _apply(world, body, rule.effects, target)
             return rule.text.format_map(words(world, target))
     return ""
 
 
-def change_disposition(body: Body, person: str, change: int) -> None:
-    """Let a person like an agent more or less, from 0 to 100."""
+def _change_disposition(body: Body, person: str, change: int) -> None:
     body.dispositions[person] = min(100, max(0, body.dispositions[person] + change))
 
 
-def apply(world: World, body: Body, effects: tuple[str, ...], target: Thing) -> None:
+def _apply(world: World, body: Body, effects: tuple[str, ...], target: Thing) -> None:
     """Bring about what a topic, a choice or a use brings about."""
     for effect in effects:
         verb, *rest = effect.split()
         amount = int(rest[-1]) if rest and rest[-1].lstrip("-").isdigit() else 0
         name = world.facts.get(rest[0], rest[0]) if rest else ""
-        _bring_about(world, body, target, verb, name, amount)
-
-
-def _bring_about(world: World, body: Body, target: Thing, verb: str, name: str, amount: int) -> None:
-    match verb:
-        case "stage":
-            body.quests[name] = max(amount, body.quests.get(name, 0))
-        case "disposition":
-            change_disposition(body, target.id, amount)
-        case "disposition_of":
-            change_disposition(body, world.cast[name], amount)
-        case "give":
-            create(world, body.items, name)
-        case "take":
-            move_items(body.items, world.spent, name)
-        case "gold" if amount > 0:
-            create(world, body.items, "gold", amount)
-        case "gold" if paid := min(-amount, body.items.get("gold", 0)):
-            move_items(body.items, world.spent, "gold", paid)
-        case "health":
-            body.health = max(1, body.health + amount)
-        case "time":
-            world.time += amount
-        case "close":
-            body.be_silent()
+        match verb:
+            case "stage":
+                body.quests[name] = max(amount, body.quests.get(name, 0))
+            case "disposition":
+                _change_disposition(body, target.id, amount)
+            case "disposition_of":
+                _change_disposition(body, world.cast[name], amount)
+            case "give":
+                world.create(body.items, name)
+            case "take":
+                move_items(body.items, world.spent, name)
+            case "gold" if amount > 0:
+                world.create(body.items, "gold", amount)
+            case "gold" if paid := min(-amount, body.items.get("gold", 0)):
+                move_items(body.items, world.spent, "gold", paid)
+            case "health":
+                body.health = max(1, body.health + amount)
+            case "time":
+                world.time += amount
+            case "close":
+                body.be_silent()
