@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from script_server import FACTS
 
+from wsap_tes3mp.engines.tes3mp.connection import LONGEST, LineReader, read_object
 from wsap_tes3mp.engines.tes3mp.facts import body_of
-from wsap_tes3mp.engines.tes3mp.link import LONGEST, LineReader, read_object
 from wsap_tes3mp.protocol.errors import SchemaMismatchError
 from wsap_tes3mp.protocol.perception import PerceptionOutput
 

@@ -13,9 +13,8 @@ from wsap_check.hosts import ManualClock
 from wsap_tes3mp.agent.wayfarer import Wayfarer
 from wsap_tes3mp.bridge.app import create_app
 from wsap_tes3mp.bridge.bridge import Bridge
-from wsap_tes3mp.bridge.port import BridgePort
 from wsap_tes3mp.client import BridgeClient
-from wsap_tes3mp.engines.engine import Engine, Joinable
+from wsap_tes3mp.engines.engine import BridgePort, Engine, Joinable
 from wsap_tes3mp.engines.simulated.engine import SimulatedEngine
 from wsap_tes3mp.log.log import CommandLog
 from wsap_tes3mp.log.query import Filter, everything, newest, notes

@@ -15,7 +15,7 @@ from wsap_core.protocol.availability import choices_of
 from wsap_core.seams.context import Context
 from wsap_core.seams.game import ChoiceKey
 from wsap_tes3mp.bridge.bridge import Bridge
-from wsap_tes3mp.bridge.port import BridgePort
+from wsap_tes3mp.engines.engine import BridgePort
 from wsap_tes3mp.log.log import CommandLog
 from wsap_tes3mp.plugin import wsap_adapters
 from wsap_tes3mp.protocol.bridge import AgentInfo, BridgeStatus, ItemsReceipt, ItemsRequest, JoinRequest

@@ -22,7 +22,7 @@ from wsap_nexus.http.listening import is_loopback
 from wsap_nexus.http.refusals import NotJsonError
 from wsap_nexus.http.retries import Retries, Tries, never_sent
 from wsap_nexus.http.strict import read_json
-from wsap_tes3mp.bridge.port import BridgePort
+from wsap_tes3mp.engines.engine import BridgePort
 from wsap_tes3mp.paths import token_file
 from wsap_tes3mp.protocol import errors
 from wsap_tes3mp.protocol.bridge import AgentInfo, AgentList, BridgeStatus, ItemsReceipt, ItemsRequest, JoinRequest

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from wsap_core.errors import UnknownNameError, WsapError
 from wsap_core.seams.clock import Clock, SystemClock
-from wsap_tes3mp.bridge.port import BridgePort
+from wsap_tes3mp.engines.engine import BridgePort
 from wsap_tes3mp.protocol import errors
 from wsap_tes3mp.protocol.bridge import BridgeStatus, ItemsRequest, JoinRequest
 from wsap_tes3mp.protocol.commands import FINAL, CommandAccepted, CommandInput, Outcome

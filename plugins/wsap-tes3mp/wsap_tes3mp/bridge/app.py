@@ -41,10 +41,9 @@ AgentQuery = Annotated[str | None, Query(max_length=200, description="May be lef
 
 def _refusals(*statuses: int) -> dict[int | str, dict[str, Any]]:
     """Return what the OpenAPI document says of errors."""
-    known = {400: "VALIDATION_ERROR", 401: "UNAUTHORIZED"}
-    for kind in SEED_CODES:
-        known[kind.http_status] = f"{known[kind.http_status]}, {kind.code}" if kind.http_status in known else kind.code
-    return {status: {"description": known.get(status, "See the error's code.")} for status in statuses}
+    known = [(401, "UNAUTHORIZED"), *((kind.http_status, kind.code) for kind in SEED_CODES)]
+    told = {status: ", ".join(code for at, code in known if at == status) for status in statuses}
+    return {status: {"description": codes or "See the error's code."} for status, codes in told.items()}
 
 
 async def _the_bridge(request: Request) -> Bridge:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Awaitable
+import weakref
+from collections.abc import Awaitable, Mapping
+from dataclasses import dataclass
 from datetime import datetime
-from typing import NoReturn, TypeVar
+from typing import NoReturn, cast
 
 from pydantic import JsonValue
 from typing_extensions import override
@@ -16,10 +18,7 @@ from wsap_core.errors import StorageError, UnknownNameError, WsapError
 from wsap_core.seams.clock import Clock, SystemClock
 from wsap_core.untrusted import single_line
 from wsap_tes3mp.bridge.checks import ended, few, perceived, read_command, read_parameters
-from wsap_tes3mp.bridge.news import Event, Listener, News
-from wsap_tes3mp.bridge.port import BridgePort
-from wsap_tes3mp.deadline import within
-from wsap_tes3mp.engines.engine import Carrying, Done, Engine, Joinable, Respawning
+from wsap_tes3mp.engines.engine import Able, BridgePort, Carrying, Done, Engine, Joinable, Respawning, T, within
 from wsap_tes3mp.log.log import CommandLog
 from wsap_tes3mp.protocol import errors
 from wsap_tes3mp.protocol.bridge import AgentInfo, BridgeStatus, ItemsReceipt, ItemsRequest, JoinRequest
@@ -35,7 +34,42 @@ WATCH = 0.25
 _KEPT = 16
 """Perceptions of each agent that are remembered, to find the one that led to a command."""
 _LOG = logging.getLogger(__name__)
-T = TypeVar("T")
+_MOST = 1000
+"""Events that wait for a listener; one that has more behind is cut off, and asks anew."""
+
+
+@dataclass(frozen=True)
+class Event:
+    """Something that happened."""
+
+    kind: str
+    """`perception`, `outcome` or `agents`."""
+    body: Mapping[str, JsonValue]
+
+
+Listener = asyncio.Queue[Event | None]
+"""Whoever listens, with the events that wait for it; None is the end."""
+
+
+class News:
+    """The listeners of a bridge: who was forgotten is none any more."""
+
+    def __init__(self) -> None:
+        self.listeners: weakref.WeakSet[Listener] = weakref.WeakSet()
+
+    def tell(self, event: Event | None) -> None:
+        """Hand an event to everybody who listens; None ends all listening, as does being too far behind."""
+        for listener in list(self.listeners):
+            over = event is None or listener.qsize() >= _MOST
+            listener.put_nowait(None if over else event)
+            if over:
+                self.listeners.discard(listener)
+
+    def listen(self) -> Listener:
+        """Return a listener that hears what happens from now on."""
+        listener = Listener()
+        self.listeners.add(listener)
+        return listener
 
 
 class Bridge(BridgePort):
@@ -102,25 +136,25 @@ class Bridge(BridgePort):
         return found
 
     async def _look(self, agent: AgentInfo) -> PerceptionOutput:
-        name = self.engine.name
         _must_be_there(agent)
         try:
             view = await within(self._clock, self._deadline, self.engine.perceive(agent.agent_id))
             found = perceived(self.engine, agent.agent_id, view)
         except TimeoutError:
-            raise errors.PerceptionTimeoutError(
-                f"The engine did not respond within {self._deadline:g} s; ask again."
-            ) from None
+            told = f"The engine did not respond within {self._deadline:g} s; ask again."
+            raise errors.PerceptionTimeoutError(told) from None
         except errors.BridgeError as error:
             if isinstance(error, errors.SchemaMismatchError):
                 _LOG.warning("%s", error)
             raise
         except Exception as error:
-            _LOG.exception("The engine %s failed at a perception.", name)
-            raise errors.BridgeInternalError(f"The engine {name} failed; the bridge's own log has more.") from error
+            _LOG.exception("The engine %s failed at a perception.", self.engine.name)
+            told = f"The engine {self.engine.name} failed; the bridge's own log has more."
+            raise errors.BridgeInternalError(told) from error
         self._last = found.timestamp
-        if self._told.get(agent.agent_id) != (found.boot_id, found.sequence):
-            self._told[agent.agent_id] = (found.boot_id, found.sequence)
+        moment = (found.boot_id, found.sequence)
+        if self._told.get(agent.agent_id) != moment:
+            self._told[agent.agent_id] = moment
             self.news.tell(Event("perception", {"agent_id": found.agent_id, "sequence": found.sequence}))
         return found
 
@@ -133,7 +167,7 @@ class Bridge(BridgePort):
         return listener
 
     async def _watch(self) -> None:
-        while len(self.news):
+        while self.news.listeners:
             await self._clock.sleep(WATCH)
             self._tell_agents()
             for agent in self.engine.agents():
@@ -157,15 +191,14 @@ class Bridge(BridgePort):
                 named = perception.sequence == sequence and perception.boot_id == boot
             else:
                 named = moment is None or perception.timestamp == moment
-            if named:
-                age = self._clock.now() - given
-                if self._stale_after is not None and age > self._stale_after:
-                    raise errors.StalePerceptionError(
-                        f"The command was decided on a perception {age:.1f} s old, and {self._stale_after:g} s are "
-                        "allowed here; perceive again.",
-                        {"age_seconds": round(age, 3), "sequence": perception.sequence},
-                    )
-                return perception
+            if not named:
+                continue
+            age, most = self._clock.now() - given, self._stale_after
+            if most is not None and age > most:
+                told = f"The command was decided on a perception {age:.1f} s old, and {most:g} s are allowed here"
+                details = {"age_seconds": round(age, 3), "sequence": perception.sequence}
+                raise errors.StalePerceptionError(f"{told}; perceive again.", details)
+            return perception
         return None
 
     # ------------------------------------------------------------------ commands
@@ -188,36 +221,35 @@ class Bridge(BridgePort):
     @override
     async def command(self, command: CommandInput, *, key: str | None = None) -> CommandAccepted:
         try:
+            return CommandAccepted(command_id=self._take(command, key))
+        except StorageError as error:
+            message = f"The command could not be logged, so it was not sent: {error}"
+            raise errors.BridgeInternalError(message) from error
+
+    def _take(self, command: CommandInput, key: str | None) -> str:
+        agent_id, aside = command.agent_id, command.command in UNHINDERED
+        try:
             params = read_parameters(command)
             if key is not None and (known := self._log.repeated(command, key)) is not None:
-                return CommandAccepted(command_id=known)
-            self._admit(command)
+                return known
+            agent = self._agent(agent_id)
+            if not aside:
+                _must_be_there(agent)
+                if (busy := self._running.get(agent_id)) is not None:
+                    told = f"{single_line(agent_id)!r} is busy with {busy}; wait for its outcome."
+                    raise errors.CommandConflictError(told, {"command_id": busy})
             perception = self._that_led_to(command)
-        except StorageError as error:
-            raise _not_logged(error) from error
+        except StorageError:
+            raise
         except WsapError as error:
             self._refuse(command.model_dump(mode="json", exclude_none=True), error)
-        try:
-            command_id = self._log.begin(command, perception, key, engine=self.engine.name)
-            if command.command in UNHINDERED:
-                self._finish(command.agent_id, command_id, Done("confirmed"))
-                return CommandAccepted(command_id=command_id)
-        except StorageError as error:
-            raise _not_logged(error) from error
-        self._running[command.agent_id] = command_id
-        task = asyncio.create_task(self._carry_out(command, command_id, params))
-        self._tasks[command_id] = task
-        return CommandAccepted(command_id=command_id)
-
-    def _admit(self, command: CommandInput) -> None:
-        agent = self._agent(command.agent_id)
-        if command.command in UNHINDERED:
-            return
-        _must_be_there(agent)
-        if (busy := self._running.get(agent.agent_id)) is not None:
-            raise errors.CommandConflictError(
-                f"{single_line(agent.agent_id)!r} is busy with {busy}; wait for its outcome.", {"command_id": busy}
-            )
+        command_id = self._log.begin(command, perception, key, engine=self.engine.name)
+        if aside:
+            self._finish(agent_id, command_id, Done("confirmed"))
+        else:
+            self._running[agent_id] = command_id
+            self._tasks[command_id] = asyncio.create_task(self._carry_out(command, command_id, params))
+        return command_id
 
     def _refuse(self, raw: JsonValue, error: WsapError) -> NoReturn:
         try:
@@ -274,9 +306,8 @@ class Bridge(BridgePort):
 
     def _finish(self, agent_id: str, command_id: str, done: Done) -> None:
         self._log.finish(command_id, done)
-        self.news.tell(
-            Event("outcome", {"agent_id": agent_id, "command_id": command_id, "state": done.state, "code": done.code})
-        )
+        told = {"agent_id": agent_id, "command_id": command_id, "state": done.state, "code": done.code}
+        self.news.tell(Event("outcome", told))
 
     @override
     async def outcome(self, command_id: str, *, wait: float = 0.0) -> Outcome:
@@ -312,34 +343,26 @@ class Bridge(BridgePort):
     @override
     async def join(self, request: JoinRequest) -> AgentInfo:
         self._connected()
-        if not isinstance(self.engine, Joinable):
-            raise self._lacks("join")
-        agent = await self._asked(self.engine.join(request))
+        agent = await self._asked(self._able("join", Joinable).join(request))
         self._tell_agents()
         return agent
 
     @override
     async def leave(self, agent_id: str, mode: str = "dormant") -> None:
-        agent = self._agent(agent_id)
-        if not isinstance(self.engine, Joinable):
-            raise self._lacks("join")
-        await self._asked(self.engine.leave(agent.agent_id, mode))
-        self._seen.pop(agent.agent_id, None)
+        self._agent(agent_id)
+        await self._asked(self._able("join", Joinable).leave(agent_id, mode))
+        self._seen.pop(agent_id, None)
         self._tell_agents()
 
     @override
     async def respawn(self, agent_id: str) -> AgentInfo:
-        agent = self._agent(agent_id)
-        if not isinstance(self.engine, Respawning):
-            raise self._lacks("respawn")
-        return await self._asked(self.engine.respawn(agent.agent_id))
+        self._agent(agent_id)
+        return await self._asked(self._able("respawn", Respawning).respawn(agent_id))
 
     @override
     async def transfer(self, agent_id: str, request: ItemsRequest) -> ItemsReceipt:
-        agent = self._agent(agent_id)
-        if not isinstance(self.engine, Carrying):
-            raise self._lacks("items")
-        return await self._asked(self.engine.transfer(agent.agent_id, request))
+        self._agent(agent_id)
+        return await self._asked(self._able("items", Carrying).transfer(agent_id, request))
 
     async def _asked(self, work: Awaitable[T]) -> T:
         try:
@@ -347,10 +370,11 @@ class Bridge(BridgePort):
         except TimeoutError:
             raise errors.BridgeUnavailableError(f"The engine did not respond within {self._deadline:g} s.") from None
 
-    def _lacks(self, ability: str) -> errors.NotOfferedError:
-        return errors.NotOfferedError(
-            f"The engine {self.engine.name} does not offer {ability!r}.", {"ability": ability}
-        )
+    def _able(self, ability: str, kind: type) -> Able:
+        if not isinstance(self.engine, kind):
+            told = f"The engine {self.engine.name} does not offer {ability!r}."
+            raise errors.NotOfferedError(told, {"ability": ability})
+        return cast(Able, self.engine)  # that ability of it
 
     def _connected(self) -> None:
         if self.engine.boot_id is None:
@@ -362,26 +386,17 @@ class Bridge(BridgePort):
         agents = {agent.agent_id: agent for agent in self.engine.agents()}
         if not agents:
             raise errors.BridgeUnavailableError("No agent is connected to the game; let one join first.")
-        ids: list[JsonValue] = list(agents)
-        if agent_id is None:
-            if len(agents) > 1:
-                raise errors.PayloadError(
-                    f"Several agents are connected; say which with agent_id: {few(agents)}.", {"agent_ids": ids}
-                )
+        if agent_id is None and len(agents) == 1:
             return next(iter(agents.values()))
-        if agent_id not in agents:
-            raise errors.PayloadError(
-                f"There is no agent {single_line(agent_id)[:80]!r} here; there are: {few(agents)}.", {"agent_ids": ids}
-            )
-        return agents[agent_id]
+        if agent_id is not None and agent_id in agents:
+            return agents[agent_id]
+        told = f"Several agents are connected; say which with agent_id: {few(agents)}."
+        if agent_id is not None:
+            told = f"There is no agent {single_line(agent_id)[:80]!r} here; there are: {few(agents)}."
+        raise errors.PayloadError(told, {"agent_ids": list(agents)})
 
 
 def _must_be_there(agent: AgentInfo) -> None:
     if not agent.connected:
-        raise errors.BridgeUnavailableError(
-            f"{single_line(agent.agent_id)!r} is not in the world now; let it join first."
-        )
-
-
-def _not_logged(error: StorageError) -> errors.BridgeInternalError:
-    return errors.BridgeInternalError(f"The command could not be logged, so it was not sent: {error}")
+        told = f"{single_line(agent.agent_id)!r} is not in the world now; let it join first."
+        raise errors.BridgeUnavailableError(told)

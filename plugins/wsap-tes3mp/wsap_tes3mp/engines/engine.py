@@ -1,14 +1,19 @@
-"""What an engine implements. The bridge drives it; nothing else of the plugin knows which engine there is."""
+"""What an engine implements, and a bridge; nothing else of the plugin knows which engine or bridge there is."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import asyncio
+from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Literal, Protocol, runtime_checkable
+from typing import Any, Literal, Protocol, TypeVar, runtime_checkable
 
-from wsap_tes3mp.protocol.bridge import AgentInfo, ItemsReceipt, ItemsRequest, JoinRequest
-from wsap_tes3mp.protocol.perception import Payload
+from wsap_core.seams.clock import Clock
+from wsap_tes3mp.protocol.bridge import AgentInfo, BridgeStatus, ItemsReceipt, ItemsRequest, JoinRequest
+from wsap_tes3mp.protocol.commands import CommandAccepted, CommandInput, Outcome
+from wsap_tes3mp.protocol.perception import Payload, PerceptionOutput
+
+T = TypeVar("T")
 
 EngineAbility = Literal["join", "respawn", "items", "snapshot", "stepped"]
 """What an engine may be able to do besides: bodies made on request, life after death, items that enter and leave,
@@ -113,3 +118,54 @@ class Carrying(Protocol):
 
     async def transfer(self, agent_id: str, request: ItemsRequest) -> ItemsReceipt:
         """Put items into the inventory and take others out; once per transfer id, whose receipt is kept."""
+
+
+class Able(Joinable, Respawning, Carrying, Protocol):
+    """The three abilities together."""
+
+
+class BridgePort(Able, Protocol):
+    """A bridge. `Bridge` is one in this process, `BridgeClient` one behind HTTP.
+
+    Every method raises `BridgeError` for what the bridge refuses. What is marked 1.1.0, bodies and items a
+    bridge with the seed's endpoints alone does not have: it then raises `NotOfferedError`.
+    """
+
+    async def perception(self, agent_id: str | None = None) -> PerceptionOutput:
+        """Return the latest snapshot; an agent must be named where there are several."""
+
+    async def command(self, command: CommandInput, *, key: str | None = None) -> CommandAccepted:
+        """Submit a command; 1.1.0: with a key that was used before, the first answer is repeated.
+
+        Raises:
+            UnknownOutcomeError: no answer came, so that nobody knows whether it was taken.
+        """
+
+    async def status(self) -> BridgeStatus:
+        """Return how bridge and engine are."""
+
+    async def outcome(self, command_id: str, *, wait: float = 0.0) -> Outcome:
+        """Return what became of a command, waiting up to so many seconds for the end of it (1.1.0)."""
+
+    async def agents(self) -> list[AgentInfo]:
+        """Return the agents that there are bodies for (1.1.0)."""
+
+
+async def within(clock: Clock, seconds: float | None, work: Awaitable[T]) -> T:
+    """Return what the work gives, or cancel it after so many seconds on a clock; None for no limit, and no task for it.
+
+    Raises:
+        TimeoutError: it took longer.
+    """
+    if seconds is None:
+        return await work
+    task = asyncio.ensure_future(work)
+    late = asyncio.ensure_future(clock.sleep(seconds))
+    try:
+        await asyncio.wait({task, late}, return_when=asyncio.FIRST_COMPLETED)
+        if task.done():
+            return task.result()
+        raise TimeoutError(f"no answer within {seconds:g} s")
+    finally:
+        for each in (task, late):
+            each.cancel()

@@ -19,14 +19,14 @@ from wsap_core.errors import SnapshotError, UsageError
 from wsap_core.protocol import Action, ActionResult, AvatarState, JackInResult, JackOutResult, Observation
 from wsap_core.seams.context import Context, derive_seed
 from wsap_core.seams.game import AvatarGameAdapter, ChoiceKey
-from wsap_tes3mp.bridge.port import BridgePort
+from wsap_tes3mp.engines.engine import BridgePort
 from wsap_tes3mp.protocol.errors import BridgeError
 from wsap_tes3mp.world.actions import ACTION_SPACE
 from wsap_tes3mp.world.catalogue import GAME_ID, TRANSFER_RULES
 from wsap_tes3mp.world.items import bring_in, carry_out
 from wsap_tes3mp.world.options import WorldOptions
 from wsap_tes3mp.world.player import DESCRIPTION, Player, Seat
-from wsap_tes3mp.world.source import Embedded, Live, MakeEngine, simulated
+from wsap_tes3mp.world.source import MakeEngine, Source, simulated
 
 AWAKE = wsap.RespawnOption("awake", "spawn_point", "where the world brings its dead back", description="Wake up again.")
 _HEADER = b"WSAP morrowind 1\n"
@@ -54,11 +54,9 @@ class MorrowindWorld(AvatarGameAdapter):
         context = context or Context()
         self.options = options = WorldOptions.read(context.config)
         self._seed, self._episode, self._bodies = context.seed, 0, 0
-        self._source = (
-            Live(options, context.clock, now, bridge)
-            if options.live
-            else Embedded(options, context.clock, now, engine, context.seed)
-        )
+        self._source, self._engine = Source(options, context.clock, now, bridge), engine
+        if not options.live:
+            self._source.begin(engine(context.seed))
         self._players: dict[str, Player] = {}
         self._name_episode()
 
@@ -66,16 +64,14 @@ class MorrowindWorld(AvatarGameAdapter):
 
     @override
     async def observe(self) -> Observation:
-        player = self._only()
-        if player is None:
+        if (player := self._only()) is None:
             return Observation()
         await self._source.settle()
         return await player.observe()
 
     @override
     async def act(self, action: Action, key: ChoiceKey | None = None) -> ActionResult:
-        player = self._only()
-        if player is None:
+        if (player := self._only()) is None:
             return ActionResult(False, "Nobody is in this world; create an avatar first.")
         await self._source.settle()
         return await player.act(action, key)
@@ -89,14 +85,12 @@ class MorrowindWorld(AvatarGameAdapter):
         """Begin an episode: of the seed, or the next one of the world's own; a live world goes on as it is."""
         self._seed, self._episode = (self._seed, self._episode + 1) if seed is None else (seed, 0)
         self._name_episode()
-        if isinstance(self._source, Embedded):
-            self._source.begin(derive_seed(self._seed, self._episode))
+        if not self.options.live:
+            self._source.begin(self._engine(derive_seed(self._seed, self._episode)))
         for player in list(self._players.values()):
             self._begin_again(player)
         await self._source.settle()
-        if self.options.seats > 1:
-            return Observation()
-        return await self.observe()
+        return Observation() if self.options.seats > 1 else await self.observe()
 
     def _begin_again(self, player: Player) -> None:
         body, dead = player.body, player.body.state is AvatarState.DESTROYED
@@ -113,12 +107,6 @@ class MorrowindWorld(AvatarGameAdapter):
         if self.options.seats > 1:
             raise UsageError("This world has several seats; ask one of them.")
         return next(iter(self._players.values()), None)
-
-    def _player(self, agent_id: str) -> Player:
-        player = self._players.get(agent_id)
-        if player is None:
-            raise UsageError(f"{agent_id!r} has no avatar in this world.")
-        return player
 
     def _owner(self, avatar_id: str) -> Player | None:
         return next((p for p in self._players.values() if p.body.avatar_id == avatar_id), None)
@@ -213,11 +201,7 @@ class MorrowindWorld(AvatarGameAdapter):
     # --- transit ----------------------------------------------------------------------------------
 
     async def admit(self, avatar_id: str, entry: wsap.Entry) -> wsap.Receipt:
-        """Apply the agent's bonuses and import its items; a repeated transfer id answers the same.
-
-        Raises:
-            UsageError: the agent has no such avatar here.
-        """
+        """Apply the agent's bonuses and import its items, once per transfer id; `UsageError` without such an avatar."""
         player = self._players.get(entry.agent_id)
         if player is not None and entry.transfer_id in player.items.receipts:
             return player.items.receipts[entry.transfer_id]
@@ -233,11 +217,7 @@ class MorrowindWorld(AvatarGameAdapter):
         return receipt
 
     async def release(self, avatar_id: str, transfer_id: str) -> wsap.TransitPackage:
-        """Take what is portable out of the body; a repeated transfer id answers the same.
-
-        Raises:
-            UsageError: there was never such an avatar here.
-        """
+        """Take what is portable out of the body, once per transfer id; `UsageError` if there was never such a one."""
         player = next((p for p in self._players.values() if avatar_id in (p.body.avatar_id, *p.former)), None)
         if player is None:
             raise UsageError(f"There is no avatar {avatar_id!r} in this world of {GAME_ID}.")
@@ -258,12 +238,8 @@ class MorrowindWorld(AvatarGameAdapter):
         return wsap.View((), "Morrowind") if player is None else player.render()
 
     def snapshot(self) -> bytes:
-        """Return the whole state of an embedded world.
-
-        Raises:
-            SnapshotError: a live world has none.
-        """
-        if not isinstance(self._source, Embedded):
+        """Return the whole state of an embedded world; `SnapshotError` of a live one."""
+        if self._source.engine is None:
             raise SnapshotError("A live world of morrowind can't be saved.")
         state = {
             "seed": [self._seed, self._episode, self._bodies],
@@ -273,12 +249,8 @@ class MorrowindWorld(AvatarGameAdapter):
         return pack(_HEADER, state)
 
     def restore(self, data: bytes) -> None:
-        """Restore a snapshot.
-
-        Raises:
-            SnapshotError: the data is none of an embedded world; nothing has changed.
-        """
-        if not isinstance(self._source, Embedded):
+        """Restore a snapshot; `SnapshotError` if the data is none, or the world live: nothing has changed."""
+        if self._source.engine is None:
             raise SnapshotError("A live world of morrowind can't be restored.")
         state = unpack(_HEADER, data, GAME_ID)
         try:
@@ -318,7 +290,13 @@ class SharedWorld(MorrowindWorld):
 
     def seat(self, agent_id: str) -> Seat:
         """Return the world for one of several agents."""
-        return Seat(lambda: self._player(agent_id))
+
+        def player() -> Player:
+            if agent_id not in self._players:
+                raise UsageError(f"{agent_id!r} has no avatar in this world.")
+            return self._players[agent_id]
+
+        return Seat(player)
 
 
 def create(context: Context) -> MorrowindWorld:

@@ -1,21 +1,177 @@
-"""One connection to the script: hello and welcome, requests with their replies, events."""
+"""The connection to the script in the server: lines over TCP or through a folder, requests with replies, events."""
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import itertools
+import json
 import logging
+import math
+import re
+import secrets
+import time
 from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Protocol
 
 from pydantic import JsonValue
+from typing_extensions import override
 
-from wsap_tes3mp.engines.tes3mp.link import LineReader, Link, read_object
+from wsap_core.seams.clock import Clock
 from wsap_tes3mp.protocol.errors import BridgeUnavailableError
 
 SCRIPT_PROTOCOL = 1
 """The version of the protocol between connector and script."""
+LONGEST = 256 * 1024
+"""Most bytes of a line; a longer one is dropped."""
+UNREAD = 1024 * 1024
+"""Most bytes that may wait for a server that does not read."""
+_UNREAD_FILES = 64
+_BEAT = 0.05
+_STALE = 3600.0
 _LOG = logging.getLogger(__name__)
 Facts = Mapping[str, JsonValue]
+
+
+class LineReader:
+    """Cuts bytes into lines; drops lines that are too long, and holds no more than one such line."""
+
+    def __init__(self, longest: int = LONGEST) -> None:
+        self._longest = longest
+        self._rest = bytearray()
+        self._skipping = False
+
+    def feed(self, data: bytes) -> list[bytes]:
+        """Return the lines that are whole now, without their ends."""
+        found: list[bytes] = []
+        *whole, rest = data.split(b"\n")
+        for piece in whole:
+            self._take(piece)
+            if not self._skipping:
+                found.append(bytes(self._rest))
+            self._rest.clear()
+            self._skipping = False
+        self._take(rest)
+        return found
+
+    def _take(self, piece: bytes) -> None:
+        if not self._skipping and len(self._rest) + len(piece) > self._longest:
+            self._skipping = True
+            self._rest.clear()
+        if not self._skipping:
+            self._rest += piece
+
+
+def read_object(line: bytes) -> dict[str, JsonValue] | None:
+    """Return the JSON object in a line; None if there is none. Numbers that are not finite become None."""
+
+    def finite(text: str) -> float | None:
+        return value if math.isfinite(value := float(text)) else None
+
+    try:
+        found = json.loads(line.decode("utf-8", "replace"), parse_constant=lambda _: None, parse_float=finite)
+    except (ValueError, RecursionError):
+        return None
+    return found if isinstance(found, dict) else None
+
+
+class Link(Protocol):
+    """A way to the script and back."""
+
+    def send(self, line: Facts) -> None:
+        """Hand a line over, once; after an `OSError` it was certainly not sent."""
+
+    async def receive(self) -> bytes:
+        """Wait for bytes from the script; none at its end, `OSError` if the link is broken."""
+
+    def close(self) -> None:
+        """Let go of it; idempotent."""
+
+
+class TcpLink(Link):
+    """A connection to the script's port; made by `open_link`."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._reader, self._writer = reader, writer
+
+    @override
+    def send(self, line: Facts) -> None:
+        if self._writer.is_closing() or self._reader.at_eof():
+            raise ConnectionError("the connection is closed")
+        if self._writer.transport.get_write_buffer_size() > UNREAD:
+            raise ConnectionError("the server does not read what it is sent")
+        self._writer.write(_encode(line))
+
+    @override
+    async def receive(self) -> bytes:
+        return await self._reader.read(65536)
+
+    @override
+    def close(self) -> None:
+        with contextlib.suppress(RuntimeError):  # the loop may be closed already
+            self._writer.transport.abort()
+
+
+class MailboxLink(Link):
+    """A folder that the script reads, too: a new one is named in `hello`, its bytes are `NAME.in.1`, `NAME.in.2`, ...,
+    the script's `NAME.out.1`, ...; an empty file is the end. Files appear by renaming; who reads them removes them.
+    """
+
+    def __init__(self, folder: Path, clock: Clock) -> None:
+        self._folder, self._clock = folder, clock
+        self._name = secrets.token_hex(8)
+        self._sent, self._read = 0, 0
+        self._closed = False
+        for path in folder.glob("*.*.*"):
+            old = re.fullmatch(r"[0-9a-f]{16}\.(in|out|new)\.\d+", path.name)
+            if old and time.time() - path.stat().st_mtime > _STALE:
+                path.unlink(missing_ok=True)  # of a connection that met no script, or was cut short
+        self._put("hello", self._name.encode())
+
+    def _put(self, name: str, data: bytes) -> None:
+        new = self._folder / f"{self._name}.new.0"
+        new.write_bytes(data)
+        new.replace(self._folder / name)
+
+    @override
+    def send(self, line: Facts) -> None:
+        if self._closed:
+            raise ConnectionError("the connection is closed")
+        if (self._folder / f"{self._name}.in.{self._sent - _UNREAD_FILES}").exists():
+            raise ConnectionError("the server does not read what it is sent")
+        self._put(f"{self._name}.in.{self._sent + 1}", _encode(line))
+        self._sent += 1
+
+    @override
+    async def receive(self) -> bytes:
+        path = self._folder / f"{self._name}.out.{self._read + 1}"
+        while not path.exists():
+            await self._clock.sleep(_BEAT)
+        data = path.read_bytes()
+        path.unlink()
+        self._read += 1
+        return data
+
+    @override
+    def close(self) -> None:
+        if not self._closed:
+            self._closed = True
+            with contextlib.suppress(OSError):
+                self._put(f"{self._name}.in.{self._sent + 1}", b"")
+
+
+def _encode(line: Facts) -> bytes:
+    return json.dumps(line, separators=(",", ":"), allow_nan=False).encode() + b"\n"
+
+
+async def open_link(address: str, clock: Clock) -> Link:
+    """Return a link to `HOST:PORT`, or through a folder: an address with a slash or a backslash is one."""
+    if "/" in address or "\\" in address:
+        return MailboxLink(Path(address), clock)
+    host, _, port = address.rpartition(":")
+    reader, writer = await asyncio.open_connection(host.strip("[]"), int(port))
+    return TcpLink(reader, writer)
 
 
 class RefusedError(Exception):
@@ -71,15 +227,15 @@ class Connection:
             self._link.send({"id": number, "op": op, **(fields or {})})
         except OSError as error:
             raise BridgeUnavailableError(f"Nothing was sent to the TES3MP server: {error}.") from error
-        reply: asyncio.Future[Facts] = asyncio.get_running_loop().create_future()
-        reply.add_done_callback(lambda done: self._forget(number, done))
-        self._waiting[number] = reply
-        return reply
+        reply = self._waiting[number] = asyncio.get_running_loop().create_future()
 
-    def _forget(self, number: int, reply: asyncio.Future[Facts]) -> None:
-        self._waiting.pop(number, None)
-        if not reply.cancelled():
-            reply.exception()  # whoever asked may be gone: no complaint about an error that nobody took
+        def forget(done: asyncio.Future[Facts]) -> None:
+            self._waiting.pop(number, None)
+            if not done.cancelled():
+                done.exception()  # whoever asked may be gone: no complaint about an error that nobody took
+
+        reply.add_done_callback(forget)
+        return reply
 
     def _take(self, line: bytes) -> None:
         said = read_object(line)
@@ -92,14 +248,17 @@ class Connection:
         elif type(number := said.get("re")) is not int:
             self._drop("neither reply nor event")
         elif (reply := self._waiting.get(number)) is not None and not reply.done():
-            problem, answer = said.get("error"), said.get("ok")
-            if isinstance(answer, dict):
+            if isinstance(answer := said.get("ok"), dict):
                 reply.set_result(answer)
-            elif isinstance(problem, dict):
+            else:
+                problem = said.get("error")
+                if not isinstance(problem, dict):
+                    problem = {
+                        "code": "BAD_REPLY",
+                        "message": "The script's reply holds neither a result nor an error.",
+                    }
                 code, message = str(problem.get("code", "UNKNOWN"))[:60], str(problem.get("message", ""))[:300]
                 reply.set_exception(ScriptError(code, message))
-            else:
-                reply.set_exception(ScriptError("BAD_REPLY", "The script's reply holds neither a result nor an error."))
 
     def _welcome(self, said: Facts) -> None:
         found = said.get("welcome")

@@ -17,12 +17,10 @@ from typing_extensions import override
 from wsap_core.errors import ConfigError
 from wsap_core.seams.clock import Clock, SystemClock
 from wsap_core.textfile import read_text
-from wsap_tes3mp.deadline import within
-from wsap_tes3mp.engines.engine import Done, Engine, EngineAbility, EngineView, Joinable, Respawning
-from wsap_tes3mp.engines.tes3mp.connection import Connection, Facts, RefusedError, ScriptError
+from wsap_tes3mp.engines.engine import Done, Engine, EngineAbility, EngineView, Joinable, Respawning, within
+from wsap_tes3mp.engines.tes3mp.connection import Connection, Facts, RefusedError, ScriptError, open_link
 from wsap_tes3mp.engines.tes3mp.esm import Encoding, GameData, read_data
 from wsap_tes3mp.engines.tes3mp.facts import body_of, number, text, whole
-from wsap_tes3mp.engines.tes3mp.link import open_link
 from wsap_tes3mp.paths import script_token_file
 from wsap_tes3mp.protocol import errors
 from wsap_tes3mp.protocol.bridge import AgentInfo, JoinRequest
