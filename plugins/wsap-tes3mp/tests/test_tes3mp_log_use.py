@@ -21,10 +21,9 @@ from test_tes3mp_log import commanded, perceived, rows
 
 from wsap_tes3mp.cli.log import log as log_group
 from wsap_tes3mp.engines.engine import Done
-from wsap_tes3mp.log.export import ChatLine, StepLine, schema_of, write
+from wsap_tes3mp.log.export import ChatLine, Redaction, StepLine, compiled, schema_of, write
 from wsap_tes3mp.log.log import CommandLog
 from wsap_tes3mp.log.query import Filter, all_agents, everything, newest, notes, prune, stats
-from wsap_tes3mp.log.redact import Redaction, compiled
 from wsap_tes3mp.protocol.commands import CommandInput
 from wsap_tes3mp.protocol.perception import PerceptionOutput
 
@@ -184,7 +183,7 @@ def test_free_text_reasoning_and_patterns_are_taken_out(log: CommandLog) -> None
     assert "Greet Odo" in text
     text = json.dumps(exported(log, "chat", redaction=Redaction(reasoning=True)))
     assert "Greet Odo" not in text
-    pattern = Redaction(patterns=compiled([r"\S+@\S+"]))
+    pattern = Redaction(patterns=[compiled(r"\S+@\S+")])
     assert "Greet Odo, as [redacted] asked." in json.dumps(exported(log, "steps", redaction=pattern))
 
 

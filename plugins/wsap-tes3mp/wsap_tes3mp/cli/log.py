@@ -234,9 +234,8 @@ def export(
 ) -> None:  # fmt: skip
     """Write commands as training data, one JSON object a line, in the order of receipt."""
     from wsap_core.textfile import written_to
-    from wsap_tes3mp.log.export import schema_of, write
+    from wsap_tes3mp.log.export import Redaction, compiled, schema_of, write
     from wsap_tes3mp.log.query import all_agents, everything
-    from wsap_tes3mp.log.redact import Redaction, compiled
 
     if out is None and perceptions is None:
         refuse_given("without --out", "force")
@@ -250,7 +249,7 @@ def export(
     for file in (out, perceptions):
         if file is not None and file.exists() and not force:
             raise UsageError(f"{file} exists already; choose another name, or overwrite it with --force.")
-    redaction = Redaction("names" in redact, "text" in redact, "reasoning" in redact, compiled(patterns))
+    redaction = Redaction("names" in redact, "text" in redact, "reasoning" in redact, [*map(compiled, patterns)])
     chosen = replace(chosen, states=states or (("confirmed",) if form == "chat" else ()))
     with contextlib.ExitStack() as files:
         opened = files.enter_context(_opened(path))

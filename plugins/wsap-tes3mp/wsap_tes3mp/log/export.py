@@ -1,22 +1,105 @@
-"""Commands as training data: conversations for fine-tuning, and rows of state, action and outcome."""
+"""Commands as training data: conversations, or rows of state, action and outcome; and what is taken out of them."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import IO, Any, Literal
 
 from pydantic import BaseModel, JsonValue, ValidationError
 
+from wsap_core.errors import UsageError
 from wsap_tes3mp.log.query import Logged
 from wsap_tes3mp.log.records import CommandRecord, dump
-from wsap_tes3mp.log.redact import Redaction, Redactor
 from wsap_tes3mp.protocol.commands import PARAMS, CommandState
 
 Form = Literal["chat", "steps"]
 OPAQUE = frozenset({"raw_engine_data", "boot_id", "protocol_version"})
 """Fields of a perception that no decision may depend on; exports leave them out."""
+GONE = "[redacted]"
+_FREE = frozenset({"content", "message", "text", "choices", "tags"})
+"""Fields with free text of agents, players and the game."""
+
+
+@dataclass(frozen=True)
+class Redaction:
+    """What is taken out."""
+
+    names: bool = False
+    """Names of agents and players become `agent_1`, `player_1`, ... wherever they stand."""
+    text: bool = False
+    """Notes, messages and what is said in dialogues."""
+    reasoning: bool = False
+    patterns: Sequence[re.Pattern[str]] = ()
+    """Whatever matches is replaced."""
+
+
+def compiled(pattern: str) -> re.Pattern[str]:
+    """Return a pattern that was typed; `UsageError` if it can't be read."""
+    try:
+        return re.compile(pattern)
+    except re.error as error:
+        raise UsageError(f"The pattern {pattern!r} can't be read: {error}.") from None
+
+
+class Redactor:
+    """Redacts the lines of one export; a name is replaced by the same word in all of them.
+
+    Args:
+        redaction: what is taken out.
+        agents: ids of all agents of the log.
+    """
+
+    def __init__(self, redaction: Redaction, agents: Iterable[str] = ()) -> None:
+        self._redaction = redaction
+        self._names: dict[str, str] = {}
+        self._pattern: re.Pattern[str] | None = None
+        if redaction.names:
+            for agent in sorted(agents):
+                self._add(agent, "agent")
+
+    def line(self, value: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
+        """Return what is left of a line's perception, action or outcome."""
+        entities = value.get("nearby_entities") if self._redaction.names else None
+        for entity in entities if isinstance(entities, list) else []:
+            if isinstance(entity, dict) and entity.get("entity_type") == "player":
+                for name in (entity.get("name"), entity.get("entity_id")):
+                    if isinstance(name, str):
+                        self._add(name, "player")
+        return {key: self._field(key, item) for key, item in value.items()}
+
+    def word(self, text: str) -> str:
+        """Return what is left of a text."""
+        if self._names:
+            if self._pattern is None:
+                words = "|".join(map(re.escape, sorted(self._names, key=len, reverse=True)))
+                self._pattern = re.compile(rf"(?<![^\W_])(?:{words})(?![^\W_])", re.IGNORECASE)
+            text = self._pattern.sub(lambda found: self._names[found[0].casefold()], text)
+        for pattern in self._redaction.patterns:
+            text = pattern.sub(GONE, text)
+        return text
+
+    def _field(self, key: str, value: JsonValue) -> JsonValue:
+        if key == "reasoning" and self._redaction.reasoning:
+            return ""
+        if self._redaction.text and key in _FREE:
+            return [] if isinstance(value, list) else GONE if value else value
+        if isinstance(value, str):
+            return self.word(value)
+        if isinstance(value, dict):
+            return {name: self._field(name, item) for name, item in value.items()}
+        if isinstance(value, list):
+            return [self._field(key, item) for item in value]
+        return value
+
+    def _add(self, name: str, kind: str) -> None:
+        key = name.casefold()
+        if name and key not in self._names:
+            number = sum(word.startswith(kind) for word in self._names.values()) + 1
+            self._names[key] = f"{kind}_{number}"
+            self._pattern = None
 
 
 class Message(BaseModel, frozen=True):
@@ -142,70 +225,60 @@ def write(
     return written
 
 
+def _usage(name: str, model: type[BaseModel]) -> str:
+    params = ", ".join(field if about.is_required() else f"{field}?" for field, about in model.model_fields.items())
+    return f"- {name}({params}): {(model.__doc__ or '').strip()}"
+
+
 _INTRODUCTION = (
     "You act in a game world. Each message is what you perceive, as JSON. Answer with one command as JSON: "
     '{"reasoning": why, "command": name, "params": {...}}. The commands:'
 )
+_USAGES = [_usage(name, model) for name, model in PARAMS.items()]
+_SYSTEM = Message(role="system", content="\n".join([_INTRODUCTION, *_USAGES]))
 
 
-def system_prompt() -> str:
-    """Return what a model is told of its commands."""
-    lines = [_INTRODUCTION]
-    for name, model in PARAMS.items():
-        required = {field for field, about in model.model_fields.items() if about.is_required()}
-        params = ", ".join(field if field in required else f"{field}?" for field in model.model_fields)
-        lines.append(f"- {name}({params}): {(model.__doc__ or '').strip()}")
-    return "\n".join(lines)
-
-
-_SYSTEM = Message(role="system", content=system_prompt())
-
-
-def _head(record: CommandRecord, redactor: Redactor) -> dict[str, Any]:
-    episode = None if record.episode_id is None else redactor.word(record.episode_id)
-    return {"agent": redactor.word(record.agent_id), "episode": episode, "command_id": record.id}
-
-
-def _action(record: CommandRecord, redactor: Redactor) -> dict[str, Any]:
-    """Return what was commanded, as the protocol types it, so that rows of one command have columns of one type."""
+def _head(record: CommandRecord, redactor: Redactor) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return whose command it was, and what was commanded, as the protocol types it: columns of one command have one
+    type in all rows.
+    """
     try:
         params = PARAMS[record.command].model_validate(record.params).model_dump(mode="json", exclude_none=True)
     except (KeyError, ValidationError):
         params = {}
-    return redactor.line({"command": record.command, "params": params, "reasoning": record.reasoning})
+    episode = None if record.episode_id is None else redactor.word(record.episode_id)
+    head = {"agent": redactor.word(record.agent_id), "episode": episode, "command_id": record.id}
+    return head, redactor.line({"reasoning": record.reasoning, "command": record.command, "params": params})
 
 
 def _chat(record: CommandRecord, state: dict[str, JsonValue], redactor: Redactor) -> ChatLine:
-    action = _action(record, redactor)
-    answer = {"reasoning": action["reasoning"]} if action["reasoning"] else {}
-    answer |= {"command": action["command"], "params": action["params"]}
-    messages = (_SYSTEM, Message(role="user", content=_text(state)), Message(role="assistant", content=_text(answer)))
-    return ChatLine(**_head(record, redactor), state=record.state, messages=messages)
+    head, action = _head(record, redactor)
+    if not action["reasoning"]:
+        del action["reasoning"]
+    user, answer = (json.dumps(one, ensure_ascii=False, separators=(", ", ": ")) for one in (state, action))
+    messages = (_SYSTEM, Message(role="user", content=user), Message(role="assistant", content=answer))
+    return ChatLine(**head, state=record.state, messages=messages)
 
 
 def _step(one: Logged, state: dict[str, JsonValue] | None, redactor: Redactor) -> StepLine:
     record, moment = one.record, one.record.perception_moment
+    head, action = _head(record, redactor)
     if state is not None:
         state = {key: value for key, value in state.items() if key not in ("timestamp", "sequence")}
-    outcome = {**redactor.line({"message": record.message}), "latency_seconds": record.latency}
     found = {
-        **_head(record, redactor),
+        **head,
         "engine": record.engine,
         "time": record.received,
-        "state_id": _short(record.perception_hash),
+        "state_id": record.perception_hash and record.perception_hash[:16],
         "state": state,
         "state_time": moment.get("timestamp"),
         "state_sequence": moment.get("sequence"),
-        "action": {**_action(record, redactor), "heartbeat_cycle": record.context.get("heartbeat_cycle")},
-        "outcome": {**outcome, **record.model_dump(include={"state", "code", "sequence"})},
-        "next_state_id": _short(one.next_hash),
+        "action": {**action, "heartbeat_cycle": record.context.get("heartbeat_cycle")},
+        "outcome": {
+            **record.model_dump(include={"state", "code", "sequence"}),
+            **redactor.line({"message": record.message}),
+            "latency_seconds": record.latency,
+        },
+        "next_state_id": one.next_hash and one.next_hash[:16],
     }
     return StepLine.model_validate(found)
-
-
-def _short(perception_hash: str | None) -> str | None:
-    return None if perception_hash is None else perception_hash[:16]
-
-
-def _text(value: Mapping[str, JsonValue]) -> str:
-    return json.dumps(value, ensure_ascii=False, separators=(", ", ": "))

@@ -19,8 +19,7 @@ from sqlalchemy.exc import IntegrityError
 from wsap_core.errors import StorageError, StorageLockedError
 from wsap_tes3mp.engines.engine import Done
 from wsap_tes3mp.log import records
-from wsap_tes3mp.log.database import open_database, said_clearly
-from wsap_tes3mp.log.records import COMMAND, PERCEPTION, CommandRecord, clean, dump
+from wsap_tes3mp.log.records import COMMAND, PERCEPTION, CommandRecord, clean, dump, open_database, said_clearly
 from wsap_tes3mp.paths import log_file
 from wsap_tes3mp.protocol.commands import CommandInput, Outcome
 from wsap_tes3mp.protocol.errors import KeyReusedError
@@ -31,11 +30,6 @@ RAW = 20_000
 NEVER_SENT = "The bridge stopped before it sent the command."
 LOST = "The bridge stopped while the command was running; nobody knows what came of it."
 _OPEN = COMMAND.c.state.in_(("accepted", "dispatched"))
-
-
-def new_id() -> str:
-    """Return a command id that no other bridge gives."""
-    return f"cmd_{secrets.token_hex(8)}"
 
 
 class CommandLog(ExitStack):
@@ -65,7 +59,7 @@ class CommandLog(ExitStack):
         read_only: bool = False,
         beside: bool = False,
         now: Callable[[], float] = time.time,
-        ids: Callable[[], str] = new_id,
+        ids: Callable[[], str] = lambda: f"cmd_{secrets.token_hex(8)}",
     ) -> None:
         super().__init__()
         self.path = path = None if path is None else Path(path).expanduser()
@@ -262,7 +256,6 @@ class CommandLog(ExitStack):
             try:
                 lock.acquire()
             except Timeout:
-                raise StorageLockedError(
-                    f"Another bridge writes the command log {path}; name another file with --log."
-                ) from None
+                told = f"Another bridge writes the command log {path}; name another file with --log."
+                raise StorageLockedError(told) from None
         return lock

@@ -6,7 +6,7 @@ import json
 import statistics
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
@@ -37,22 +37,13 @@ class Filter:
 
     def where(self) -> list[ColumnElement[bool]]:
         """Return the conditions of a query."""
-        columns = COMMAND.c
-        chosen: list[ColumnElement[bool]] = [
-            column.in_(list(values))
-            for column, values in (
-                (columns.agent_id, self.agents),
-                (columns.episode_id, self.episodes),
-                (columns.command, self.commands),
-                (columns.state, self.states),
-            )
-            if values
-        ]
-        if self.since is not None:
-            chosen.append(columns.received >= self.since)
-        if self.until is not None:
-            chosen.append(columns.received < self.until)
-        return chosen
+        agent, episode, command, state, received = (
+            COMMAND.c[name] for name in ("agent_id", "episode_id", "command", "state", "received")
+        )
+        lists = ((agent, self.agents), (episode, self.episodes), (command, self.commands), (state, self.states))
+        chosen: list[ColumnElement[bool]] = [column.in_(list(values)) for column, values in lists if values]
+        chosen += [] if self.since is None else [received >= self.since]
+        return chosen + ([] if self.until is None else [received < self.until])
 
 
 def newest(log: CommandLog, chosen: Filter, limit: int) -> list[CommandRecord]:
@@ -143,7 +134,7 @@ class LogStats:
     first: float | None
     """Seconds since 1970."""
     last: float | None
-    latencies: dict[str, Latency] = field(default_factory=dict)
+    latencies: dict[str, Latency]
     """Command -> its latency, of those that were confirmed or failed."""
 
 
@@ -167,17 +158,11 @@ def stats(log: CommandLog, chosen: Filter) -> LogStats:
         seconds.setdefault(command, []).append(value)
     whole = select(func.count(columns.episode_id.distinct()), func.min(columns.received), func.max(columns.received))
     ((episodes, first, last),) = log.read(whole.where(*where))
-    return LogStats(
-        agents.total(),
-        dict(agents.most_common()),
-        {command: dict(sorted(states.items())) for command, states in sorted(kinds.items())},
-        dict(codes.most_common()),
-        episodes,
-        log.read(select(func.count()).select_from(PERCEPTION))[0][0],
-        first,
-        last,
-        {command: _latency(values) for command, values in sorted(seconds.items())},
-    )
+    by_state = {command: dict(sorted(states.items())) for command, states in sorted(kinds.items())}
+    perceptions = log.read(select(func.count()).select_from(PERCEPTION))[0][0]
+    latencies = {command: _latency(values) for command, values in sorted(seconds.items())}
+    told = dict(agents.most_common()), by_state, dict(codes.most_common())
+    return LogStats(agents.total(), *told, episodes, perceptions, first, last, latencies)
 
 
 def _latency(values: list[float]) -> Latency:

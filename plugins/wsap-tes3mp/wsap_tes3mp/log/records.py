@@ -1,45 +1,42 @@
-"""The tables of the command log, in a `MetaData` of their own, and what may be written into them."""
+"""The SQLite file of a command log: its tables, what may be written into them, how it is opened, and its errors."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import math
-from collections.abc import Mapping, Sequence
+import os
+import sqlite3
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, ClassVar
 
 from pydantic import JsonValue
-from sqlalchemy import Dialect, Index, Row, String, TypeDecorator, UniqueConstraint, text
+from sqlalchemy import JSON, Engine, Index, Row, String, UniqueConstraint, create_engine, event, text
+from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 from sqlalchemy.orm import registry
+from sqlalchemy.pool import StaticPool
 from sqlmodel import Column, Field, SQLModel
-from typing_extensions import override
 
+from wsap_core import errors
 from wsap_tes3mp.protocol.commands import CommandInput, CommandState
 from wsap_tes3mp.protocol.perception import PerceptionOutput
 
+APPLICATION = 0x57544C31
+"""Marks the file as a command log (SQLite's application_id)."""
+VERSION = 1
+"""Of the schema."""
+BUSY_SECONDS = 5.0
+"""How long a commit waits for another process that writes, such as `wsap tes3mp log prune`."""
 _DEEPEST = 20
 MOMENT = ("timestamp", "boot_id", "sequence")
 """Fields of a perception that are kept with the command, so that a world in which nothing changes is kept once."""
 
 
-class _Object(TypeDecorator[Mapping[str, JsonValue]]):
-    """A JSON object as text; NULL is an empty one."""
-
-    impl = String
-    cache_ok = True
-
-    @override
-    def process_bind_param(self, value: Mapping[str, JsonValue] | None, dialect: Dialect) -> str | None:
-        return None if value is None else dump(value)
-
-    @override
-    def process_result_value(self, value: str | None, dialect: Dialect) -> dict[str, JsonValue]:
-        return dict(json.loads(value or "{}"))
-
-
 def _object(name: str, *, nullable: bool = False, key: str | None = None) -> Any:  # Any: a field's default
     default = None if nullable else dict
-    column = Column(name, _Object, nullable=nullable, key=key or name, default=default)
+    column = Column(name, JSON(none_as_null=True), nullable=nullable, key=key or name, default=default)
     return Field(default_factory=dict, sa_column=column)
 
 
@@ -122,7 +119,8 @@ PERCEPTION = Base.metadata.tables["perception"]
 
 def record_of(row: Row[Any]) -> CommandRecord:
     """Return the record that a row of the table, which may have more columns, stands for."""
-    return CommandRecord(**{name: row._mapping[name] for name in CommandRecord.model_fields})
+    found = {name: row._mapping[name] for name in CommandRecord.model_fields}
+    return CommandRecord(**found | {name: found[name] or {} for name in ("context", "perception_moment")})
 
 
 def fingerprint(command: CommandInput) -> str:
@@ -155,9 +153,7 @@ def dump(value: object, *, sort: bool = False) -> str:
 
 def plain(value: object, depth: int = 0) -> JsonValue:
     """Return what a strict reader of JSON takes of a value of an engine; the rest becomes text."""
-    if value is None or isinstance(value, bool):
-        return value
-    if isinstance(value, int) and abs(value) < 2**63:
+    if value is None or isinstance(value, bool) or (isinstance(value, int) and abs(value) < 2**63):
         return value
     if isinstance(value, float) and math.isfinite(value):
         return value
@@ -166,3 +162,78 @@ def plain(value: object, depth: int = 0) -> JsonValue:
     if depth < _DEEPEST and isinstance(value, Sequence | set | frozenset) and not isinstance(value, str | bytes):
         return [plain(item, depth + 1) for item in value]
     return clean(value, 20_000)
+
+
+def open_database(path: Path | None, *, read_only: bool = False) -> Engine:
+    """Return an engine with one connection to a log, in memory without a path; a file that is missing is made.
+
+    `read_only` neither makes nor changes it. `CommandLog` says what is raised.
+    """
+    where = "in memory" if path is None else str(path)
+    if path is not None and read_only and not path.is_file():
+        raise errors.StorageError(f"There is no command log {path}; name another one with --log.")
+    with said_clearly(where):
+        if path is not None and not read_only:
+            os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+        uri = "file::memory:" if path is None else f"{path.absolute().as_uri()}?mode={'ro' if read_only else 'rw'}"
+        connection = sqlite3.connect(uri, uri=True, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
+        try:
+            _prepare(connection, where, fresh_allowed=not read_only)
+        except BaseException:
+            connection.close()
+            raise
+    engine = create_engine("sqlite://", creator=lambda: connection, poolclass=StaticPool, json_serializer=dump)
+    event.listen(engine, "begin", lambda begun: begun.exec_driver_sql("BEGIN"))
+    if not read_only:
+        with said_clearly(where), engine.begin() as setup:
+            Base.metadata.create_all(setup)
+            setup.exec_driver_sql(f"PRAGMA application_id = {APPLICATION}")
+            setup.exec_driver_sql(f"PRAGMA user_version = {VERSION}")
+    return engine
+
+
+def _prepare(connection: sqlite3.Connection, where: str, *, fresh_allowed: bool) -> None:
+    run = connection.execute
+    known = run("PRAGMA application_id").fetchone()[0]
+    tables = run("SELECT count(*) FROM sqlite_master").fetchone()[0]
+    if known != APPLICATION and (tables or not fresh_allowed):
+        raise errors.NotADatabaseError(f"{where} is not a command log; name another file with --log.")
+    if run("PRAGMA user_version").fetchone()[0] > VERSION:
+        told = f"A newer version wrote the command log {where}; update with: pip install -U wsap-tes3mp"
+        raise errors.StorageVersionError(told)
+    run("PRAGMA trusted_schema = OFF")
+    run("PRAGMA foreign_keys = ON")
+    if fresh_allowed:
+        run("PRAGMA auto_vacuum = INCREMENTAL")  # of a new file; no effect on others
+        run("PRAGMA journal_mode = WAL")
+        # A commit survives the end of the process; a power cut may cost the last ones, but never consistency.
+        run("PRAGMA synchronous = NORMAL")
+        run("PRAGMA journal_size_limit = 67108864")
+
+
+_HELD = (errors.StorageLockedError, "Another process holds the command log {where}; try again.")
+_KEPT_OUT = (errors.StorageReadOnlyError, "The command log {where} can't be opened or made.")
+_KINDS: Mapping[int, tuple[type[errors.StorageError], str]] = {
+    sqlite3.SQLITE_BUSY: _HELD,
+    sqlite3.SQLITE_LOCKED: _HELD,
+    sqlite3.SQLITE_READONLY: (errors.StorageReadOnlyError, "The command log {where} can't be written."),
+    sqlite3.SQLITE_CANTOPEN: _KEPT_OUT,
+    sqlite3.SQLITE_NOTADB: (errors.NotADatabaseError, "{where} is not a command log; name another file with --log."),
+    sqlite3.SQLITE_FULL: (errors.StorageFullError, "There is no room left for the command log {where}."),
+}
+
+
+@contextmanager
+def said_clearly(where: str) -> Iterator[None]:
+    """Raise errors of SQLAlchemy, sqlite3 and the system as a `StorageError` that names the log."""
+    try:
+        yield
+    except (SQLAlchemyError, sqlite3.Error, OSError) as error:
+        cause = error.orig if isinstance(error, DBAPIError) and error.orig is not None else error
+        code = getattr(cause, "sqlite_errorcode", None) or 0
+        found = _KEPT_OUT if isinstance(cause, PermissionError) else _KINDS.get(code & 0xFF)
+        if found is not None:
+            kind, sentence = found
+            raise kind(sentence.format(where=where)) from error
+        reason = str(cause).strip().partition("\n")[0] or type(cause).__name__
+        raise errors.StorageError(f"The command log {where} can't be used: {reason}.") from error
