@@ -18,9 +18,8 @@ from pydantic.json_schema import models_json_schema
 
 from wsap_tes3mp.protocol.bridge import AgentInfo, AgentList, BridgeStatus, ItemsReceipt, ItemsRequest, JoinRequest
 from wsap_tes3mp.protocol.commands import PARAMS, CommandAccepted, CommandInput, Outcome
-from wsap_tes3mp.protocol.errors import ADDED_CODES, SEED_CODES
+from wsap_tes3mp.protocol.errors import ADDED_CODES, PROTOCOL_VERSION, SEED_CODES
 from wsap_tes3mp.protocol.perception import PerceptionOutput
-from wsap_tes3mp.protocol.versions import PROTOCOL_VERSION
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "reference" / "perception-command.md"
 SCHEMA = PAGE.with_suffix(".json")

@@ -13,9 +13,8 @@ from pydantic import BaseModel, ValidationError
 from tools_kit import tool_of
 
 from wsap_tes3mp.protocol import bridge, commands, perception
-from wsap_tes3mp.protocol.errors import SEED_CODES, SchemaMismatchError
+from wsap_tes3mp.protocol.errors import SEED_CODES, SchemaMismatchError, check_version
 from wsap_tes3mp.protocol.perception import PerceptionOutput
-from wsap_tes3mp.protocol.versions import check_version
 
 HERE = Path(__file__).parent
 DOCS = HERE.parents[2] / "docs" / "reference"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import random
 import secrets
@@ -27,8 +28,8 @@ from wsap_tes3mp.paths import token_file
 from wsap_tes3mp.protocol import errors
 from wsap_tes3mp.protocol.bridge import AgentInfo, AgentList, BridgeStatus, ItemsReceipt, ItemsRequest, JoinRequest
 from wsap_tes3mp.protocol.commands import FINAL, CommandAccepted, CommandInput, Outcome
+from wsap_tes3mp.protocol.errors import PROTOCOL_VERSION, SEED_VERSION, check_version
 from wsap_tes3mp.protocol.perception import Payload, PerceptionOutput
-from wsap_tes3mp.protocol.versions import PROTOCOL_VERSION, SEED_VERSION, check_version
 
 P = TypeVar("P", bound=Payload)
 LARGEST = 8 * 2**20
@@ -105,29 +106,24 @@ class BridgeClient(AsyncExitStack, BridgePort):
         params = {} if agent_id is None else {"agent_id": agent_id}
         seen = _read(PerceptionOutput, await self._ask("GET", "/perception", params=params))
         if agent_id not in (None, seen.agent_id):
-            raise errors.SchemaMismatchError(
-                f"The bridge was asked for the perception of {agent_id!r} and gave that of {seen.agent_id!r}."
-            )
+            told = f"The bridge was asked for the perception of {agent_id!r} and gave that of {seen.agent_id!r}."
+            raise errors.SchemaMismatchError(told)
         return seen
 
     @override
     async def command(self, command: CommandInput, *, key: str | None = None) -> CommandAccepted:
-        if await self.offers_additions():
-            key = key or self._keys()
-            body = command.model_dump(mode="json", exclude_none=True)
-        else:
-            key = None
-            body = command.model_dump(mode="json", exclude_none=True, exclude={"context": {"perception_sequence"}})
-            if command.protocol_version == PROTOCOL_VERSION:
-                body["protocol_version"] = SEED_VERSION
+        ours = await self.offers_additions()
+        added = {} if ours else {"context": {"perception_sequence"}}
+        key = (key or self._keys()) if ours else None
+        body = command.model_dump(mode="json", exclude_none=True, exclude=added)
+        if not ours and command.protocol_version == PROTOCOL_VERSION:
+            body["protocol_version"] = SEED_VERSION
         answer = await self._ask("POST", "/command", body=body, key=key, repeatable=key is not None)
         try:
             return CommandAccepted.model_validate(answer)
         except ValidationError as error:
-            raise errors.UnknownOutcomeError(
-                "The bridge answered the command with what can't be read "
-                f"({errors.first_problem(error)}); it may have been taken."
-            ) from None
+            told = f"The bridge answered the command with what can't be read ({errors.first_problem(error)})"
+            raise errors.UnknownOutcomeError(f"{told}; it may have been taken.") from None
 
     @override
     async def status(self) -> BridgeStatus:
@@ -141,7 +137,7 @@ class BridgeClient(AsyncExitStack, BridgePort):
         while True:
             left = min(LONGEST_WAIT, max(0.0, until - self._clock.now()))
             params = {"wait": str(left)}
-            outcome = await self._added(Outcome, "GET", f"/command/{_quoted(command_id)}", params=params, longer=left)
+            outcome = await self._added(Outcome, "GET", f"/command/{quote(command_id, '')}", params=params, longer=left)
             if outcome.state in FINAL or self._clock.now() >= until or wait <= 0:
                 return outcome
 
@@ -155,15 +151,15 @@ class BridgeClient(AsyncExitStack, BridgePort):
 
     @override
     async def leave(self, agent_id: str, mode: str = "dormant") -> None:
-        await self._added(Payload, "DELETE", f"/agents/{_quoted(agent_id)}", params={"mode": mode})
+        await self._added(Payload, "DELETE", f"/agents/{quote(agent_id, '')}", params={"mode": mode})
 
     @override
     async def respawn(self, agent_id: str) -> AgentInfo:
-        return await self._added(AgentInfo, "POST", f"/agents/{_quoted(agent_id)}/respawn")
+        return await self._added(AgentInfo, "POST", f"/agents/{quote(agent_id, '')}/respawn")
 
     @override
     async def transfer(self, agent_id: str, request: ItemsRequest) -> ItemsReceipt:
-        return await self._added(ItemsReceipt, "POST", f"/agents/{_quoted(agent_id)}/items", request)
+        return await self._added(ItemsReceipt, "POST", f"/agents/{quote(agent_id, '')}/items", request)
 
     async def offers_additions(self) -> bool:
         """Return whether the bridge has the additions of 1.1.0; asked once, and again after a lost connection."""
@@ -176,9 +172,8 @@ class BridgeClient(AsyncExitStack, BridgePort):
     ) -> P:  # Any: as `_ask` takes it
         """Ask for what 1.1.0 added."""
         if not await self.offers_additions():
-            raise errors.NotOfferedError(
-                f"The bridge at {self.url} has the seed's endpoints alone, without {method} {path}."
-            )
+            told = f"The bridge at {self.url} has the seed's endpoints alone, without {method} {path}."
+            raise errors.NotOfferedError(told)
         sent = None if body is None else body.model_dump(mode="json", exclude_none=True)
         return _read(model, await self._ask(method, path, body=sent, **how))
 
@@ -207,10 +202,15 @@ class BridgeClient(AsyncExitStack, BridgePort):
                 status, after, content = await self._send(method, path, request)
             except httpx2.TransportError as error:
                 perhaps = perhaps or (commands and not never_sent(error))
-                wait = tries.unanswered(error)
+                wait, ours = tries.unanswered(error), True
                 if wait is not None:
                     await self._clock.sleep(wait)
-                if wait is None or (key is not None and not await self._still_ours()):
+                if wait is not None and key is not None:
+                    # What answers now may be another bridge, which knows no idempotency keys.
+                    self._offers, ours = None, False
+                    with contextlib.suppress(errors.BridgeError):
+                        ours = await self.offers_additions()
+                if wait is None or not ours:
                     raise self._lost(error, perhaps=perhaps) from error
                 continue
             if status < 400:
@@ -223,9 +223,8 @@ class BridgeClient(AsyncExitStack, BridgePort):
             wait = tries.refused(retryable=retryable, after=after if own else "")
             if wait is None:
                 if not repeatable and status >= 500 and (own or isinstance(refused, errors.BridgeInternalError)):
-                    raise errors.UnknownOutcomeError(
-                        f"The bridge failed ({status}: {refused}); nobody knows whether it took the command."
-                    ) from refused
+                    told = f"The bridge failed ({status}: {refused}); nobody knows whether it took the command."
+                    raise errors.UnknownOutcomeError(told) from refused
                 raise refused
             await self._clock.sleep(wait)
 
@@ -238,14 +237,6 @@ class BridgeClient(AsyncExitStack, BridgePort):
                     raise httpx2.ReadError(f"the answer is over {LARGEST} bytes")
             return response.status_code, response.headers.get("retry-after", ""), bytes(content)
 
-    async def _still_ours(self) -> bool:
-        """Return whether what answers after a lost connection still knows idempotency keys."""
-        self._offers = None
-        try:
-            return await self.offers_additions()
-        except errors.BridgeError:
-            return False
-
     def _lost(self, error: httpx2.TransportError, *, perhaps: bool) -> errors.BridgeError:
         """Return the error for a request that nobody answered; `perhaps` it was a command that was taken."""
         self._offers = None
@@ -257,18 +248,16 @@ class BridgeClient(AsyncExitStack, BridgePort):
         )
 
     def _data(self, content: bytes, status: int, *, repeatable: bool) -> dict[str, Any]:  # Any: JSON
+        reason = "It is no JSON object."
         try:
             data = read_json(content) if content else {}
         except NotJsonError as error:
             data, reason = None, str(error)
-        else:
-            reason = "It is no JSON object."
         if isinstance(data, dict) and status < 300:
             return data
         if not repeatable:
-            raise errors.UnknownOutcomeError(
-                f"The bridge's answer can't be read: {reason} It may have taken the command."
-            )
+            told = f"The bridge's answer can't be read: {reason} It may have taken the command."
+            raise errors.UnknownOutcomeError(told)
         raise errors.SchemaMismatchError(f"What answers at {self.url} ({status}) is no bridge: {reason}")
 
 
@@ -279,19 +268,15 @@ def local_token(url: str) -> str | None:
 
 
 def _checked(url: str) -> str:
+    fine = url.isprintable() and " " not in url and "@" not in url
     try:
         parts = urlsplit(url)
-        fine = parts.scheme in ("http", "https") and bool(parts.hostname) and "@" not in url and parts.port != 0
+        fine = fine and parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
     except ValueError:
         fine = False
-    fine = fine and url.isprintable() and " " not in url
     if not fine:
         raise UsageError(f"Invalid bridge address {url!r}; expected for example http://127.0.0.1:8765")
     return url.rstrip("/")
-
-
-def _quoted(name: str) -> str:
-    return quote(name, safe="")
 
 
 def _read(model: type[P], data: Mapping[str, Any]) -> P:

@@ -31,9 +31,8 @@ from wsap_tes3mp.protocol.bridge import (
     LeaveMode,
 )
 from wsap_tes3mp.protocol.commands import CommandAccepted, CommandInput, Outcome
-from wsap_tes3mp.protocol.errors import SEED_CODES, BridgeUnavailableError
+from wsap_tes3mp.protocol.errors import PROTOCOL_VERSION, SEED_CODES, BridgeUnavailableError
 from wsap_tes3mp.protocol.perception import Name, PerceptionOutput
-from wsap_tes3mp.protocol.versions import PROTOCOL_VERSION
 
 router = APIRouter()
 AgentQuery = Annotated[str | None, Query(max_length=200, description="May be left out where there is one agent.")]
@@ -204,7 +203,7 @@ async def serve(
     listening = listen(address)
     stopping = BridgeUnavailableError("The bridge is stopping; ask again later, with the same key if there was one.")
     server = HttpServer(
-        app, listening, limits, until=until, ready=ready, over=lambda: bridge.news.tell(None), stopping=stopping
+        app, listening, limits, until=until, ready=ready, over=lambda: bridge.tell(None), stopping=stopping
     )
     try:
         await bridge.start()

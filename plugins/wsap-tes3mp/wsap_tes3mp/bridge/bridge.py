@@ -51,27 +51,6 @@ Listener = asyncio.Queue[Event | None]
 """Whoever listens, with the events that wait for it; None is the end."""
 
 
-class News:
-    """The listeners of a bridge: who was forgotten is none any more."""
-
-    def __init__(self) -> None:
-        self.listeners: weakref.WeakSet[Listener] = weakref.WeakSet()
-
-    def tell(self, event: Event | None) -> None:
-        """Hand an event to everybody who listens; None ends all listening, as does being too far behind."""
-        for listener in list(self.listeners):
-            over = event is None or listener.qsize() >= _MOST
-            listener.put_nowait(None if over else event)
-            if over:
-                self.listeners.discard(listener)
-
-    def listen(self) -> Listener:
-        """Return a listener that hears what happens from now on."""
-        listener = Listener()
-        self.listeners.add(listener)
-        return listener
-
-
 class Bridge(BridgePort):
     """A bridge in this process.
 
@@ -95,7 +74,7 @@ class Bridge(BridgePort):
         stale_after: float | None = None,
     ) -> None:
         self.engine = engine
-        self.news = News()
+        self._listeners: weakref.WeakSet[Listener] = weakref.WeakSet()  # who was forgotten is none any more
         self._log = log
         self._clock: Clock = clock or SystemClock()
         self._deadline, self._patience, self._stale_after = deadline, patience, stale_after
@@ -121,7 +100,7 @@ class Bridge(BridgePort):
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        self.news.tell(None)
+        self.tell(None)
 
     # ------------------------------------------------------------------ perceptions
 
@@ -155,19 +134,28 @@ class Bridge(BridgePort):
         moment = (found.boot_id, found.sequence)
         if self._told.get(agent.agent_id) != moment:
             self._told[agent.agent_id] = moment
-            self.news.tell(Event("perception", {"agent_id": found.agent_id, "sequence": found.sequence}))
+            self.tell(Event("perception", {"agent_id": found.agent_id, "sequence": found.sequence}))
         return found
+
+    def tell(self, event: Event | None) -> None:
+        """Hand an event to everybody who listens; None ends all listening, as does being too far behind."""
+        for listener in list(self._listeners):
+            over = event is None or listener.qsize() >= _MOST
+            listener.put_nowait(None if over else event)
+            if over:
+                self._listeners.discard(listener)
 
     def listen(self) -> Listener:
         """Return a listener that hears what happens from now on; while one is there, the engine is watched."""
         self._tell_agents()
-        listener = self.news.listen()
+        listener = Listener()
+        self._listeners.add(listener)
         if self._watching is None or self._watching.done():
             self._watching = asyncio.create_task(self._watch())
         return listener
 
     async def _watch(self) -> None:
-        while self.news.listeners:
+        while self._listeners:
             await self._clock.sleep(WATCH)
             self._tell_agents()
             for agent in self.engine.agents():
@@ -178,7 +166,7 @@ class Bridge(BridgePort):
         """Tell of agents that came and went since the last time."""
         there = frozenset(agent.agent_id for agent in self.engine.agents() if agent.connected)
         for agent_id in sorted(there ^ self._there):
-            self.news.tell(Event("agents", {"agent_id": agent_id, "joined": agent_id in there}))
+            self.tell(Event("agents", {"agent_id": agent_id, "joined": agent_id in there}))
         self._there = there
 
     def _that_led_to(self, command: CommandInput) -> PerceptionOutput | None:
@@ -307,7 +295,7 @@ class Bridge(BridgePort):
     def _finish(self, agent_id: str, command_id: str, done: Done) -> None:
         self._log.finish(command_id, done)
         told = {"agent_id": agent_id, "command_id": command_id, "state": done.state, "code": done.code}
-        self.news.tell(Event("outcome", told))
+        self.tell(Event("outcome", told))
 
     @override
     async def outcome(self, command_id: str, *, wait: float = 0.0) -> Outcome:

@@ -17,9 +17,15 @@ from wsap_core.protocol.wire import dumps
 from wsap_core.untrusted import single_line
 from wsap_tes3mp.engines.engine import Done, Engine, EngineView
 from wsap_tes3mp.protocol.commands import PARAMS, CommandInput
-from wsap_tes3mp.protocol.errors import InvalidCommandError, PayloadError, SchemaMismatchError, first_problem
+from wsap_tes3mp.protocol.errors import (
+    PROTOCOL_VERSION,
+    InvalidCommandError,
+    PayloadError,
+    SchemaMismatchError,
+    check_version,
+    first_problem,
+)
 from wsap_tes3mp.protocol.perception import Payload, PerceptionOutput
-from wsap_tes3mp.protocol.versions import PROTOCOL_VERSION, check_version
 
 _ENDS = ("confirmed", "failed", "unknown")
 

@@ -7,8 +7,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AwareDatetime, Field
 
+from wsap_tes3mp.protocol.errors import PROTOCOL_VERSION
 from wsap_tes3mp.protocol.perception import InventoryItem, Name, Payload
-from wsap_tes3mp.protocol.versions import PROTOCOL_VERSION
 
 LeaveMode = Literal["dormant", "suspend", "despawn"]
 """How an agent leaves its body: it sleeps in the world, vanishes until it is wanted again, or is gone."""

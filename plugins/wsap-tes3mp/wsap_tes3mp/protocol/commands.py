@@ -7,8 +7,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AwareDatetime, Field, model_validator
 
+from wsap_tes3mp.protocol.errors import PROTOCOL_VERSION
 from wsap_tes3mp.protocol.perception import Name, Number, Payload
-from wsap_tes3mp.protocol.versions import PROTOCOL_VERSION
 
 
 class MoveTo(Payload):

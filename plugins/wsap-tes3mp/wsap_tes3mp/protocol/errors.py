@@ -1,7 +1,8 @@
-"""The protocol's errors (seed 001, section 7): a class for each code, with its HTTP status and whether to try again."""
+"""The protocol's versions (seed 001, section 2), and its errors (section 7): a class for each code."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
@@ -9,6 +10,14 @@ from pydantic import ValidationError
 
 from wsap_core.errors import WsapError
 from wsap_core.untrusted import error_line, single_line
+
+SEED_VERSION = "1.0.0"
+"""The version of the seed: three endpoints."""
+PROTOCOL_VERSION = "1.1.0"
+"""The version that this bridge and client speak: the seed's, with endpoints and optional fields added."""
+
+_SEMVER = re.compile(r"(0|[1-9][0-9]{0,5})\.(0|[1-9][0-9]{0,5})\.(0|[1-9][0-9]{0,5})")
+_MAJOR = int(PROTOCOL_VERSION.split(".")[0])
 
 
 class BridgeError(WsapError):
@@ -76,6 +85,21 @@ class UnknownOutcomeError(BridgeError, code="OUTCOME_UNKNOWN", http_status=502):
 
 ADDED_CODES = tuple(BridgeError.__subclasses__())[len(SEED_CODES) :]
 """What 1.1.0 adds; `OUTCOME_UNKNOWN` is a client's own word."""
+
+
+def check_version(version: str, *, where: str = "payload") -> None:
+    """Accept any version whose major number is not above ours.
+
+    Raises:
+        SchemaMismatchError: it is no SemVer version, or of a newer major.
+    """
+    match = _SEMVER.fullmatch(version)
+    if match is None:
+        raise SchemaMismatchError(f"The {where} states the version {version[:40]!r}, which is not of the form 1.2.3.")
+    if int(match[1]) > _MAJOR:
+        raise SchemaMismatchError(
+            f"The {where} speaks protocol {version}, and here it is {PROTOCOL_VERSION}; update the older of the two."
+        )
 
 
 def first_problem(error: Exception) -> str:

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, model_validator
 
-from wsap_tes3mp.protocol.versions import PROTOCOL_VERSION
+from wsap_tes3mp.protocol.errors import PROTOCOL_VERSION
 
 Name = Annotated[str, Field(min_length=1, max_length=200)]
 """An id or a name."""
