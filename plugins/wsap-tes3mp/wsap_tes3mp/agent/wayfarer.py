@@ -148,7 +148,7 @@ class Wayfarer(Walker):
     def _shopping(self) -> Iterator[str]:
         for quest in self._seen.active_quests:
             if found := _BRING.search(quest.name):
-                yield from (name for name in found.groups()[1:4] if not self._has(name))
+                yield from (name for name in found.groups()[1:4] if not self._id(name))
             if (found := _KEY.search(quest.name)) and (gift := self.notes.likes.get(found[1])):
                 missing = -(-(FRIEND - (self._liking(found[1]) or 45)) // 12)
                 if self._count(gift) < missing:
@@ -200,18 +200,21 @@ class Wayfarer(Walker):
         """Return the next step of what a quest's entry says."""
         self._why = journal
         if found := _READ.search(journal):
-            return self._handle(found[1], found[2], "read")
+            return self._at(found[1], place_of(found[2]), self._interact("read"))
         if found := _BRING.search(journal):
             who, *things, topic = found.groups()
             for name in things:
-                if not self._has(name):
+                if not self._id(name):
                     return self._get(name)
             known = self.notes.where.get(who)
             return self._talk(who, str(known[0]), topic.strip()) if known else self._wander()
         if found := _KEY.search(journal):
-            return self._make_friend(found[1], place_of(found[2]), found[4].strip())
+            gift, liking = self.notes.likes.get(found[1]), self._liking(found[1]) or 0
+            if gift is not None and liking < FRIEND and not self._id(gift):
+                return self._get(gift)
+            return self._talk(found[1], place_of(found[2]), found[4].strip())
         if found := _TAKE.search(journal):
-            return self._handle(found[2], found[3], "open")
+            return self._at(found[2], place_of(found[3]), self._interact("open"))
         if found := _USE.search(journal):
             item = self._id(found[1])
             if item is None:
@@ -224,15 +227,6 @@ class Wayfarer(Walker):
         if found := _TALK.search(journal):
             return self._talk(found[1], place_of(found[2]), found[3].strip())
         return None
-
-    def _make_friend(self, who: str, where: str, topic: str) -> Action | None:
-        gift, liking = self.notes.likes.get(who), self._liking(who)
-        if gift is not None and (liking or 0) < FRIEND and not self._has(gift):
-            return self._get(gift)
-        return self._talk(who, where, topic)
-
-    def _handle(self, name: str, where: str, how: str) -> Action | None:
-        return self._at(name, place_of(where), self._interact(how))
 
     def _get(self, name: str) -> Action | None:
         """Return the next step to a thing: one that lies about, one that a creature has, or one that is sold."""
@@ -249,13 +243,12 @@ class Wayfarer(Walker):
         lies = notes.where.get(name)
         if lies is not None and lies[4] == "item":
             return self._toward(str(lies[0]), lies)
-        return self._buy(name) or self._hunt(word) or self._wander()
-
-    def _hunt(self, word: str) -> Action | None:
-        for other, known in self.notes.where.items():
+        if sold := self._buy(name):
+            return sold
+        for other, known in notes.where.items():
             if known[4] == "creature" and word in other.split(" "):
-                return self._toward(str(known[0]), known)
-        return None
+                return self._toward(str(known[0]), known) or self._wander()
+        return self._wander()
 
     def _buy(self, name: str) -> Action | None:
         """Return the next step to a thing that is sold, or to somebody who may know where."""
@@ -266,7 +259,12 @@ class Wayfarer(Walker):
             return self._shop()
         if name in notes.sold:
             return self._act("wait", f"{name} is sold out; perhaps there is more in the morning.", duration_seconds=600)
-        return None if notes.trader else self._stranger()
+        if notes.trader:
+            return None
+        for stranger, known in notes.where.items():
+            if known[4] == "npc" and stranger not in notes.asked:
+                return self._news() or self._toward(str(known[0]), known)
+        return None
 
     def _earn(self) -> Action | None:
         """Look into what nobody has looked into yet, wherever it is."""
@@ -274,13 +272,6 @@ class Wayfarer(Walker):
             if one.entity_type == "container" and self.notes.shut.get(one.entity_id, 0) < 1:
                 return self._touch(one, self._loot)
         return self._wander()
-
-    def _stranger(self) -> Action | None:
-        """Go and talk to somebody who was not asked for news yet."""
-        for name, known in self.notes.where.items():
-            if known[4] == "npc" and name not in self.notes.asked:
-                return self._news() or self._toward(str(known[0]), known)
-        return None
 
     def _shop(self) -> Action | None:
         known = self.notes.where.get(self.notes.trader)
@@ -315,9 +306,6 @@ class Wayfarer(Walker):
 
     def _id(self, name: str) -> str | None:
         return next((i.item_id for i in self._seen.inventory or () if i.name.lower() == name.lower()), None)
-
-    def _has(self, name: str) -> bool:
-        return self._id(name) is not None
 
     def _count(self, name: str) -> int:
         return sum(item.count for item in self._seen.inventory or () if item.name == name)

@@ -159,14 +159,12 @@ class Tes3mpEngine(Engine, Joinable, Respawning):
         connection = self._live()
         fields = cast(dict[str, JsonValue], params.model_dump(mode="json", exclude_none=True))
         if self._names is not None and isinstance(cell := fields.get("target_cell"), str):
-            fields["target_cell"] = self._names.description(
-                cell, number(fields.get("target_x")), number(fields.get("target_y"))
-            )
+            x, y = number(fields.get("target_x")), number(fields.get("target_y"))
+            fields["target_cell"] = self._names.description(cell, x, y)
             if fields["target_cell"] is None:
                 return Done("failed", f"The game's data files know no cell {cell!r}.", "UNKNOWN_CELL")
-        reply = connection.request(
-            "command", {"agent": agent_id, "command_id": command_id, "command": command, "params": fields}
-        )
+        sent: Facts = {"agent": agent_id, "command_id": command_id, "command": command, "params": fields}
+        reply = connection.request("command", sent)
         pending = self._pending[command_id] = _Pending(agent_id, connection, asyncio.get_running_loop().create_future())
         reply.add_done_callback(lambda done: self._replied(command_id, done))
         asked = fields.get("duration_seconds")
@@ -195,9 +193,8 @@ class Tes3mpEngine(Engine, Joinable, Respawning):
 
     def _live(self) -> Connection:
         if self._connection is None:
-            raise errors.BridgeUnavailableError(
-                f"No connection to the TES3MP script at {self._address}: {self._problem}."
-            )
+            told = f"No connection to the TES3MP script at {self._address}: {self._problem}."
+            raise errors.BridgeUnavailableError(told)
         return self._connection
 
     async def _ask(self, op: str, fields: Facts) -> Facts:

@@ -24,6 +24,7 @@ GRID = re.compile(r"(-?\d{1,6}), (-?\d{1,6})")
 Encoding = Literal["cp1252", "cp1251", "cp1250"]
 _HEADER = struct.Struct("<4sI8x")
 _PART = struct.Struct("<4sI")
+_CELL = struct.Struct("<iii")
 _MOST = 64 * 1024
 """Bytes of a record that are read at most: what is looked for is in the beginning."""
 _LONGEST_NAME = 200
@@ -110,7 +111,10 @@ def read_data(paths: Sequence[Path], *, encoding: Encoding = "cp1252") -> GameDa
     """
     data = GameData()
     for path in paths:
-        files = _in_folder(path) if path.is_dir() else [path]
+        files = [path]
+        if path.is_dir():
+            files = [file for file in path.iterdir() if file.suffix.lower() in (".esm", ".esp") and file.is_file()]
+            files.sort(key=lambda file: (file.suffix.lower() == ".esp", file.stat().st_mtime, file.name.lower()))
         if not files:
             raise ConfigError(f"The folder {path} holds no .esm or .esp file; name the folder Data Files of the game.")
         for file in files[:_MOST_FILES]:
@@ -120,11 +124,6 @@ def read_data(paths: Sequence[Path], *, encoding: Encoding = "cp1252") -> GameDa
             except OSError as error:
                 raise ConfigError(f"The data file {file} can't be read: {error.strerror or error}.") from error
     return data
-
-
-def _in_folder(folder: Path) -> list[Path]:
-    files = [path for path in folder.iterdir() if path.suffix.lower() in (".esm", ".esp") and path.is_file()]
-    return sorted(files, key=lambda path: (path.suffix.lower() == ".esp", path.stat().st_mtime, path.name.lower()))
 
 
 def _parts(record: bytes) -> Parts:
@@ -207,13 +206,14 @@ class _Reader:
         self._data.objects[ref_id] = GameObject(name, "item", weight)
 
     def _cell(self, name: str, parts: Parts) -> None:
-        flags, east, north = (_number(parts.get(b"DATA", b""), at, "<i") for at in (0, 4, 8))
-        if flags is None or east is None or north is None or not name:
+        data = parts.get(b"DATA", b"")
+        if not name or len(data) < _CELL.size:
             return
-        if int(flags) & 1:
+        flags, east, north = _CELL.unpack_from(data)
+        if flags & 1:
             self._data.interiors[name.lower()] = name
         else:
-            self._data.exteriors[int(east), int(north)] = name
+            self._data.exteriors[east, north] = name
 
 
 def _number(raw: bytes, at: int, form: str) -> float | None:

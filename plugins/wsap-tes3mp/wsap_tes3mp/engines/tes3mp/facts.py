@@ -72,7 +72,8 @@ def body_of(facts: Facts, *, names: GameData | None = None) -> Row:
     inventory = _inventory(facts, names)
     gold = sum(row["count"] for row in inventory if row["item_id"].lower() == "gold_001")
     load = _load(facts, inventory, names)
-    hour, weather = number(facts.get("hour")), _weather(facts.get("weather"))
+    hour, index = number(facts.get("hour")), whole(facts.get("weather"))
+    weather = text(facts.get("weather"), 40) if index is None else dict(enumerate(WEATHERS)).get(index)
     active, completed = _quests(facts, names)
     known = {
         _LOAD: load,
@@ -127,20 +128,11 @@ def _place(facts: Facts) -> tuple[float, float, float] | None:
 
 def _health(facts: Facts) -> dict[str, int]:
     health = facts.get("health")
-    current, most = (
-        (number(health.get(key)) for key in ("current", "max")) if isinstance(health, dict) else (None, None)
-    )
+    current, most = (number(health.get(key)) if isinstance(health, dict) else None for key in ("current", "max"))
     if current is None or most is None:
         raise SchemaMismatchError("The TES3MP script gave no usable health (current, max).")
     ceiling = max(1, math.ceil(most))
     return {"current": min(ceiling, max(0, math.ceil(current))), "max": ceiling}
-
-
-def _weather(value: JsonValue) -> str | None:
-    index = whole(value)
-    if index is not None:
-        return WEATHERS[index] if index < len(WEATHERS) else None
-    return text(value, 40)
 
 
 def _recent(age: JsonValue, seconds: float) -> bool:
@@ -188,12 +180,11 @@ def _quests(facts: Facts, names: GameData | None) -> tuple[list[Row], list[Row] 
         stages[quest] = max(stages.get(quest, 0), index)
         if index in known.get(quest, Quest()).finished:
             ended.add(quest)
-    quests = [
-        {"quest_id": quest, "name": known.get(quest, Quest()).name or quest, "stage": stage}
-        for quest, stage in sorted(stages.items())
-    ]
-    active = [quest for quest in quests if quest["quest_id"] not in ended]
-    return active, None if names is None else [quest for quest in quests if quest["quest_id"] in ended]
+    active, completed = list[Row](), list[Row]()
+    for quest, stage in sorted(stages.items()):
+        row = {"quest_id": quest, "name": known.get(quest, Quest()).name or quest, "stage": stage}
+        (completed if quest in ended else active).append(row)
+    return active, None if names is None else completed
 
 
 def _entities(
