@@ -142,15 +142,10 @@ def picture(seen: PerceptionOutput, known: Sequence[tuple[str, str]] = ()) -> Vi
 
 
 def _tables(seen: PerceptionOutput) -> Iterator[Block]:
-    rows = [
-        (
-            _plain(e.name),
-            e.entity_type,
-            number(round(e.distance, 1)),
-            "" if e.disposition is None else str(e.disposition),
-        )
-        for e in seen.nearby_entities
-    ]
+    rows = []
+    for e in seen.nearby_entities:
+        liking = "" if e.disposition is None else str(e.disposition)
+        rows.append((_plain(e.name), e.entity_type, number(round(e.distance, 1)), liking))
     if rows:
         yield TableBlock(("what", "kind", "away", "likes you"), rows, "Nearby")
     if seen.inventory:
