@@ -142,8 +142,7 @@ async def _perception(subject: _Subject) -> None:
     seen = await subject.see()
     _need(subject.agent in (None, seen.agent_id), f"it is of {seen.agent_id!r}")
     subject.agent = seen.agent_id
-    new = sorted({entity.entity_type for entity in seen.nearby_entities} - set(ENTITY_TYPES))
-    if new:
+    if new := sorted({entity.entity_type for entity in seen.nearby_entities} - set(ENTITY_TYPES)):
         subject.notes.append(f"The engine has entity types of its own: {', '.join(new)}.")
 
 
@@ -175,10 +174,9 @@ async def _additions(subject: _Subject) -> None:
 
 async def _unknown_agent(subject: _Subject) -> None:
     """The perception of an agent that there is not is refused."""
+    asked = subject.port.perception("nobody-of-this-name")
     try:
-        error = await _refused(
-            subject.port.perception("nobody-of-this-name"), errors.PayloadError, errors.SchemaMismatchError
-        )
+        error = await _refused(asked, errors.PayloadError, errors.SchemaMismatchError)
     except _FailedError:
         subject.adds("perceptions by agent_id")
         raise
@@ -380,8 +378,7 @@ async def _run(name: str, check: Callable[[_Subject], Awaitable[None]], subject:
     except _FailedError as error:
         status, reason = "failed", str(error)
     except WsapError as error:
+        status, reason = "failed", f"{_code(error)}: {error}"
         if _code(error) in _NO_TOKEN:
             status, reason = "skipped", "the bridge wants a token; give its file with --token-file"
-        else:
-            status, reason = "failed", f"{_code(error)}: {error}"
     return CheckResult(name, summary, status, reason or " ".join(subject.notes))

@@ -24,7 +24,6 @@ from wsap_core.untrusted import single_line
 if TYPE_CHECKING:
     from wsap_tes3mp.log.log import CommandLog
     from wsap_tes3mp.log.query import Filter
-    from wsap_tes3mp.log.records import CommandRecord
 
 F = TypeVar("F", bound=Callable[..., Any])
 _HERE = "wsap_tes3mp.cli.log"
@@ -94,10 +93,9 @@ def _opened(path: Path | None, *, beside: bool = False) -> CommandLog:
     from wsap_tes3mp.log.log import CommandLog
     from wsap_tes3mp.paths import log_file
 
-    if path is None:
-        path = log_file()
-        if not path.is_file():
-            raise UsageError("Nothing is logged yet; begin with: wsap tes3mp serve")
+    if path is None and not log_file().is_file():
+        raise UsageError("Nothing is logged yet; begin with: wsap tes3mp serve")
+    path = path or log_file()
     if not path.is_file():
         raise UsageError(f"There is no command log {path}; name another one with --log.")
     return CommandLog(path, read_only=not beside, beside=beside)
@@ -126,13 +124,12 @@ def list_commands(
     if as_json:
         print_json([record.shown() for record in found])
         return
-    rows = [[r.id, _time(r.received), r.agent_id, r.command, r.state, _short(r)] for r in found]
+    rows = []
+    for one in found:
+        told = f"{one.code}: {one.message}" if one.code else one.message
+        short = told if len(told) <= 120 else told[:117] + "..."
+        rows.append([one.id, _time(one.received), one.agent_id, one.command, one.state, short])
     print_table(["ID", "TIME (UTC)", "AGENT", "COMMAND", "STATE", "MESSAGE"], rows)
-
-
-def _short(record: CommandRecord) -> str:
-    text = f"{record.code}: {record.message}" if record.code else record.message
-    return text if len(text) <= 120 else text[:117] + "..."
 
 
 @click.command(cls=GroupedCommand, examples=("wsap tes3mp log show cmd_0a1b2c3d4e5f6071",))

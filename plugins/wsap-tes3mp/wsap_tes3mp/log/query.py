@@ -37,13 +37,14 @@ class Filter:
 
     def where(self) -> list[ColumnElement[bool]]:
         """Return the conditions of a query."""
-        agent, episode, command, state, received = (
-            COMMAND.c[name] for name in ("agent_id", "episode_id", "command", "state", "received")
-        )
-        lists = ((agent, self.agents), (episode, self.episodes), (command, self.commands), (state, self.states))
-        chosen: list[ColumnElement[bool]] = [column.in_(list(values)) for column, values in lists if values]
-        chosen += [] if self.since is None else [received >= self.since]
-        return chosen + ([] if self.until is None else [received < self.until])
+        columns = COMMAND.c
+        lists = {"agent_id": self.agents, "episode_id": self.episodes, "command": self.commands, "state": self.states}
+        chosen: list[ColumnElement[bool]] = [columns[name].in_(list(v)) for name, v in lists.items() if v]
+        if self.since is not None:
+            chosen.append(columns.received >= self.since)
+        if self.until is not None:
+            chosen.append(columns.received < self.until)
+        return chosen
 
 
 def newest(log: CommandLog, chosen: Filter, limit: int) -> list[CommandRecord]:

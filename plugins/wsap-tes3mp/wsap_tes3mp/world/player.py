@@ -66,11 +66,6 @@ class Player:
         self._since = 0.0
 
     @property
-    def done(self) -> bool:
-        """Whether the episode is over."""
-        return bool(self.over)
-
-    @property
     def away(self) -> bool:
         """Whether nobody is in the body."""
         return self.body.state in _AWAY
@@ -205,8 +200,8 @@ class Player:
 
     def _result(self, sent: Done, reward: float, names: Sequence[str]) -> ActionResult:
         outcome = "done" if sent.state == "confirmed" else sent.state
-        told = self.observation()
-        return ActionResult(outcome == "done", sent.message, reward, names, self.done, told, outcome=outcome)
+        told, over = self.observation(), bool(self.over)
+        return ActionResult(outcome == "done", sent.message, reward, names, over, told, outcome=outcome)
 
     def _look_at_end(self, before: PerceptionOutput, after: PerceptionOutput) -> None:
         options = self.source.options
@@ -278,7 +273,7 @@ class Player:
         return self._say("; ".join(lines) or f"There is nothing of note ({sanitize(target, 60)}).", success=True)
 
     def _say(self, message: str, *, success: bool = False) -> ActionResult:
-        return ActionResult(success, message, done=self.done, observation=self.observation())
+        return ActionResult(success, message, done=bool(self.over), observation=self.observation())
 
     # --- as data ----------------------------------------------------------------------------------
 
