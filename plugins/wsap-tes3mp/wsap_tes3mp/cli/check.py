@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -42,12 +41,23 @@ def check(
     does.
     """
 
+    # Deferred for weight: `wsap tes3mp --help` needs no client.
+    from wsap_core.textfile import read_text
+    from wsap_tes3mp.client import BridgeClient, local_token
+    from wsap_tes3mp.conformance import run_checks
+
+    token = local_token(url) if token_file is None else read_text(token_file, "The bridge's token").strip()
+
     def tell(result: CheckResult) -> None:
         if not as_json:
             reason = f" ({single_line(result.reason)})" if result.reason else ""
             click.echo(f"{_MARKS[result.status]}  {result.name:<16}{result.summary}{reason}")
 
-    results = asyncio.run(_run(url, agent, only, tell, act=act, token_file=token_file))
+    async def run() -> list[CheckResult]:
+        async with BridgeClient(url, token) as client:
+            return await run_checks(client, agent=agent, act=act, only=only, progress=tell)
+
+    results = asyncio.run(run())
     failed = sum(result.status == "failed" for result in results)
     skipped = sum(result.status == "skipped" for result in results)
     if as_json:
@@ -56,16 +66,3 @@ def check(
         click.echo(f"\n{len(results) - failed - skipped} passed, {failed} failed, {skipped} skipped.")
     if failed:
         click.get_current_context().exit(1)
-
-
-async def _run(
-    url: str, agent: str | None, only: tuple[str, ...], tell: Callable[[CheckResult], None], *, act: bool,
-    token_file: Path | None,
-) -> list[CheckResult]:  # fmt: skip
-    from wsap_core.textfile import read_text
-    from wsap_tes3mp.client import BridgeClient, local_token
-    from wsap_tes3mp.conformance import run_checks
-
-    token = local_token(url) if token_file is None else read_text(token_file, "The bridge's token").strip()
-    async with BridgeClient(url, token) as client:
-        return await run_checks(client, agent=agent, act=act, only=only, progress=tell)

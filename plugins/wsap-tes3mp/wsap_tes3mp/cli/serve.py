@@ -14,7 +14,6 @@ from wsap_core.cli.grouped import GroupedCommand, refuse_given
 from wsap_core.cli.params import SEED, json_option
 
 if TYPE_CHECKING:
-    from wsap_nexus.http.listening import Address
     from wsap_tes3mp.engines.engine import Engine
     from wsap_tes3mp.engines.tes3mp.esm import Encoding
 
@@ -71,8 +70,13 @@ def serve(
     """
     # Deferred for weight: `wsap tes3mp --help` needs no server.
     from wsap_core.errors import UsageError
+    from wsap_nexus.http.auth import own_token
     from wsap_nexus.http.listening import Address, refuse_unexposed
+    from wsap_nexus.http.signals import told_to_stop
     from wsap_tes3mp import paths
+    from wsap_tes3mp.bridge.app import serve as serve_bridge
+    from wsap_tes3mp.bridge.bridge import Bridge
+    from wsap_tes3mp.log.log import CommandLog
 
     refuse_unexposed(host, "bridge", exposed=expose)
     if trusting and expose:
@@ -88,24 +92,7 @@ def serve(
         from wsap_tes3mp.engines.tes3mp.engine import open_engine
 
         made = open_engine(script_token, address=script, data=data, encoding=encoding)
-    asyncio.run(
-        _serve(made, log or paths.log_file(), Address(host, port), deadline, trusting=trusting, as_json=as_json)
-    )
-    if not as_json:
-        click.echo("The bridge has stopped.")
-
-
-async def _serve(
-    engine: Engine, path: Path, address: Address, deadline: float, *, trusting: bool, as_json: bool
-) -> None:
-    from wsap_nexus.http.auth import own_token
-    from wsap_nexus.http.signals import told_to_stop
-    from wsap_tes3mp import paths
-    from wsap_tes3mp.bridge.app import serve as serve_bridge
-    from wsap_tes3mp.bridge.bridge import Bridge
-    from wsap_tes3mp.log.log import CommandLog
-
-    token_file = paths.token_file()
+    path, token_file = log or paths.log_file(), paths.token_file()
     token_file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     token = own_token(token_file)
 
@@ -113,11 +100,16 @@ async def _serve(
         if as_json:
             click.echo(json.dumps({"url": url, "pid": os.getpid(), "token_file": str(token_file), "log": str(path)}))
             return
-        click.echo(f"The bridge answers at {url} with the engine {engine.name}; Ctrl-C stops it.")
+        click.echo(f"The bridge answers at {url} with the engine {made.name}; Ctrl-C stops it.")
         needed = "Commands need no token." if trusting else f"Commands need the token in {token_file}."
         click.echo(f"{needed} They are logged in {path}.")
         click.echo(f"Try: curl {url}morrowind/status")
 
-    with CommandLog(path) as log, told_to_stop(lambda: None, lambda: None) as told:
-        bridge = Bridge(engine, log, deadline=deadline)
-        await serve_bridge(bridge, address, token, until=told, ready=ready, trusting=trusting)
+    async def run() -> None:
+        with CommandLog(path) as commands, told_to_stop(lambda: None, lambda: None) as told:
+            bridge = Bridge(made, commands, deadline=deadline)
+            await serve_bridge(bridge, Address(host, port), token, until=told, ready=ready, trusting=trusting)
+
+    asyncio.run(run())
+    if not as_json:
+        click.echo("The bridge has stopped.")
