@@ -25,6 +25,8 @@ from .state import Decision, State
 
 _DAWN, _SOONEST, _LATEST = 15, 35, 95
 """The hours from which the agent goes out: in misery, as a rule; and until when."""
+_EVENING, _LAST_DRINK = 85, 128
+"""The hours between which it goes out once more to drink, if there is no water at home."""
 _HOMEWARD, _DARK = 115, 140
 """The hours at which it turns back: when well fed, and in any case."""
 _CLOSE = 15
@@ -46,7 +48,10 @@ def live(state: State, percept: Percept) -> Decision | None:
     if not state.complete:
         state.homing = False
         return None
-    state.homing = not _leaves(state, percept) if state.homing else _returns(state, percept)
+    if not state.homing:
+        state.homing = _returns(state, percept)
+    elif percept.cell in state.home:
+        state.homing = not _leaves(state, percept)
     if not state.homing:
         return _go_out(state, percept) or _close_door(state, percept) or _close_shore(state, percept)
     if percept.cell in state.home or (at_home and breach(state)):
@@ -80,7 +85,7 @@ def _starving(state: State, percept: Percept) -> bool:
 
     One food lasts 26 steps; without any, and awake, one health lasts 16.
     """
-    return ripening(state) > 26 * percept.food + 15 * (percept.health - 2)
+    return ripening(state) > 26 * percept.food + 16 * (percept.health - 1)
 
 
 def _cow_worth(state: State, percept: Percept) -> bool:
@@ -100,6 +105,8 @@ def _leaves(state: State, percept: Percept) -> bool:
     starving = not ripe and _starving(state, percept)
     if (percept.food <= 1 and starving) or (percept.drink <= 1 and not wet):
         return (_SOONEST if percept.health > 4 else _DAWN) <= hour < _DARK
+    if not wet and percept.drink <= 6 and _EVENING <= hour < _LAST_DRINK:
+        return True
     if _SOONEST <= hour < _HOMEWARD and _cow_worth(state, percept):
         return True
     if not _SOONEST <= hour <= _LATEST:
@@ -117,15 +124,15 @@ def _returns(state: State, percept: Percept) -> bool:
     hour, wet, ripe = percept.step % DAY, is_wet(state), ripe_plants(state)
     away, night = distance(percept.cell, state.home[0]), is_night(percept.step)
     near = away <= _CLOSE
+    thirsty = not wet and percept.drink <= (7 if hour >= _EVENING else 6)
+    hungry = not ripe and percept.food <= 4 and _starving(state, percept)
+    if state.drinking or ((thirsty or hungry or _cow_worth(state, percept)) and hour < _DARK and not night):
+        return False
     can_heal = (ripe or percept.food) and (wet or percept.drink)
     if can_heal and (percept.health <= (5 if near else 3) or (near and percept.energy <= 3)):
         return True
     if ripe and percept.food <= 4:
         return True
-    thirsty = not wet and percept.drink <= 6
-    hungry = not ripe and percept.food <= 4 and _starving(state, percept)
-    if state.drinking or ((thirsty or hungry or _cow_worth(state, percept)) and hour < _DARK and not night):
-        return False
     if near and (hour >= _HOMEWARD or night):
         return True
     if percept.step < _BOLD and _DARK - 10 <= hour + away * 5 // 4 < _DARK + 15:

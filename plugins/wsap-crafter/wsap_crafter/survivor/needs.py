@@ -27,13 +27,16 @@ _FOOD_WAYS = {
     "night": (100, 60, 20, 10, 4, 4, 4, 0, 0),
 }
 """The same for cows."""
+_TWILIGHT = 130
+"""The hour after which only those go far who are in need."""
 _LAST_CALL = 130
 """The hour after which no cows are looked for, unless food has all but run out."""
 
 
 def _way_worth(step: int, level: int, ways: Mapping[str, tuple[int, ...]]) -> int:
     """Return the price of the longest way that is worth going at this hour, at this level of a need."""
-    hour = "night" if is_night(step) else "evening" if is_evening(step) else "day"
+    late = is_night(step) or (is_evening(step) and step % DAY >= _TWILIGHT and level >= 4)
+    hour = "night" if late else "evening" if is_evening(step) else "day"
     return ways[hour][level] if level < MOST else 0
 
 
