@@ -8,9 +8,11 @@ looked up itself. What is not in the table stays as it is, which in a game of th
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
 from string import Formatter
 
 
@@ -67,138 +69,12 @@ def _between(text: str, at: int, literals: list[str]) -> list[str] | None:
 
 ENGLISH = Words("en")
 
-RUSSIAN = Words(
-    "ru",
-    {
-        # --- observations ---
-        "Step {number}": "Шаг {number}",
-        "TIME": "ВРЕМЯ",
-        "STATUS": "СОСТОЯНИЕ",
-        "INVENTORY": "ИНВЕНТАРЬ",
-        "EFFECTS": "ЭФФЕКТЫ",
-        "LOCATION": "МЕСТО",
-        "NEARBY": "ПОБЛИЗОСТИ",
-        "RECENT EVENTS": "ЧТО ПРОИЗОШЛО",
-        "MESSAGES": "СООБЩЕНИЯ",
-        "CURRENT GOALS": "ТЕКУЩИЕ ЦЕЛИ",
-        "Goal": "Цель",
-        "You have": "У тебя есть",
-        "NOT POSSIBLE NOW": "СЕЙЧАС НЕВОЗМОЖНО",
-        "POSSIBLE NOW": "СЕЙЧАС ВОЗМОЖНО",
-        "yes": "да",
-        "no": "нет",
-        "beyond counting": "не счесть",
-        "here": "здесь",
-        "standing": "стоит",
-        "broadcast": "всем",
-        "direct": "лично",
-        "team": "своим",
-        " (blocked)": " (не пройти)",
-        " ({number} steps left)": " (осталось шагов: {number})",
-        " [requires: {conditions}]": " [нужно: {conditions}]",
-        "=== AVATAR: {name} ===": "=== АВАТАР: {name} ===",
-        "Health: {number}": "Здоровье: {number}",
-        "Position: {place}": "Позиция: {place}",
-        "Facing: {direction}": "Смотрит: {direction}",
-        "Stance: {stance}": "Поза: {stance}",
-        # --- actions that every world has ---
-        "Leave this avatar and return to menu/nexus": "Покинуть этот аватар и вернуться в меню или нексус",
-        "Not in combat": "не в бою",
-        "Not falling": "не в падении",
-        "Safe location": "в безопасном месте",
-        "Turn avatar to face direction or entity": "Повернуться в сторону или лицом к кому-либо",
-        "direction or entity_id": "сторона или id того, на кого смотреть",
-        "Express emotion through avatar body": "Выразить чувство жестом",
-        "Check avatar's body, equipment, status": "Осмотреть себя: тело, снаряжение, состояние",
-        "Say something that everyone here hears": "Сказать так, чтобы слышали все вокруг",
-        "Tell one other agent something that nobody else hears": "Сказать одному так, чтобы больше никто не слышал",
-        "Tell your own team something": "Сказать что-то своей команде",
-        "You are in a team": "у тебя есть команда",
-        "what to say": "что сказать",
-        "the other agent's name": "имя того, кому",
-        # --- what comes of an action ---
-        "You have left this world.": "Тебя больше нет в этом мире.",
-        "You have left your avatar.": "Ты больше не в своём аватаре.",
-        "You have left.": "Ты больше не в этом мире.",
-        "Left before.": "Выход был раньше.",
-        "Left by force: {_why}": "Выход принудительный: {_why}",
-        "This world has no way to {action}.": "В этом мире действие {action} невозможно.",
-        "Said.": "Сказано.",
-        "You are dead.": "Тебя нет в живых.",
-        "You are {name} again.": "Ты снова {name}.",
-        "You are {name}.": "Ты — {name}.",
-        "Health {health} of {most}.": "Здоровье: {health} из {most}.",
-        "Status: {status}.": "Состояние: {status}.",
-        "You carry nothing.": "У тебя с собой ничего нет.",
-        "You carry {items}.": "У тебя с собой: {items}.",
-        "You wear {items}.": "На тебе: {items}.",
-        "Too late: the round went on without you, with the default action in your place.": (
-            "Слишком поздно: раунд прошёл без тебя, за тебя выполнено действие по умолчанию."
-        ),
-        "You have acted already.": "Твой ход уже сделан.",
-        "It is not your turn.": "Сейчас не твой ход.",
-        "It is your turn.": "Твой ход.",
-        "It is your turn. You get {pay}.": "Твой ход. Ты получаешь {pay}.",
-        "The game is over.": "Игра окончена.",
-        "The game is over. You get {pay}.": "Игра окончена. Ты получаешь {pay}.",
-        "The episode is over; nothing can be done until the next one begins.": (
-            "Эпизод окончен; пока не начнётся следующий, сделать ничего нельзя."
-        ),
-        "Nobody is in the body: {avatar} is {state}. Jack in first.": (
-            "В этом теле никого нет: {avatar}, состояние {state}. Сначала войди в него."
-        ),
-        "That does not work: {_why}": "Не получается: {_why}",
-        "You can't leave now: {_why}.": "Сейчас уйти нельзя: {_why}.",
-        "There is nothing of note.": "Ничего примечательного.",
-        "There is nothing of note ({target}).": "Ничего примечательного ({target}).",
-        "There is nothing to {action}.": "Действие {action} здесь ни к чему.",
-        "This body has no gestures.": "Это тело не умеет жестикулировать.",
-        "{action} is not possible now.": "{action} сейчас невозможно.",
-        # --- refusals of messages ---
-        "There is nothing to say in an empty message.": "Пустое сообщение ничего не говорит.",
-        "That is too long: {length} characters; at most {most}.": "Слишком длинно: знаков {length}, а можно {most}.",
-        "There is nobody called '{name}' here; there are: {others}.": "Здесь нет «{name}»; здесь есть: {others}.",
-        "A message to oneself reaches nobody.": "Сообщение самому себе никто не услышит.",
-        "You are in no team here.": "У тебя здесь нет команды.",
-        # --- refusals of actions and parameters ---
-        "There is no action '{name}' here. Did you mean {one} or {other}?": (
-            "Здесь нет действия {name}. Может быть, {one} или {other}?"
-        ),
-        "There is no action '{name}' here. Did you mean {one}?": "Здесь нет действия {name}. Может быть, {one}?",
-        "There is no action '{name}' here. There are: {some}.": "Здесь нет действия {name}. Есть: {some}.",
-        "{action} has no parameter '{name}'; it takes: none.": "У {action} нет параметра {name}; параметров нет вовсе.",
-        "{action} has no parameter '{name}'; it takes: {names}.": "У {action} нет параметра {name}; есть: {names}.",
-        "{action}: '{name}' is not right: {_why} (expected {_expected}).": (
-            "{action}: с параметром {name} что-то не так: {_why} Ожидается: {_expected}."
-        ),
-        "{action} needs '{name}' ({_expected}).": "Для {action} нужен параметр {name} ({_expected}).",
-        "one of {choices}": "одно из: {choices}",
-        "a whole number from {low} to {high}": "целое число от {low} до {high}",
-        "a whole number of at least {low}": "целое число не меньше {low}",
-        "a whole number of at most {high}": "целое число не больше {high}",
-        "a whole number": "целое число",
-        "a number from {low} to {high}": "число от {low} до {high}",
-        "a number of at least {low}": "число не меньше {low}",
-        "a number of at most {high}": "число не больше {high}",
-        "a number": "число",
-        "a list": "список",
-        "a list of {count}": "список (элементов: {count})",
-        "an object": "объект",
-        "true or false": "true или false",
-        "text": "текст",
-        "string": "текст",
-        "{value} must be one of {choices}, not {found}; did you mean {near}?": (
-            "вместо {found} нужно одно из: {choices}; может быть, {near}?"
-        ),
-        "{value} must be one of {choices}, not {found}.": "вместо {found} нужно одно из: {choices}.",
-        "{value} must be at most {most} characters long, not {length}.": (
-            "знаков должно быть не больше {most}, а их {length}."
-        ),
-        "{value} must be {_kind}, not {_found}.": "нужно {_kind}, а не {_found}.",
-        "{value} must be left out.": "{value} здесь лишнее.",
-        "{value} is missing.": "не хватает {value}.",
-    },
-)
+_FILE = Path(__file__).with_name("russian.json")
+"""Headings, each with texts and sentences in English -> in Russian."""
+
+_RUSSIAN: Mapping[str, Mapping[str, str]] = json.loads(_FILE.read_text(encoding="utf-8"))
+
+RUSSIAN = Words("ru", {text: wording for part in _RUSSIAN.values() for text, wording in part.items()})
 
 WORDS: Mapping[str, Words] = {words.language: words for words in (ENGLISH, RUSSIAN)}
 """The languages that the kernel speaks, by code."""
