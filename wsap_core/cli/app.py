@@ -81,10 +81,7 @@ class RootGroup(LazyGroup):
 
 
 def _state(ctx: click.Context) -> State:
-    state = ctx.find_root().obj
-    if not isinstance(state, State):
-        state = ctx.find_root().obj = State()
-    return state
+    return ctx.find_root().ensure_object(State)
 
 
 def _from_plugins(ctx: click.Context) -> dict[str, CommandRow]:

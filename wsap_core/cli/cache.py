@@ -20,7 +20,7 @@ import os
 import stat
 import sys
 import zlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import wsap_core
 from wsap_core.paths import cache_dir
@@ -32,22 +32,16 @@ if TYPE_CHECKING:
 _FORMAT = 3
 _FILES = 20
 """How many files are kept: one for each Python environment (and folder that a module was run from)."""
-_KINDS = ("plugins", "games", "agents", "commands")
 
 
-class Catalogue:
+class Catalogue(NamedTuple):
     """What every installed plugin offers, as rows that can be cached and printed; each kind in the order of `rows`."""
 
     # Not a dataclass, whose making takes longer than all that is done with this one.
-    __slots__ = _KINDS
-
-    def __init__(
-        self, plugins: list[PluginRow], games: list[GameRow], agents: list[AgentRow], commands: list[CommandRow]
-    ) -> None:
-        self.plugins = plugins
-        self.games = games
-        self.agents = agents
-        self.commands = commands
+    plugins: list[PluginRow]
+    games: list[GameRow]
+    agents: list[AgentRow]
+    commands: list[CommandRow]
 
     @classmethod
     def current(cls, *, refresh: bool = False) -> Catalogue:
@@ -107,7 +101,7 @@ def _read(path: str) -> Catalogue | None:
         data = json.loads(text)
         if data["setting"] != _setting() or any(_stamp(p) != s for p, s in data["stamps"].items()):
             return None
-        return Catalogue(**{kind: data[kind] for kind in _KINDS})
+        return Catalogue(**{kind: data[kind] for kind in Catalogue._fields})
     except (OSError, ValueError, LookupError):
         return None
 
@@ -134,7 +128,7 @@ def _build(path: str) -> Catalogue:
         return catalogue
     modules = [row["module"] for row in catalogue.plugins if row["status"] != "disabled"]
     stamps |= {file: _stamp(file) for file in _package_files(["wsap_core", *modules])}
-    data = {"setting": setting, "stamps": stamps} | {kind: getattr(catalogue, kind) for kind in _KINDS}
+    data = {"setting": setting, "stamps": stamps, **catalogue._asdict()}
     with contextlib.suppress(OSError, ValueError):
         text = json.dumps(data, separators=(",", ":"))
         _write(path, f"{_checksum(text)}\n{text}")

@@ -24,7 +24,7 @@ LEFT_OUT = {"wsap": "left out"}
 _LONG = 60
 # Characters of one value in a brief representation.
 
-_OWN: list[type] = []
+PROTOCOL_TYPES: list[type] = []
 """The protocol's own types, in the order of their definition."""
 
 
@@ -72,11 +72,11 @@ class Part(Frozen):
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         if cls.__module__.partition(".")[0] == __name__.partition(".")[0]:
-            _OWN.append(cls)
+            PROTOCOL_TYPES.append(cls)
 
     @classmethod
     def __get_pydantic_core_schema__(cls, source: Any, handler: Callable[[Any], CoreSchema]) -> CoreSchema:
-        return polymorphic_schema(cls, handler(source))
+        return _polymorphic_schema(cls, handler(source))
 
 
 def brief_repr(part: Any) -> str:
@@ -107,11 +107,6 @@ def wire_type(cls: type) -> str | None:
     return own if isinstance(own, str) else cls.__name__
 
 
-def protocol_subclasses() -> list[type]:
-    """Return the protocol's own types that travel with a `$type` tag."""
-    return [cls for cls in _OWN if wire_type(cls) is not None]
-
-
 @lru_cache(maxsize=256)
 def adapter(cls: type[T]) -> TypeAdapter[T]:
     """Return the pydantic adapter that validates a protocol type."""
@@ -120,7 +115,7 @@ def adapter(cls: type[T]) -> TypeAdapter[T]:
     return TypeAdapter(cls)
 
 
-def polymorphic_schema(cls: type, schema: CoreSchema) -> CoreSchema:
+def _polymorphic_schema(cls: type, schema: CoreSchema) -> CoreSchema:
     """Wrap the pydantic schema of a protocol type so that a `$type` tag chooses the subclass."""
     from pydantic_core import core_schema
 

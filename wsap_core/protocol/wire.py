@@ -21,7 +21,7 @@ from operator import attrgetter
 from typing import Any, TypeVar
 
 from wsap_core.errors import WireError
-from wsap_core.protocol.base import LEFT_OUT, TYPE_TAG, Part, adapter, protocol_subclasses, wire_type
+from wsap_core.protocol.base import LEFT_OUT, PROTOCOL_TYPES, TYPE_TAG, Part, adapter, wire_type
 
 T = TypeVar("T")
 
@@ -38,12 +38,13 @@ def dumps(value: Any) -> str:
     Raises:
         WireError: the value holds something that JSON has no word for, such as NaN or an object.
     """
-    return _dump(value)
+    writer = _WRITERS.get(type(value)) or _writer_for(type(value))
+    return writer(value)
 
 
 def encode(value: Any) -> Any:
     """Return the value as JSON-ready dicts, lists, strings, numbers, booleans and None."""
-    return json.loads(_dump(value))
+    return json.loads(dumps(value))
 
 
 def keep_text(value: T, text: str) -> T:
@@ -59,13 +60,6 @@ def _keeps_text(cls: type) -> bool:
     return frozen and not hasattr(cls, "__slots__")
 
 
-def _dump(value: Any) -> str:
-    writer = _WRITERS.get(type(value))
-    if writer is None:
-        writer = _writer_for(type(value))
-    return writer(value)
-
-
 def _dump_float(value: float) -> str:
     if not math.isfinite(value):
         raise WireError(f"{value} is not a number that JSON can carry; use None for a missing value.")
@@ -73,22 +67,18 @@ def _dump_float(value: float) -> str:
 
 
 def _dump_sequence(value: Iterable[Any]) -> str:
-    return "[" + ",".join([_dump(item) for item in value]) + "]"
+    return "[" + ",".join([dumps(item) for item in value]) + "]"
 
 
 def _dump_mapping(value: Mapping[Any, Any]) -> str:
     try:
         items = [(k, value[k]) for k in sorted(value)]
-        return "{" + ",".join([_quote(k) + ":" + _dump(v) for k, v in items]) + "}"
+        return "{" + ",".join([_quote(k) + ":" + dumps(v) for k, v in items]) + "}"
     except TypeError:
         wrong = next((k for k in value if not isinstance(k, str)), None)
         if wrong is None:
             raise
         raise WireError(f"JSON objects have text keys; {wrong!r} is a {type(wrong).__name__}.") from None
-
-
-def _dump_enum(value: Enum) -> str:
-    return _dump(value.value)
 
 
 _WRITERS: dict[type, Callable[[Any], str]] = {
@@ -108,7 +98,7 @@ def _writer_for(cls: type) -> Callable[[Any], str]:
     if is_dataclass(cls):
         writer = _dataclass_writer(cls)
     elif issubclass(cls, Enum):
-        writer = _dump_enum
+        writer = lambda value: dumps(value.value)  # noqa: E731
     elif issubclass(cls, str):
         writer = _quote
     elif issubclass(cls, Mapping):
@@ -121,7 +111,7 @@ def _writer_for(cls: type) -> Callable[[Any], str]:
         writer = _dump_sequence
     elif hasattr(cls, "item") and hasattr(cls, "dtype"):
         # A numpy scalar or array that a game let slip into an observation.
-        writer = lambda value: _dump(value.tolist())  # noqa: E731
+        writer = lambda value: dumps(value.tolist())  # noqa: E731
     else:
         raise WireError(
             f"A {cls.__module__}.{cls.__qualname__} can't travel as JSON; "
@@ -151,7 +141,7 @@ def _dataclass_writer(cls: type) -> Callable[[Any], str]:
         if more or (has_extras and value.extras):
             text = _dump_with_extras(value, [*names, *more], tag)
         else:
-            text = head + ",".join([k + _dump(v) for k, v in zip(keys, get(value), strict=True)]) + "}"
+            text = head + ",".join([k + dumps(v) for k, v in zip(keys, get(value), strict=True)]) + "}"
         if keeps_text:
             object.__setattr__(value, _CACHE, text)
         return text
@@ -178,7 +168,7 @@ class Codec:
 
     def __init__(self, subclasses: Iterable[type] = ()) -> None:
         self._by_tag: dict[str, type] = {}
-        for cls in (*protocol_subclasses(), *subclasses):
+        for cls in (*PROTOCOL_TYPES, *subclasses):
             tag = wire_type(cls)
             if tag is None:
                 continue
