@@ -97,7 +97,8 @@ class Registry(Generic[S]):
         entries = self._entries.get(name)
         if not entries:
             listed = self.kind in ("game", "agent")
-            hint = f"`wsap {self.kind}s` lists what is installed." if listed else f"There are: {self._known()}."
+            known = ", ".join(sorted(self._entries)) or "none"
+            hint = f"`wsap {self.kind}s` lists what is installed." if listed else f"There are: {known}."
             raise UnknownNameError(self.kind, name, self._entries, hint=hint)
         if len(entries) > 1:
             raise DuplicateNameError(
@@ -107,9 +108,6 @@ class Registry(Generic[S]):
         if colon and isinstance(spec := entries[0].spec, AdapterSpec):
             return replace(entries[0], spec=cast(S, spec.member(member)))
         return entries[0]
-
-    def _known(self) -> str:
-        return ", ".join(sorted(self._entries)) or "none"
 
     def names(self) -> tuple[str, ...]:
         """Return the usable names, sorted; a name claimed twice is not usable."""

@@ -78,15 +78,21 @@ class OptionDef:
 
 
 @dataclass(frozen=True)
-class AdapterSpec:
-    """A game, as a plugin offers it."""
+class Spec:
+    """What every plugin says of what it offers."""
 
     name: str
     """What the user types: lower case, digits and dashes."""
     summary: str
     """One line."""
     factory: Reference
-    """Gives a `GameAdapter` (or `AvatarGameAdapter`)."""
+    """Gives the thing itself."""
+
+
+@dataclass(frozen=True)
+class AdapterSpec(Spec):
+    """A game, as a plugin offers it; the factory gives a `GameAdapter` (or `AvatarGameAdapter`)."""
+
     title: str = ""
     """The game's name for people; the name when empty."""
     abilities: tuple[Ability, ...] = ()
@@ -227,13 +233,9 @@ class AdapterSpec:
 
 
 @dataclass(frozen=True)
-class AgentSpec:
-    """An agent, as a plugin offers it."""
+class AgentSpec(Spec):
+    """An agent, as a plugin offers it; the factory gives an `Agent`."""
 
-    name: str
-    summary: str
-    factory: Reference
-    """Gives an `Agent`."""
     abilities: tuple[Ability, ...] = ()
     games: tuple[str, ...] = ()
     """The games it knows how to play; empty for any."""
@@ -248,45 +250,27 @@ class AgentSpec:
 
 
 @dataclass(frozen=True)
-class BackendSpec:
-    """A language-model backend, named by the prefix of a model address (`ollama` in `ollama/qwen3:8b`)."""
+class BackendSpec(Spec):
+    """A language-model backend, named by the prefix of a model address (`ollama` in `ollama/qwen3:8b`).
 
-    name: str
-    summary: str
-    factory: Reference
-    """Gives a `wsap_core.seams.model.Backend`; the context's option `model` is the rest of the address."""
+    The factory gives a `wsap_core.seams.model.Backend`; the context's option `model` is the rest of the address.
+    """
+
     abilities: tuple[str, ...] = ()
     models: Reference | None = None
     """`async (context) -> wsap_core.seams.model.Listing`: what can be asked now; None where nothing can be listed."""
 
 
 @dataclass(frozen=True)
-class MemorySpec:
+class MemorySpec(Spec):
     """A kind of memory for agents."""
 
-    name: str
-    summary: str
-    factory: Reference
-
 
 @dataclass(frozen=True)
-class ToolSpec:
+class ToolSpec(Spec):
     """A tool that agents can invoke while they think."""
 
-    name: str
-    summary: str
-    factory: Reference
-
 
 @dataclass(frozen=True)
-class CommandSpec:
-    """A subcommand of `wsap`."""
-
-    name: str
-    summary: str
-    """One line, shown by `wsap --help`."""
-    factory: Reference
-    """A click command."""
-
-
-Spec = AdapterSpec | AgentSpec | BackendSpec | MemorySpec | ToolSpec | CommandSpec
+class CommandSpec(Spec):
+    """A subcommand of `wsap`, whose help shows the summary; the factory is a click command, or gives one."""
