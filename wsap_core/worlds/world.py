@@ -25,19 +25,8 @@ from wsap_core.protocol import (
 )
 from wsap_core.protocol.avatars import LEAVING
 from wsap_core.protocol.values import JsonValue
+from wsap_core.seams import game as seam
 from wsap_core.seams.context import Context
-from wsap_core.seams.game import (
-    AvatarGameAdapter,
-    GameAdapter,
-    HasSeats,
-    Influenced,
-    Leavable,
-    Lives,
-    Renders,
-    Settles,
-    Snapshots,
-    keeps_avatars,
-)
 from wsap_core.specs import AdapterSpec
 from wsap_core.worlds.mailbox import Mailbox
 from wsap_core.worlds.seat import Seat, blamed
@@ -50,10 +39,10 @@ class World:
     several seats answers `seat(agent_id)`.
     """
 
-    def __init__(self, spec: AdapterSpec, adapter: GameAdapter) -> None:
+    def __init__(self, spec: AdapterSpec, adapter: seam.GameAdapter) -> None:
         self.spec = spec
         self.adapter = adapter
-        self.has_avatars = "avatars" in spec.abilities or keeps_avatars(adapter)
+        self.has_avatars = "avatars" in spec.abilities or seam.keeps_avatars(adapter)
         """Whether the game keeps avatars itself."""
         self.seats: dict[str, Seat] = {}
         """The open seats, by agent id, in the order they were opened."""
@@ -72,7 +61,7 @@ class World:
         """
         spec = spec.with_options(context.config)
         own = replace(context, config=spec.options_with(context.config))
-        return cls(spec, cast(GameAdapter, build(spec.factory, own)))
+        return cls(spec, cast(seam.GameAdapter, build(spec.factory, own)))
 
     async def reset(self, seed: int | None = None) -> None:
         """Begin a new episode for all seats.
@@ -103,7 +92,7 @@ class World:
         if taken >= self.spec.seats[1]:
             raise UsageError(f"All {self.spec.seats[1]} seats of {self.spec.name!r} are taken.")
         self._bind(agent_id, avatar)
-        if isinstance(self.adapter, HasSeats) and "multi-seat" in self.spec.abilities:
+        if isinstance(self.adapter, seam.HasSeats) and "multi-seat" in self.spec.abilities:
             face = self.adapter.seat(agent_id)
         else:
             face = self.adapter
@@ -141,7 +130,7 @@ class World:
             return replace(result, success=True, message=f"Left by force: {result.message}")
         state = LEAVING.get(mode, AvatarState.DORMANT)
         self._bodies[agent_id] = state
-        if isinstance(self.adapter, Leavable):
+        if isinstance(self.adapter, seam.Leavable):
             self.adapter.leave(agent_id)
         return JackOutResult(True, state, "You have left your avatar.")
 
@@ -157,7 +146,7 @@ class World:
 
     def render(self) -> View | None:
         """Return what a viewer can draw, or None if the game declares no pictures."""
-        if "render" not in self.spec.abilities or not isinstance(self.adapter, Renders):
+        if "render" not in self.spec.abilities or not isinstance(self.adapter, seam.Renders):
             return None
         return self.adapter.render()
 
@@ -173,14 +162,14 @@ class World:
             WorldError: the game fails, or gives no tick.
         """
         with blamed(f"The game {self.spec.name!r} failed in a tick:"):
-            tick = await cast(Lives, self.adapter).advance()
+            tick = await cast(seam.Lives, self.adapter).advance()
         if not isinstance(tick, Tick):
             raise WorldError(f"A tick of the game {self.spec.name!r} gave a {type(tick).__name__}, not a Tick.")
         return tick
 
     async def settle(self) -> None:
         """Let a world that lives finish what nothing depends on, where play ends."""
-        if isinstance(self.adapter, Settles):
+        if isinstance(self.adapter, seam.Settles):
             await self.adapter.settle()
 
     def influence(self, body: Mapping[str, JsonValue]) -> str:
@@ -193,12 +182,12 @@ class World:
         if "influence" not in self.spec.abilities:
             raise UsageError(f"The game {self.spec.name!r} takes no influence from outside.")
         with blamed(f"The game {self.spec.name!r} failed at an influence:"):
-            return cast(Influenced, self.adapter).influence(body)
+            return cast(seam.Influenced, self.adapter).influence(body)
 
     @property
     def can_snapshot(self) -> bool:
         """Whether the world's state can be taken and given back."""
-        return "snapshot" in self.spec.abilities and isinstance(self.adapter, Snapshots)
+        return "snapshot" in self.spec.abilities and isinstance(self.adapter, seam.Snapshots)
 
     def snapshot(self) -> bytes:
         """Return the world's whole state, seats and messages included.
@@ -208,7 +197,7 @@ class World:
         """
         if not self.can_snapshot:
             raise SnapshotError(f"The game {self.spec.name!r} can't be saved in the middle of an episode.")
-        game = cast(Snapshots, self.adapter).snapshot()
+        game = cast(seam.Snapshots, self.adapter).snapshot()
         state: Mapping[str, Any] = {
             "format": 1,
             "game": self.spec.name,
@@ -236,7 +225,7 @@ class World:
             raise SnapshotError(f"The snapshot of {self.spec.name!r} is damaged: {error}.") from error
         if set(seats) != set(self.seats):
             raise SnapshotError(f"The snapshot has seats {sorted(seats)}, the world {sorted(self.seats)}.")
-        cast(Snapshots, self.adapter).restore(game)
+        cast(seam.Snapshots, self.adapter).restore(game)
         if self.mailbox is not None and state.get("messages") is not None:
             self.mailbox.restore(state["messages"])
         self._bodies = bodies
@@ -246,12 +235,12 @@ class World:
             if left:
                 state_now = self.avatar_of(agent_id).state
                 self.seats[agent_id].left = JackOutResult(True, state_now, "Left before.")
-                if isinstance(self.adapter, Leavable) and not self.has_avatars:
+                if isinstance(self.adapter, seam.Leavable) and not self.has_avatars:
                     self.adapter.leave(agent_id)
 
     @property
-    def _avatars(self) -> AvatarGameAdapter:
-        return cast(AvatarGameAdapter, self.adapter)
+    def _avatars(self) -> seam.AvatarGameAdapter:
+        return cast(seam.AvatarGameAdapter, self.adapter)
 
     def _bind(self, agent_id: str, wanted: AvatarSpec | None = None) -> Observation | None:
         """Jack an agent in: into the body it has, a sleeping one of its own, or a new one."""
