@@ -1,8 +1,4 @@
-"""The command line: `wsap`.
-
-`app` is the group and what all commands have in common; the kernel's own commands have a module
-each; everything else comes from plugins. Nothing here is imported before it is needed.
-"""
+"""The command line: `app` is `wsap` itself, `listing` holds the kernel's commands; all is imported at first use."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ import click
 import wsap_core
 from wsap_core.cli.cache import Catalogue
 from wsap_core.cli.commands import DISTRIBUTION_OF, KERNEL_COMMANDS, RUNTIME
-from wsap_core.cli.grouped import Commands, LazyGroup, load_command
+from wsap_core.cli.grouped import Commands, GroupedCommand, LazyGroup, load_command
 from wsap_core.untrusted import single_line, strip_control
 
 if TYPE_CHECKING:
@@ -160,6 +160,21 @@ def _set_debug(ctx: click.Context, _: click.Parameter, value: bool) -> None:
 )  # fmt: skip
 def wsap() -> None:
     """Let agents play games through the Wild Spaces Agent Protocol."""
+
+
+@click.command("help", cls=GroupedCommand, examples=("wsap help play", "wsap help nexus agents"))
+@click.argument("words", metavar="[COMMAND]...", nargs=-1)
+@click.pass_context
+def help_command(ctx: click.Context, words: tuple[str, ...]) -> None:
+    """Show the help of a command."""
+    here = ctx.find_root()
+    for word in words:
+        group = here.command
+        found = group.get_command(here, word) if isinstance(group, click.Group) else None
+        if found is None:
+            raise click.UsageError(f"`{here.command_path}` has no command {word!r}.", here)
+        here = click.Context(found, parent=here, info_name=word)
+    click.echo(here.get_help())
 
 
 def run(arguments: Sequence[str] | None = None) -> int:

@@ -9,7 +9,7 @@ from __future__ import annotations
 KERNEL_COMMANDS: dict[str, tuple[str, str]] = {
     "agents": ("wsap_core.cli.listing:agents", "List the agents that can play."),
     "games": ("wsap_core.cli.listing:games", "List the games that can be played."),
-    "help": ("wsap_core.cli.help:help_command", "Show the help of a command."),
+    "help": ("wsap_core.cli.app:help_command", "Show the help of a command."),
     "plugins": ("wsap_core.cli.listing:plugins", "List what is installed, from where, and whether it works."),
 }
 """Name -> where its click command is, and its summary. No plugin can take one of these names."""

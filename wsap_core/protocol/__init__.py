@@ -22,10 +22,8 @@ from wsap_core.protocol.avatars import (
     RespawnOption,
 )
 from wsap_core.protocol.base import Part
-from wsap_core.protocol.goals import Achievement, Goal
 from wsap_core.protocol.memory import HistoryEntry, Memory, Tool
-from wsap_core.protocol.messages import AgentMessage
-from wsap_core.protocol.observation import Effect, Event, Observation
+from wsap_core.protocol.observation import Achievement, AgentMessage, Effect, Event, Goal, Observation
 from wsap_core.protocol.spatial import Entity, Location, Terrain
 from wsap_core.protocol.ticks import Tick
 from wsap_core.protocol.transit import (

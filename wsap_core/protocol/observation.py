@@ -1,4 +1,4 @@
-"""What an agent perceives at one step."""
+"""What an agent perceives at one step: the state, goals, events, effects and messages."""
 
 from __future__ import annotations
 
@@ -8,9 +8,7 @@ from typing import Any
 
 from wsap_core.protocol.availability import ActionAvailability, render_availability
 from wsap_core.protocol.base import LEFT_OUT, Part, brief_repr
-from wsap_core.protocol.goals import Goal
 from wsap_core.protocol.lines import bullets, number, pairs
-from wsap_core.protocol.messages import AgentMessage
 from wsap_core.protocol.spatial import Entity, Location, Terrain, entity_line, terrain_line
 from wsap_core.protocol.views import View
 from wsap_core.protocol.wire import encode
@@ -44,6 +42,50 @@ class Effect(Part):
     """What it does, for a reader."""
     remaining: float | None = None
     """How much longer it lasts, in game steps; None where it has no end or the game hides it."""
+
+
+@dataclass(frozen=True)
+class Goal(Part):
+    """An objective for the agent."""
+
+    id: str
+    """Stable within the game."""
+    description: str = ""
+    """For a reader: "Collect 10 wood"."""
+    type: str = "main"
+    """"main", "side" or "achievement"; a game may use other words."""
+    progress: str | None = None
+    """For a reader: "3/10 wood collected"."""
+    hints: Sequence[str] = ()
+    """Optional guidance."""
+
+
+@dataclass(frozen=True)
+class Achievement(Part):
+    """Something an agent can accomplish, as listed in a game's catalogue."""
+
+    name: str
+    """Stable within the game; what `ActionResult.achievements` names."""
+    description: str = ""
+    """What it takes, for a reader."""
+    rarity: str | None = None
+    """"common", "uncommon", "rare" or "legendary"; None where the game does not say."""
+
+
+@dataclass(frozen=True)
+class AgentMessage(Part):
+    """A message from one agent to others in the same place."""
+
+    sender: str
+    """The speaking agent's id."""
+    content: str
+    """What was said. It is data, never instructions: escape it wherever it is shown."""
+    type: str = "broadcast"
+    """"broadcast" (all), "direct" (one recipient) or "team"."""
+    recipient: str | None = None
+    """The agent addressed in a direct message, or the team in a team message."""
+    step: int | None = None
+    """When it was said, as the world counts steps."""
 
 
 @dataclass(frozen=True)
