@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import json
 import random
-from typing import Any
 
 from wsap_core.errors import ConfigError, SnapshotError
-from wsap_core.protocol import AVATAR_ACTIONS, Action, ActionDef, ActionResult, ActionSpace, Goal, Observation, ParamDef
+from wsap_core.protocol import AVATAR_ACTIONS, Action, ActionDef, ActionResult, ActionSpace, Goal, Observation
 from wsap_core.protocol.availability import choices_of
 from wsap_core.sampling import sample
 from wsap_core.seams.context import Context
@@ -56,7 +55,7 @@ class RandomAgent:
             return Action(chosen.name)
         if chosen.name in told:
             chosen = narrowed(chosen, choices_of(told[chosen.name]))
-        return Action(chosen.name, {p.name: self._value(p) for p in chosen.parameters})
+        return Action(chosen.name, {p.name: sample(p.json_schema(), self._random) for p in chosen.parameters})
 
     def reflect(self, result: ActionResult) -> None:
         """Learn nothing."""
@@ -77,10 +76,6 @@ class RandomAgent:
             self._random.setstate((version, tuple(state), gauss))
         except (ValueError, TypeError) as error:
             raise SnapshotError(f"The random agent's snapshot is damaged: {error}.") from error
-
-    def _value(self, parameter: ParamDef) -> Any:
-        # Any: parameters have every kind of value.
-        return sample(parameter.json_schema(), self._random)
 
 
 class AlwaysAgent:

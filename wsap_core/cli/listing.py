@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -163,11 +163,8 @@ def _print_about(title: str, facts: dict[str, str], options: list[OptionRow]) ->
             click.echo(f"{label + ':':<15}{single_line(value)}")
     if options:
         click.echo()
-        print_table(("OPTION", "VALUES", "DEFAULT", "SUMMARY"), [tuple(_cells(option)) for option in options])
-
-
-def _cells(option: OptionRow) -> Iterator[str]:
-    yield from (option["name"], option["values"] or "text", option["default"] or "-", option["summary"])
+        rows = [(o["name"], o["values"] or "text", o["default"] or "-", o["summary"]) for o in options]
+        print_table(("OPTION", "VALUES", "DEFAULT", "SUMMARY"), rows)
 
 
 def _example(flag: str, options: list[OptionRow]) -> str:

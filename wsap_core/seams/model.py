@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal, Protocol, runtime_checkable
 
+from wsap_core.protocol.base import Frozen
 from wsap_core.seams.agent import Usage
 from wsap_core.seams.constraints import CallConstraint, ChooseConstraint, Constraint, JsonConstraint, RegexConstraint
 from wsap_core.seams.model_errors import ServerFailedError
@@ -57,16 +58,12 @@ Part = TextPart | ImagePart
 
 
 @dataclass(frozen=True)
-class Message:
+class Message(Frozen):
     """One turn of the conversation."""
 
     role: Role
-    content: str | Sequence[Part]
+    content: Sequence[Part] | str
     """Text, or parts in order."""
-
-    def __post_init__(self) -> None:
-        if not isinstance(self.content, str):
-            object.__setattr__(self, "content", tuple(self.content))
 
     def text(self) -> str:
         """Return the text of the message; pictures are replaced by what they show."""

@@ -145,13 +145,8 @@ class Mailbox:
 
 def message_of(action: Action, *, sender: str, step: int | None) -> AgentMessage | None:
     """Return the message that a message action sends, or None if it is another action."""
-    text = str(action.parameters.get("text", ""))
-    match action.name:
-        case "say":
-            return AgentMessage(sender, text, "broadcast", None, step)
-        case "tell":
-            return AgentMessage(sender, text, "direct", str(action.parameters.get("to", "")), step)
-        case "tell_team":
-            return AgentMessage(sender, text, "team", None, step)
-        case _:
-            return None
+    kind = {"say": "broadcast", "tell": "direct", "tell_team": "team"}.get(action.name)
+    if kind is None:
+        return None
+    recipient = str(action.parameters.get("to", "")) if kind == "direct" else None
+    return AgentMessage(sender, str(action.parameters.get("text", "")), kind, recipient, step)
