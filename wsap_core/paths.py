@@ -15,13 +15,8 @@ HOME_VARIABLE = "WSAP_HOME"
 
 
 def cache_dir(environ: Mapping[str, str] | None = None) -> str:
-    """Return the folder for caches; it need not exist.
-
-    It is `cache` in `WSAP_HOME` where that is set, and the platform's cache folder otherwise.
-
-    Args:
-        environ: where to read variables; the process's own when None.
-    """
+    """Return the folder for caches, which need not exist: `cache` in `WSAP_HOME` where `environ` (the process's own
+    variables when None) sets that, and the platform's cache folder otherwise."""
     env = os.environ if environ is None else environ
     if home := env.get(HOME_VARIABLE):
         return os.path.join(home, "cache")
@@ -37,12 +32,9 @@ def cache_dir(environ: Mapping[str, str] | None = None) -> str:
 def home(environ: Mapping[str, str] | None = None) -> Path:
     """Return the folder of WSAP's files, which may not exist yet.
 
-    `WSAP_HOME` if it is set and not empty (`~` is expanded), else the platform's data directory:
-    `~/.local/share/wsap` on Linux (or below `XDG_DATA_HOME`), `~/Library/Application Support/wsap`
-    on macOS, `%LOCALAPPDATA%\\wsap` on Windows.
-
-    Args:
-        environ: where to read variables; the process's own when None.
+    `WSAP_HOME` if `environ` (as above) sets it and it is not empty (`~` is expanded), else the platform's data
+    directory: `~/.local/share/wsap` on Linux (or below `XDG_DATA_HOME`), `~/Library/Application Support/wsap` on
+    macOS, `%LOCALAPPDATA%\\wsap` on Windows.
     """
     from pathlib import Path  # deferred for weight: `wsap --help` needs the folder for caches alone
 

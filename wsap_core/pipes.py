@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 import sys
 
-__all__ = ["take_pipes"]
-
 
 def take_pipes() -> tuple[int, int]:
     """Return new descriptors of standard input and output, binary on every system; from then on whatever else runs in

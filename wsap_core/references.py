@@ -48,12 +48,9 @@ class ConstantFactory:
 
 
 def load_adapter_spec(reference: object, host: PluginHost | None = None) -> AdapterSpec:
-    """Return the spec of a game.
-
-    Args:
-        reference: a registered name, with `:NAME` for a member of a family; `./file.py:Class` or
-            `module:Class`; a class, a factory or an adapter; or a spec, which is returned as it is.
-        host: where registered names are looked up; everything installed when None.
+    """Return the spec of a game: of a name registered with `host` (everything installed when None), with `:NAME` for a
+    member of a family; of `./file.py:Class` or `module:Class`; of a class, a factory or an adapter. A spec is returned
+    as it is.
 
     Raises:
         UnknownNameError: no game or attribute of that name; it suggests similar ones.

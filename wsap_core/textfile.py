@@ -11,8 +11,6 @@ from typing import IO
 
 from wsap_core.errors import ConfigError, UsageError
 
-__all__ = ["LONGEST", "read_text", "written_to"]
-
 LONGEST = 200_000
 """Most bytes of such a file: more is no text that a person wrote for a prompt, and fits into none."""
 

@@ -11,8 +11,6 @@ from wsap_core.protocol.avatars import render_avatar
 from wsap_core.protocol.lines import legs
 from wsap_core.protocol.observation import render_observation
 
-__all__ = ["GridObservation", "chart", "compass", "offset"]
-
 _COMPASS = ("east", "southeast", "south", "southwest", "west", "northwest", "north", "northeast")
 
 

@@ -9,8 +9,6 @@ from wsap_core.protocol import Action, ActionDef, ActionSpace, ParamDef
 from wsap_core.untrusted import single_line
 from wsap_core.worlds.legality import check_action, index_actions
 
-__all__ = ["in_order", "typed_action"]
-
 
 def typed_action(text: str, space: ActionSpace) -> tuple[Action | None, str]:
     """Return the action that a person typed, or None with the reason why it is none.

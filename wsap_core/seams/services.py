@@ -134,15 +134,9 @@ class RunReader(Protocol):
         """
 
     def history(self, run: str, *kinds: str, first: int = 1, last: int | None = None) -> Iterator[Mapping[str, Any]]:
-        """Give the events of these kinds that belong to ticks, as they now stand: without what was rewound.
-
-        A branch begins with the ticks of the run that it was branched from.
-
-        Args:
-            run: the run.
-            kinds: kinds of events, such as `tick` and `story`.
-            first: the first tick whose events are given.
-            last: the last one; None for the newest.
+        """Give the events of these kinds, such as `tick` and `story`, that belong to the ticks from `first` to `last`
+        (the newest when None), as they now stand: without what was rewound. A branch begins with the ticks of the run
+        that it was branched from.
         """
 
     def runs(self) -> Sequence[str]:
@@ -244,12 +238,10 @@ def runtime_services(
     """Open the services of the installed runtime, for a command; those of a game or agent are in its context.
 
     The service `models` is a `CommandModels` there: await its `aclose` in the event loop that games were played in.
-
-    Args:
-        database: path or URL of the database that runs are recorded in; the usual one when None.
-        budgets: what may be spent on models, over all games and everything else that is asked. What was had from
-            a record when a game is gone on with counts only if it is in them from the beginning.
-        prices: address -> price, for models whose backend does not know it.
+    Runs are recorded in `database`, a path or URL; the usual one when None. The `budgets` limit what is spent on
+    models, over all games and everything else that is asked; what was had from a record when a game is gone on with
+    counts only if it is in them from the beginning. `prices` (address -> price) are for models whose backend does not
+    know it.
 
     Raises:
         MissingServiceError: there is no runtime.

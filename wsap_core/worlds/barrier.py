@@ -26,28 +26,20 @@ Expects = Callable[[], Sequence[str]]
 class Barrier:
     """Lets each seat act when it is asked, and resolves a round once all that are asked have acted.
 
-    The order in which actions arrive never matters: they are resolved in the order of the
-    seats. Whoever keeps the time calls `expire` at a deadline; seats that have not acted then
-    get their default action, and an action that comes too late is refused as a result.
+    The order in which actions arrive never matters: they are resolved in the order of `seats`. Whoever keeps the time
+    calls `expire` at a deadline; seats that have not acted then get their `default_action`, and an action that comes
+    too late is refused as a result, with the seat's present state from `observe`.
 
-    The world names the seats of each round, any of them: all, the one whose turn it is, one speaker
-    by day and some by night. It is asked when the barrier is first used after its making or a
-    `restart`, and after each resolution. The round is resolved once all of these have acted or left;
-    without any action if all have left for good. Who is not named waits in `turn`. A seat whose
-    result is held back can't act, so whatever names it gives it its result first. When nobody is named
-    the game is over: `turn` returns at once, and a result that the last resolution still holds back is
-    replaced by one that says so, so that nobody waits for ever.
+    The world names by `expects` the seats of each round: all, the one whose turn it is, one speaker by day and some by
+    night. It is asked when the barrier is first used after its making or a `restart`, and after each resolution. The
+    round is resolved once all of these have acted or left; without any action if all have left for good. Who is not
+    named waits in `turn`. A seat whose result is held back can't act, so whatever names it gives it its result first.
+    When nobody is named the game is over: `turn` returns at once, and a result that the last resolution still holds
+    back is replaced by one that says so, so that nobody waits for ever.
 
     While an asynchronous `resolve` is under way, whoever acts or asks for its turn waits until it is over, and
     whoever leaves has left after it. A deadline that passes meanwhile forces nobody: all have acted. If it fails,
     all who wait and whoever comes later are told so by its error.
-
-    Args:
-        seats: the agents, in the world's fixed order.
-        resolve: carries out a round.
-        default_action: gives what is done for a seat that misses its deadline.
-        observe: gives a seat's present state, for refusals.
-        expects: gives the seats that the next round waits for.
 
     Raises:
         WorldError: there are no seats. Later, from whatever ends a round: `expects` named somebody

@@ -10,8 +10,6 @@ from typing import Any
 from wsap_core.protocol import Action, ActionDef, ActionSpace, ParamDef
 from wsap_core.protocol.values import validate_value
 
-__all__ = ["check_action", "check_parameters", "index_actions", "narrowed"]
-
 
 def index_actions(space: ActionSpace) -> dict[str, ActionDef]:
     """Return the declared actions by name."""
