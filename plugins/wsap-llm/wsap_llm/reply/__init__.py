@@ -14,8 +14,8 @@ reading             read_reply: the rest of this list in order, for replies in a
 └── context         whether what stands around a call leaves it in doubt
 choices             what may be named now, and near misses of names
 parameters          parameters brought into their declared form
-candidates          what one place in a reply asks for
-outcome, asking     what came of it, and the question that is asked once more
+candidates          what one place in a reply asks for, and what came of reading it all
+asking              the question that is asked once more
 
 Calls that a backend returns beside the text (`tool_calls`) have the form that `objects` reads already.
 """
@@ -23,7 +23,7 @@ Calls that a backend returns beside the text (`tool_calls`) have the form that `
 from __future__ import annotations
 
 from wsap_llm.reply.asking import reask, why
-from wsap_llm.reply.outcome import NotUnderstood, Reading, ToolCall, Understood
+from wsap_llm.reply.candidates import NotUnderstood, Reading, ToolCall, Understood
 from wsap_llm.reply.reading import read_reply
 from wsap_llm.thinking import Split, split_thinking
 

@@ -1,7 +1,8 @@
-"""What a place in a reply asks for."""
+"""What a place in a reply asks for, and what comes of reading the whole reply."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from wsap_core.protocol import Action
@@ -56,3 +57,40 @@ def refuse(name: str, reason: str, reasoning: str | None = None) -> Candidate:
 def unknown(said: str, choices: LegalChoices, reasoning: str | None = None) -> Candidate:
     """Return a candidate whose name is not on offer."""
     return refuse(said, check_action(Action(said[:80]), choices.actions)[1], reasoning)
+
+
+@dataclass(frozen=True)
+class ToolCall:
+    """A model asks for a tool before it acts."""
+
+    tool: str
+    """The tool's name, as it was offered."""
+    parameters: Mapping[str, JsonValue] = field(default_factory=dict)
+    """Values by parameter name, in declared form."""
+    reasoning: str | None = None
+
+
+@dataclass(frozen=True)
+class Understood:
+    """One thing, and one only, that the reply asks for; legal and with valid parameters."""
+
+    choice: Action | ToolCall
+    repaired: bool = False
+    """True if the reply was not what was asked for: one JSON object with a declared name and valid parameters."""
+    how: str = "as asked"
+    """How it was found: "as asked", "JSON in text", "mended JSON", "tags", "label" or "name alone"."""
+    thinking: str = ""
+    """What the model thought aloud before; never part of what is stored in history or memory."""
+
+
+@dataclass(frozen=True)
+class NotUnderstood:
+    """The reply asks for nothing, for several things, or for something that can't be done."""
+
+    reason: str
+    """One sentence for the model that is asked again."""
+    thinking: str = ""
+
+
+Reading = Understood | NotUnderstood
+"""What `read_reply` gives."""

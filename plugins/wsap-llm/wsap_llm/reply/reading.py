@@ -21,13 +21,12 @@ from itertools import islice
 from wsap_core.protocol import Action, ActionDef, Tool
 from wsap_core.worlds.legality import check_parameters
 from wsap_llm.reply.calls import read_call, undecorated
-from wsap_llm.reply.candidates import Candidate, candidate
+from wsap_llm.reply.candidates import Candidate, NotUnderstood, Reading, ToolCall, Understood, candidate
 from wsap_llm.reply.choices import LegalChoices
 from wsap_llm.reply.context import stands_alone, taken_back
 from wsap_llm.reply.elements import tagged
 from wsap_llm.reply.labels import labelled
 from wsap_llm.reply.objects import candidates_in
-from wsap_llm.reply.outcome import NotUnderstood, Reading, ToolCall, Understood
 from wsap_llm.reply.repair import Found, JsonObject, find_values
 from wsap_llm.reply.shapes import rewritten
 from wsap_llm.thinking import TEMPLATE_TOKEN, split_thinking

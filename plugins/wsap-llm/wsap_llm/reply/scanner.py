@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass, field
 
 from wsap_core.protocol import Action, ActionDef
-from wsap_llm.reply.outcome import ToolCall
+from wsap_llm.reply.candidates import ToolCall
 from wsap_llm.reply.tags import TagTurn
 
 
