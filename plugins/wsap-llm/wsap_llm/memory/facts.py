@@ -13,8 +13,7 @@ from wsap_core.seams.context import Context
 from wsap_core.seams.memory import Recollection
 from wsap_core.untrusted import error_line
 from wsap_llm.memory.cells import FACT, Cell, CellMemory, cell_of, cut, listed, overlap, pack, unpack, within, words
-from wsap_llm.memory.options import read_options
-from wsap_llm.option_table import Range
+from wsap_llm.option_table import Range, read_options
 
 FACTS, PLANS, HISTORY = 200, 20, 50
 """Most facts, plans and steps that are kept; the oldest go first."""

@@ -15,9 +15,8 @@ from wsap_core.seams.memory import Recollection
 from wsap_core.seams.model import Backend
 from wsap_core.untrusted import error_line
 from wsap_llm.memory.cells import Cell, CellMemory, cell_of, cost, listed, pack, unpack, within
-from wsap_llm.memory.options import read_options
 from wsap_llm.memory.summary import FAILURES, ModelSummary, Summary, fold_plainly
-from wsap_llm.option_table import Range
+from wsap_llm.option_table import Range, read_options
 
 CELLS = 5
 """K of seed 003."""

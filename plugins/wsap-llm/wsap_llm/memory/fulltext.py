@@ -14,9 +14,8 @@ from wsap_core.protocol import HistoryEntry
 from wsap_core.seams.context import Context
 from wsap_core.seams.memory import Recollection
 from wsap_llm.memory.cells import Cell, CellMemory, cell_of, pack, unpack, within
-from wsap_llm.memory.options import read_options
 from wsap_llm.memory.store import Lived, Store, words_of
-from wsap_llm.option_table import Range
+from wsap_llm.option_table import Range, read_options
 
 KEEP = 10_000
 """Most things that are remembered."""

@@ -10,8 +10,7 @@ from wsap_core.protocol.values import JsonValue
 from wsap_core.seams.memory import AgentMemory
 from wsap_core.seams.tool import ToolContext
 from wsap_core.untrusted import single_line
-from wsap_llm.memory.options import read_options
-from wsap_llm.option_table import Range
+from wsap_llm.option_table import Range, read_options
 
 TOKENS = 200
 """About how many tokens an answer has at most."""
