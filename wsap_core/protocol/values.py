@@ -25,7 +25,6 @@ from __future__ import annotations
 
 import difflib
 import math
-import operator
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
@@ -45,12 +44,6 @@ _NAMES = {
     "number": "a number",
     "object": "an object",
     "string": "text",
-}
-_BOUNDS: Mapping[str, tuple[Callable[[Any, Any], bool], str]] = {
-    "minimum": (operator.ge, "of at least"),
-    "maximum": (operator.le, "of at most"),
-    "exclusiveMinimum": (operator.gt, "greater than"),
-    "exclusiveMaximum": (operator.lt, "less than"),
 }
 _SHOWN = 60
 
@@ -135,7 +128,12 @@ def _not_among(value: Any, choices: Sequence[Any], name: str) -> str:
 
 
 def _wrong_number(value: float, schema: Mapping[str, Any], name: str) -> str | None:
-    fits = all(holds(value, schema[key]) for key, (holds, _) in _BOUNDS.items() if key in schema)
+    fits = (
+        ("minimum" not in schema or value >= schema["minimum"])
+        and ("maximum" not in schema or value <= schema["maximum"])
+        and ("exclusiveMinimum" not in schema or value > schema["exclusiveMinimum"])
+        and ("exclusiveMaximum" not in schema or value < schema["exclusiveMaximum"])
+    )
     return None if fits else f"{_it(name)} must be a number{_range(schema)}, not {shown(value)}."
 
 
@@ -239,5 +237,11 @@ def _amount(low: float, high: float, unit: str) -> str:
 def _range(schema: Mapping[str, Any]) -> str:
     if "minimum" in schema and "maximum" in schema:
         return f" from {shown(schema['minimum'])} to {shown(schema['maximum'])}"
-    parts = [f"{word} {shown(schema[key])}" for key, (_, word) in _BOUNDS.items() if key in schema]
+    words = {
+        "minimum": "of at least",
+        "maximum": "of at most",
+        "exclusiveMinimum": "greater than",
+        "exclusiveMaximum": "less than",
+    }
+    parts = [f"{word} {shown(schema[key])}" for key, word in words.items() if key in schema]
     return " " + " and ".join(parts) if parts else ""
