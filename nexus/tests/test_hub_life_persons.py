@@ -180,7 +180,7 @@ def test_who_died_is_told_how_to_live_again_and_does_so_on_request(tmp_path: Pat
         assert left.body["reason"] == "death"
 
     async def test() -> None:
-        policies = {"nexus": EXTERNAL, "crafter": Policy("crafter-survivor")}
+        policies = {"nexus": EXTERNAL, "crafter": Policy("random")}
         async with nexus_at(tmp_path, {"ida": policies}, host=HOST, games=("crafter",)) as place:
             await until_dead(place)
             around = place.nexus.agent_context.surroundings("ida")

@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any
 
 from wsap_core.errors import UsageError
 from wsap_core.protocol import (
@@ -98,21 +97,34 @@ class Body:
             return DeathEvent(self.avatar_id, "despawned", None, tuple(at), f"step {step}")
         return DeathEvent(self.avatar_id, cause, killer, tuple(at), f"step {step}", respawn_options=(way_back,))
 
-    def avatar(self, game_id: str, step: int, **known: Any) -> Avatar:
-        """Return the body as an avatar of the protocol, with the game's part of it: `position`, `health`, `max_health`,
-        `inventory` and `equipment`, as far as it has them (Any: see `Avatar`)."""
+    def avatar(
+        self,
+        game_id: str,
+        step: int,
+        *,
+        position: tuple[float, ...] = (),
+        health: float = 0.0,
+        max_health: float = 0.0,
+        inventory: Mapping[str, int] | None = None,
+        equipment: Mapping[str, str] | None = None,
+    ) -> Avatar:
+        """Return the body as an avatar of the protocol, with the game's part of it."""
         return Avatar(
             self.avatar_id,
             game_id,
             self.driver,
             self.state,
             self.name,
-            appearance=self.appearance,
-            created_at="step 0",
-            last_active=f"step {step}",
-            total_playtime=self.played + step,
-            death_count=self.deaths,
-            **known,
+            position,
+            self.appearance,
+            health,
+            max_health,
+            inventory or {},
+            equipment or {},
+            "step 0",
+            f"step {step}",
+            self.played + step,
+            self.deaths,
         )
 
     def to_json(self) -> dict[str, JsonValue]:
