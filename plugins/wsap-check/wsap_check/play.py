@@ -13,7 +13,7 @@ from typing import Literal, TypeVar, cast
 
 from wsap_check.raised import called, describe
 from wsap_check.steps import Step, first_difference, fresh_text, place
-from wsap_check.subject import Fault, Notes, NothingToCheck, Subject
+from wsap_check.subject import TICKING, Fault, Notes, NothingToCheck, Subject
 from wsap_core.errors import WsapError
 from wsap_core.protocol import AVATAR_ACTIONS, Action, ActionDef, ActionResult, Observation
 from wsap_core.protocol.availability import choices_of
@@ -145,7 +145,7 @@ class Table:
         """Let a world that lives carry out its ticks."""
         if self.subject.can("lives") and self._ticks is None:
             self._ticks = asyncio.create_task(_advance(cast(Lives, self.world.adapter)))
-            self._ticks.add_done_callback(lambda task: task.cancelled() or task.exception())
+            TICKING.get().add(self._ticks)
 
     async def next_episode(self) -> None:
         """Begin the next episode of the same seed, as the runtime does."""

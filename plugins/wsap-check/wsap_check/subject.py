@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Coroutine, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, TypeVar
 
@@ -18,6 +19,9 @@ from wsap_core.specs import AdapterSpec
 from wsap_core.worlds import World
 
 T = TypeVar("T")
+
+TICKING: ContextVar[set[asyncio.Task[None]]] = ContextVar("ticking")
+"""The tasks of the worlds that live while a check is run; an event loop alone would let them be collected."""
 
 
 class Fault(Exception):
@@ -128,7 +132,7 @@ class Check:
         try:
             if reason := next(filter(None, self._objections(subject)), ""):
                 raise NothingToCheck(reason)
-            run_sync(self.body(notes, subject))
+            run_sync(kept_alive(self.body(notes, subject)))
         except NothingToCheck as nothing:
             if not notes.findings:
                 return CheckOutcome(self.name, self.summary, "skipped", str(nothing))
@@ -179,6 +183,18 @@ at_once = timed("seats do not act at the same time", "simultaneous", "phased")
 def other_processes(subject: Subject) -> str:
     """Say why nothing is compared with other processes."""
     return "" if subject.subprocesses else "other processes were not asked for"
+
+
+async def kept_alive(body: Coroutine[Any, Any, T]) -> T:
+    """Run a coroutine, and end the worlds that live when it is over."""
+    ticking: set[asyncio.Task[None]] = set()
+    TICKING.set(ticking)
+    try:
+        return await body
+    finally:
+        for task in ticking:
+            task.cancel()
+        await asyncio.gather(*ticking, return_exceptions=True)
 
 
 def run_sync(coroutine: Coroutine[Any, Any, T]) -> T:

@@ -23,7 +23,7 @@ from typing import Any
 from wsap_check.play import RandomPlayer, Table
 from wsap_check.raised import describe
 from wsap_check.steps import Step
-from wsap_check.subject import Fault, NothingToCheck, Subject
+from wsap_check.subject import Fault, NothingToCheck, Subject, kept_alive
 from wsap_core.loading import load_object, portable_reference
 from wsap_core.specs import AdapterSpec
 
@@ -120,7 +120,7 @@ def main() -> None:
     """Answer one request; where the game raises, exit with a line that says where."""
     request = Request(**json.load(sys.stdin))
     try:
-        answer = asyncio.run(_play(request))
+        answer = asyncio.run(kept_alive(_play(request)))
     except Fault as fault:
         sys.exit(str(fault))
     except Exception as error:
