@@ -9,7 +9,7 @@ from .grid import DIRECTIONS, bearing
 from .knowledge import BEDTIME, DAY, DUSK, MOST, RIPE, WATER, is_evening, is_night
 from .moves import advance, fetch, use
 from .percept import Percept
-from .shelter import beside, build, ends, sealed, towards
+from .shelter import beside, build, ends, other_of, sealed
 from .state import Decision, State
 
 _WATER = bytes((WATER,))
@@ -124,25 +124,18 @@ def _wants_plant(percept: Percept) -> bool:
 
 
 def _cell_with_something(state: State, percept: Percept) -> int:
-    """Return the shelter's next cell towards water or food wanted now, else 0."""
-    here = state.refuge.index(percept.cell)
-    for index, cell in enumerate(state.refuge):
-        around = [state.memory.ground[cell + step] for step in DIRECTIONS]
-        thirsty = percept.drink <= 6 and WATER in around
-        if index != here and (thirsty or (RIPE in around and _wants_plant(percept))):
-            return towards(state.refuge, here, index)
-    return 0
+    """Return the shelter's other cell if there is water or food at it that is wanted now, else 0."""
+    other = other_of(state.refuge, percept.cell)
+    around = [state.memory.ground[other + step] for step in DIRECTIONS]
+    thirsty = percept.drink <= 6 and WATER in around
+    return other if thirsty or (RIPE in around and _wants_plant(percept)) else 0
 
 
 def _calm_cell(state: State, percept: Percept) -> int:
-    """Return the shelter's next cell towards one that no arrow can reach over water, if this one is in reach."""
-    line, here = state.refuge, state.refuge.index(percept.cell)
-    calm = [
-        index
-        for index, cell in enumerate(line)
-        if not any(is_water(state, spot) for spot in (*beside(line, cell), *ends(line)))
-    ]
-    return towards(line, here, calm[0]) if calm and here not in calm else 0
+    """Return the shelter's other cell if no arrow can reach it over water and one can reach this one, else 0."""
+    pair = state.refuge
+    calm = [cell for cell in pair if not any(is_water(state, spot) for spot in (*beside(pair, cell), *ends(pair)))]
+    return calm[0] if calm and percept.cell not in calm else 0
 
 
 def stay_in(state: State, percept: Percept) -> Decision | None:
@@ -204,6 +197,5 @@ def _shut_out(state: State, percept: Percept, water: int, why: str) -> Decision 
         return use(percept, water, "place_stone", f"{why}: walling up where the arrow came from")
     if not any(is_water(state, cell + step) for cell in state.refuge for step in DIRECTIONS):
         return None
-    here = state.refuge.index(percept.cell)
-    other = here + 1 if here + 1 < len(state.refuge) else here - 1
-    return advance(state, percept, state.refuge[other], f"{why}: going to wall up the water")
+    other = other_of(state.refuge, percept.cell)
+    return advance(state, percept, other, f"{why}: going to wall up the water")

@@ -89,8 +89,9 @@ def _shake(state: State, percept: Percept) -> Decision | None:
 
 def idle(state: State, percept: Percept) -> Decision:
     """Do something sensible when every goal is reached or out of reach."""
-    shelterless = is_night(percept.step) and not percept.has("stone")
-    decision = explore(state, percept, b"#:cidL", "rock") if shelterless else None
+    decision = None
     if not is_night(percept.step):
         decision = explore(state, percept, b".:T~", "anything new")
+    elif not percept.has("stone"):
+        decision = explore(state, percept, b"#:cidL", "rock")
     return decision or Decision("noop", "Enjoying the view")

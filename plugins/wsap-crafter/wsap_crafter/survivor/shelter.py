@@ -28,23 +28,23 @@ _SIDE_PRICE = 10
 
 
 def beside(line: tuple[int, ...], cell: int) -> list[int]:
-    """Return the two cells beside one of two or more cells in line."""
+    """Return the two cells beside one of two cells in line."""
     step = line[1] - line[0]
     return [cell + across for across in DIRECTIONS if across not in (step, -step)]
 
 
 def sides(line: tuple[int, ...]) -> list[int]:
-    """Return the cells beside two or more cells in line."""
+    """Return the four cells beside two cells in line."""
     return [spot for cell in line for spot in beside(line, cell)]
 
 
-def towards(line: tuple[int, ...], here: int, there: int) -> int:
-    """Return the next cell from one place in a line to another."""
-    return line[here + (1 if there > here else -1)]
+def other_of(pair: tuple[int, ...], cell: int) -> int:
+    """Return the other one of two cells."""
+    return pair[0] if cell == pair[1] else pair[1]
 
 
 def ends(pair: tuple[int, ...]) -> tuple[int, int]:
-    """Return the two cells at the ends of a line: the first one's, then the last one's."""
+    """Return the two cells at the ends of two in line: the first one's, then the second one's."""
     return 2 * pair[0] - pair[1], 2 * pair[-1] - pair[-2]
 
 
@@ -151,13 +151,10 @@ def _build(state: State, percept: Percept, pair: tuple[int, ...], reason: str) -
     if percept.cell not in pair:
         following = head_for(state, percept, f"refuge@{pair[0]}", cells=pair, avoid=sides(pair))
         return None if following is None else advance(state, percept, following, f"{reason}: going to a shelter")
-    here = pair.index(percept.cell)
-    last = len(pair) - 1
     open_ends = [end for end in ends(pair) if _open(state, end)]
-    if percept.ahead in open_ends and here in (0, last) and percept.has("stone"):
+    if percept.ahead in open_ends and percept.has("stone"):
         if percept.ahead in state.memory.occupied:
             return Decision("do", f"{reason}: something stands in the door")
         return Decision("place_stone", f"{reason}: closing the shelter")
-    wanted = 0 if open_ends and open_ends[0] == ends(pair)[0] else last
-    other = towards(pair, here, wanted) if here != wanted else pair[1 if here == 0 else here - 1]
+    other = other_of(pair, percept.cell)
     return advance(state, percept, other, f"{reason}: turning round in the shelter")
