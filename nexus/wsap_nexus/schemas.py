@@ -29,9 +29,7 @@ DIALECT = "https://json-schema.org/draft/2020-12/schema"
 JsonSchema = dict[str, Any]
 
 MESSAGES: Mapping[str, type] = {
-    name: found
-    for name in protocol.__all__
-    if isinstance(found := getattr(protocol, name), type) and hasattr(found, "__dataclass_fields__")
+    name: found for name, found in sorted(vars(protocol).items()) if isinstance(found, type) and is_dataclass(found)
 }
 """Every message of the protocol by its name, which is also what an envelope's `type` says."""
 

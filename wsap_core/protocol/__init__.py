@@ -7,105 +7,57 @@ the process is validated by `wsap_core.protocol.wire`, not here.
 
 from __future__ import annotations
 
-from wsap_core.protocol.actions import TOOL, Action, ActionDef, ActionResult, ActionSpace, ParamDef
-from wsap_core.protocol.availability import ActionAvailability, Possible
-from wsap_core.protocol.avatars import (
-    AVATAR_ACTIONS,
-    Avatar,
-    AvatarRoster,
-    AvatarSpec,
-    AvatarState,
-    DeathEvent,
-    EmbodiedObservation,
-    JackInResult,
-    JackOutResult,
-    RespawnOption,
-)
-from wsap_core.protocol.base import Part
-from wsap_core.protocol.memory import HistoryEntry, Memory, Tool
-from wsap_core.protocol.observation import Achievement, AgentMessage, Effect, Event, Goal, Observation
-from wsap_core.protocol.spatial import Entity, Location, Terrain
-from wsap_core.protocol.ticks import Tick
-from wsap_core.protocol.transit import (
-    BONUS_KINDS,
-    ITEM_CATEGORIES,
-    SKILL_DOMAINS,
-    TOP_TIER,
-    Bonus,
-    Entry,
-    PortableItem,
-    Receipt,
-    TransferRule,
-    TransitPackage,
-)
-from wsap_core.protocol.views import (
-    Block,
-    ChatBlock,
-    ChatLine,
-    GridMapBlock,
-    ImageBlock,
-    PlaceGraphBlock,
-    Selection,
-    TableBlock,
-    TextBlock,
-    TimelineBlock,
-    TimelineEntry,
-    View,
-)
-
-__all__ = [
-    "AVATAR_ACTIONS",
-    "BONUS_KINDS",
-    "ITEM_CATEGORIES",
-    "SKILL_DOMAINS",
-    "TOOL",
-    "TOP_TIER",
-    "Achievement",
-    "Action",
-    "ActionAvailability",
-    "ActionDef",
-    "ActionResult",
-    "ActionSpace",
-    "AgentMessage",
-    "Avatar",
-    "AvatarRoster",
-    "AvatarSpec",
-    "AvatarState",
-    "Block",
-    "Bonus",
-    "ChatBlock",
-    "ChatLine",
-    "DeathEvent",
-    "Effect",
-    "EmbodiedObservation",
-    "Entity",
-    "Entry",
-    "Event",
-    "Goal",
-    "GridMapBlock",
-    "HistoryEntry",
-    "ImageBlock",
-    "JackInResult",
-    "JackOutResult",
-    "Location",
-    "Memory",
-    "Observation",
-    "ParamDef",
-    "Part",
-    "PlaceGraphBlock",
-    "PortableItem",
-    "Possible",
-    "Receipt",
-    "RespawnOption",
-    "Selection",
-    "TableBlock",
-    "Terrain",
-    "TextBlock",
-    "Tick",
-    "TimelineBlock",
-    "TimelineEntry",
-    "Tool",
-    "TransferRule",
-    "TransitPackage",
-    "View",
-]
+from wsap_core.protocol.actions import TOOL as TOOL
+from wsap_core.protocol.actions import Action as Action
+from wsap_core.protocol.actions import ActionDef as ActionDef
+from wsap_core.protocol.actions import ActionResult as ActionResult
+from wsap_core.protocol.actions import ActionSpace as ActionSpace
+from wsap_core.protocol.actions import ParamDef as ParamDef
+from wsap_core.protocol.availability import ActionAvailability as ActionAvailability
+from wsap_core.protocol.availability import Possible as Possible
+from wsap_core.protocol.avatars import AVATAR_ACTIONS as AVATAR_ACTIONS
+from wsap_core.protocol.avatars import Avatar as Avatar
+from wsap_core.protocol.avatars import AvatarRoster as AvatarRoster
+from wsap_core.protocol.avatars import AvatarSpec as AvatarSpec
+from wsap_core.protocol.avatars import AvatarState as AvatarState
+from wsap_core.protocol.avatars import DeathEvent as DeathEvent
+from wsap_core.protocol.avatars import EmbodiedObservation as EmbodiedObservation
+from wsap_core.protocol.avatars import JackInResult as JackInResult
+from wsap_core.protocol.avatars import JackOutResult as JackOutResult
+from wsap_core.protocol.avatars import RespawnOption as RespawnOption
+from wsap_core.protocol.base import Part as Part
+from wsap_core.protocol.memory import HistoryEntry as HistoryEntry
+from wsap_core.protocol.memory import Memory as Memory
+from wsap_core.protocol.memory import Tool as Tool
+from wsap_core.protocol.observation import Achievement as Achievement
+from wsap_core.protocol.observation import AgentMessage as AgentMessage
+from wsap_core.protocol.observation import Effect as Effect
+from wsap_core.protocol.observation import Event as Event
+from wsap_core.protocol.observation import Goal as Goal
+from wsap_core.protocol.observation import Observation as Observation
+from wsap_core.protocol.spatial import Entity as Entity
+from wsap_core.protocol.spatial import Location as Location
+from wsap_core.protocol.spatial import Terrain as Terrain
+from wsap_core.protocol.ticks import Tick as Tick
+from wsap_core.protocol.transit import BONUS_KINDS as BONUS_KINDS
+from wsap_core.protocol.transit import ITEM_CATEGORIES as ITEM_CATEGORIES
+from wsap_core.protocol.transit import SKILL_DOMAINS as SKILL_DOMAINS
+from wsap_core.protocol.transit import TOP_TIER as TOP_TIER
+from wsap_core.protocol.transit import Bonus as Bonus
+from wsap_core.protocol.transit import Entry as Entry
+from wsap_core.protocol.transit import PortableItem as PortableItem
+from wsap_core.protocol.transit import Receipt as Receipt
+from wsap_core.protocol.transit import TransferRule as TransferRule
+from wsap_core.protocol.transit import TransitPackage as TransitPackage
+from wsap_core.protocol.views import Block as Block
+from wsap_core.protocol.views import ChatBlock as ChatBlock
+from wsap_core.protocol.views import ChatLine as ChatLine
+from wsap_core.protocol.views import GridMapBlock as GridMapBlock
+from wsap_core.protocol.views import ImageBlock as ImageBlock
+from wsap_core.protocol.views import PlaceGraphBlock as PlaceGraphBlock
+from wsap_core.protocol.views import Selection as Selection
+from wsap_core.protocol.views import TableBlock as TableBlock
+from wsap_core.protocol.views import TextBlock as TextBlock
+from wsap_core.protocol.views import TimelineBlock as TimelineBlock
+from wsap_core.protocol.views import TimelineEntry as TimelineEntry
+from wsap_core.protocol.views import View as View
