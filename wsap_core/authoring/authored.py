@@ -141,5 +141,5 @@ class AuthoredGame(AvatarGameAdapter):
     # --- for the author to call -------------------------------------------------------------------
 
     def avatar(self, **known: Any) -> Avatar:
-        """Return the body with the given `position`, `health`, `inventory` ... (the arguments of `Body.avatar`)."""
+        """Return the body with the given `position`, `health`, `inventory` ... (fields of `Avatar`)."""
         return self.body.avatar(self.game_id, self.steps, **known)

@@ -7,29 +7,23 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field, fields, replace
+from typing import Any
 
+from pydantic import StrictBool, StrictFloat
+
+from wsap_core.authoring.packing import Count, read
 from wsap_core.errors import UsageError
-from wsap_core.protocol import (
-    ActionResult,
-    Avatar,
-    AvatarSpec,
-    AvatarState,
-    DeathEvent,
-    JackOutResult,
-    RespawnOption,
-)
+from wsap_core.protocol import ActionResult, Avatar, AvatarSpec, AvatarState, DeathEvent, JackOutResult, RespawnOption
 from wsap_core.protocol.avatars import LEAVING
 from wsap_core.protocol.values import JsonValue
-
-_BIGGEST = 2**63
 
 
 @dataclass(frozen=True)
 class Body:
     """The part of an avatar that does not depend on the game."""
 
-    number: int = 1
+    number: Count = 1
     """The world's first body is 1; each new one counts on."""
     owner: str | None = None
     """The agent it was created for; None before the first `create_avatar`."""
@@ -37,10 +31,10 @@ class Body:
     state: AvatarState = AvatarState.UNBOUND
     appearance: Mapping[str, JsonValue] = field(default_factory=dict)
     """As the agent asked for; JSON-ready."""
-    deaths: int = 0
-    played: int = 0
+    deaths: Count = 0
+    played: Count = 0
     """Steps in the episodes before this one."""
-    despawned: bool = False
+    despawned: StrictBool = False
     """Destroyed by leaving rather than by dying."""
 
     @property
@@ -97,35 +91,12 @@ class Body:
             return DeathEvent(self.avatar_id, "despawned", None, tuple(at), f"step {step}")
         return DeathEvent(self.avatar_id, cause, killer, tuple(at), f"step {step}", respawn_options=(way_back,))
 
-    def avatar(
-        self,
-        game_id: str,
-        step: int,
-        *,
-        position: tuple[float, ...] = (),
-        health: float = 0.0,
-        max_health: float = 0.0,
-        inventory: Mapping[str, int] | None = None,
-        equipment: Mapping[str, str] | None = None,
-    ) -> Avatar:
-        """Return the body as an avatar of the protocol, with the game's part of it."""
-        return Avatar(
-            self.avatar_id,
-            game_id,
-            self.driver,
-            self.state,
-            self.name,
-            position,
-            self.appearance,
-            health,
-            max_health,
-            inventory or {},
-            equipment or {},
-            "step 0",
-            f"step {step}",
-            self.played + step,
-            self.deaths,
-        )
+    def avatar(self, game_id: str, step: int, **known: Any) -> Avatar:
+        """Return the body as an avatar of the protocol, with the fields that the game knows: `position`, `health` ..."""
+        lived = {"total_playtime": self.played + step, "death_count": self.deaths}
+        ages = {"created_at": "step 0", "last_active": f"step {step}"}
+        said = {"name": self.name, "appearance": self.appearance, **ages, **lived, **known}
+        return Avatar(self.avatar_id, game_id, self.driver, self.state, **said)
 
     def to_json(self) -> dict[str, JsonValue]:
         """Return the body as JSON-ready data."""
@@ -138,13 +109,7 @@ class Body:
         Raises:
             ValueError, TypeError, KeyError: the data describes no body.
         """
-        owner, name, appearance = data["owner"], data["name"], data["appearance"]
-        if not (isinstance(owner, str | None) and isinstance(name, str) and isinstance(appearance, dict)):
-            raise ValueError("owner, name and appearance are not text, text and an object")
-        number, deaths, played = (_count(data[key]) for key in ("number", "deaths", "played"))
-        return cls(
-            number, owner, name, AvatarState(data["state"]), appearance, deaths, played, data["despawned"] is True
-        )
+        return read(cls, {f.name: data[f.name] for f in fields(cls)})
 
 
 @dataclass
@@ -175,17 +140,6 @@ class Session:
         """Return the session of `to_json`; the data is not trusted.
 
         Raises:
-            ValueError, TypeError: the data describes no session.
+            ValueError: the data describes no session.
         """
-        start, reward, achievements = data
-        if isinstance(reward, bool) or not isinstance(reward, int | float):
-            raise ValueError("the session's reward is not a number")
-        if not all(isinstance(name, str) for name in achievements):
-            raise ValueError("the session's achievements are not text")
-        return cls(_count(start), float(reward), tuple(achievements))
-
-
-def _count(value: JsonValue) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= _BIGGEST:
-        raise ValueError(f"{str(value)[:40]} is not a count")
-    return value
+        return cls(*read(tuple[Count, StrictFloat, tuple[str, ...]], data))

@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from wsap_core.authoring.packing import read
 from wsap_core.errors import WireError
 from wsap_core.protocol import PortableItem, Receipt, TransitPackage
 from wsap_core.protocol.transit import ITEM_CATEGORIES, TOP_TIER, Bonus, TransferRule
@@ -165,22 +166,15 @@ class ItemLedger:
         """Restore what `to_json` returned; the data is not trusted. `rules` are the ids of the game's transfer rules.
 
         Raises:
-            ValueError, TypeError, KeyError, AttributeError: the data describes no ledger; nothing has changed.
+            ValueError, TypeError, KeyError: the data describes no ledger; nothing has changed.
         """
-        codec = Codec()
-        try:
-            items = [(str(thing), codec.decode(PortableItem, item)) for thing, item in data["kept"]]
-            receipts = [codec.decode(Receipt, receipt) for receipt in data["receipts"]]
-            packages = [codec.decode(TransitPackage, package) for package in data["packages"]]
-        except WireError as error:
-            raise ValueError(str(error)) from error
-        had, news = tuple(data["rules"]), dict(data["news"])
-        lost = {str(avatar_id): dict(gone) for avatar_id, gone in data["lost"].items()}
-        if any(rule not in rules for rule in (*had, *news)):
+        kept = read(list[tuple[str, PortableItem]], data["kept"])
+        receipts, packages = read(list[Receipt], data["receipts"]), read(list[TransitPackage], data["packages"])
+        had, news = read(tuple[str, ...], data["rules"]), read(dict[str, JsonValue], data["news"])
+        lost = read(dict[str, dict[str, str]], data["lost"])
+        if not {*had, *news} <= {*rules}:
             raise ValueError("a rule is not known")
-        if not all(isinstance(word, str) for gone in lost.values() for pair in gone.items() for word in pair):
-            raise ValueError("what became of an item is not text")
-        self.kept = {item.item_id: (thing, item) for thing, item in items}
+        self.kept = {item.item_id: (thing, item) for thing, item in kept}
         self.rules, self.news, self.lost = had, news, lost
         self.receipts = {receipt.transfer_id: receipt for receipt in receipts}
         self.packages = {package.transfer_id: package for package in packages}

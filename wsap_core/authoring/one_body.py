@@ -11,13 +11,14 @@ from collections import Counter
 from collections.abc import Sequence
 from functools import cached_property
 
+from pydantic import StrictBool
 from typing_extensions import override
 
 from wsap_core.authoring.authored import AuthoredGame
 from wsap_core.authoring.bodies import GameWithBody
 from wsap_core.authoring.body import Body, Session
 from wsap_core.authoring.item_ledger import ItemLedger, Refused
-from wsap_core.authoring.packing import WRONG_DATA, pack, unpack
+from wsap_core.authoring.packing import WRONG_DATA, Count, pack, read, unpack
 from wsap_core.errors import SnapshotError
 from wsap_core.protocol import Action, ActionAvailability, ActionDef, ActionResult, AvatarState
 from wsap_core.protocol.values import JsonValue
@@ -113,12 +114,9 @@ class OneBodyGame(GameWithBody):
         """
         body, items = Body.from_json(data["body"]), ItemLedger()
         items.load_json(data["luggage"], {rule.id for rule in self.transfer_rules})
-        steps, done, cause, killer = data["episode"]
-        sound = type(steps) is int and steps >= 0 and type(done) is bool and isinstance(cause, str)
-        if not sound or not isinstance(killer, str | None):
-            raise ValueError("the episode is not what it should be")
-        names, gifts = {rule.bonus.name for rule in self.transfer_rules}, Counter(data["gifts"])
-        if any(name not in names or type(amount) is not int or amount < 0 for name, amount in gifts.items()):
+        steps, done, cause, killer = read(tuple[Count, StrictBool, str, str | None], data["episode"])
+        gifts = Counter(read(dict[str, Count], data["gifts"]))
+        if not gifts.keys() <= {rule.bonus.name for rule in self.transfer_rules}:
             raise ValueError("the gifts are none that this game gives")
         session = Session.from_json(data.get("session", [0, 0.0, []]))
         before = self.body, self.items, self.gifts, self.session, self.steps, self.done, self.death

@@ -4,10 +4,18 @@ from __future__ import annotations
 
 import json
 import zlib
-from typing import NoReturn
+from typing import Annotated, NoReturn, TypeVar
 
-from wsap_core.errors import SnapshotError
+from pydantic import Field
+
+from wsap_core.errors import SnapshotError, WireError
 from wsap_core.protocol.values import JsonValue
+from wsap_core.protocol.wire import Codec
+
+T = TypeVar("T")
+
+Count = Annotated[int, Field(strict=True, ge=0, le=2**63)]
+"""How often something happened, or how much of it there is."""
 
 WRONG_DATA = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError)
 """What code raises that reads data of another shape than it expects."""
@@ -40,6 +48,18 @@ def unpack(header: bytes, data: bytes, game: str, largest: int = _LARGEST) -> di
     except (ValueError, zlib.error, RecursionError) as error:
         raise SnapshotError(f"The snapshot of {game} is damaged: {error}.") from error
     return state
+
+
+def read(shape: type[T], data: JsonValue) -> T:
+    """Return a part of what `unpack` returned as a value of that type: a dataclass, or what holds some.
+
+    Raises:
+        ValueError: the data does not fit the type.
+    """
+    try:
+        return Codec().decode(shape, data, where="data")
+    except WireError as error:
+        raise ValueError(str(error).rstrip(".")) from error
 
 
 def _refuse_constant(name: str) -> NoReturn:
