@@ -92,7 +92,7 @@ class Body:
         return DeathEvent(self.avatar_id, cause, killer, tuple(at), f"step {step}", respawn_options=(way_back,))
 
     def avatar(self, game_id: str, step: int, **known: Any) -> Avatar:
-        """Return the body as an avatar of the protocol, with the fields that the game knows: `position`, `health` ..."""
+        """Return the body as an avatar of the protocol, with the fields that the game knows: `position`, ..."""
         lived = {"total_playtime": self.played + step, "death_count": self.deaths}
         ages = {"created_at": "step 0", "last_active": f"step {step}"}
         said = {"name": self.name, "appearance": self.appearance, **ages, **lived, **known}
