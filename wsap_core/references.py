@@ -25,7 +25,7 @@ from wsap_core.loading import MODEL_AGENT, load_object, names_file, names_model,
 from wsap_core.protocol import Part
 from wsap_core.protocol.base import wire_type
 from wsap_core.seams.context import Context
-from wsap_core.seams.game import keeps_avatars
+from wsap_core.seams.game import MEMBERS, has_methods
 from wsap_core.specs import Ability, AdapterSpec, AgentSpec, Timing
 
 # Any, in this module: a reference may name anything; what it names is looked at here.
@@ -146,17 +146,10 @@ def _has(face: Any, *members: str) -> bool:
 
 
 def _abilities_of_game(face: Any) -> tuple[Ability, ...]:
-    seen: dict[Ability, bool] = {
-        "seed": _takes(getattr(face, "reset", None), "seed"),
-        "snapshot": _has(face, "snapshot", "restore"),
-        "render": _has(face, "render"),
-        "avatars": keeps_avatars(face),
-        "multi-seat": _has(face, "seat"),
-        "transit": _has(face, "admit", "release"),
-        "messages": hasattr(face, "mailbox") or bool(getattr(face, "talks", False)),
-        "lives": inspect.iscoroutinefunction(getattr(face, "advance", None)),
-        "influence": _has(face, "influence"),
-    }
+    seen = {ability: has_methods(face, ability) for ability in MEMBERS if ability != "live"}
+    seen["seed"] = _takes(getattr(face, "reset", None), "seed")
+    seen["messages"] = hasattr(face, "mailbox") or bool(getattr(face, "talks", False))
+    seen["lives"] = inspect.iscoroutinefunction(getattr(face, "advance", None))
     return tuple(ability for ability, there in seen.items() if there)
 
 

@@ -30,6 +30,7 @@ from wsap_core.protocol import (
     View,
 )
 from wsap_core.protocol.values import JsonValue
+from wsap_core.specs import Ability
 
 
 class GameAdapter(Protocol):
@@ -82,10 +83,24 @@ class AvatarGameAdapter(GameAdapter, Protocol):
         """Bring a destroyed avatar back by one of its options (or an option's id), and bind it again."""
 
 
-def keeps_avatars(game: object) -> bool:
-    """Return whether a game has the methods of `AvatarGameAdapter`; its properties are not asked, which may raise."""
-    names = ("list_avatars", "create_avatar", "jack_in", "jack_out", "handle_death", "respawn")
-    return all(callable(getattr(game, name, None)) for name in names)
+MEMBERS: Mapping[Ability, tuple[str, ...]] = {
+    "seed": ("reset",),
+    "snapshot": ("snapshot", "restore"),
+    "render": ("render",),
+    "avatars": ("list_avatars", "create_avatar", "jack_in", "jack_out", "handle_death", "respawn"),
+    "multi-seat": ("seat",),
+    "transit": ("admit", "release"),
+    "messages": ("mailbox",),
+    "lives": ("advance",),
+    "influence": ("influence",),
+    "live": ("act_once",),
+}
+"""The members that each ability takes; a `reset` with a seed, a `mailbox` that is one, an `advance` that is async."""
+
+
+def has_methods(game: object, ability: Ability) -> bool:
+    """Return whether a game has the methods that an ability takes; its properties are not asked, which may raise."""
+    return all(callable(getattr(game, name, None)) for name in MEMBERS[ability])
 
 
 # --- what may be declared beyond that --------------------------------------------------------

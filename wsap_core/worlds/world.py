@@ -19,7 +19,6 @@ from wsap_core.protocol import (
     DeathEvent,
     EmbodiedObservation,
     JackOutResult,
-    Observation,
     Tick,
     View,
 )
@@ -42,7 +41,7 @@ class World:
     def __init__(self, spec: AdapterSpec, adapter: seam.GameAdapter) -> None:
         self.spec = spec
         self.adapter = adapter
-        self.has_avatars = "avatars" in spec.abilities or seam.keeps_avatars(adapter)
+        self.has_avatars = "avatars" in spec.abilities or seam.has_methods(adapter, "avatars")
         """Whether the game keeps avatars itself."""
         self.seats: dict[str, Seat] = {}
         """The open seats, by agent id, in the order they were opened."""
@@ -242,14 +241,14 @@ class World:
     def _avatars(self) -> seam.AvatarGameAdapter:
         return cast(seam.AvatarGameAdapter, self.adapter)
 
-    def _bind(self, agent_id: str, wanted: AvatarSpec | None = None) -> Observation | None:
+    def _bind(self, agent_id: str, wanted: AvatarSpec | None = None) -> None:
         """Jack an agent in: into the body it has, a sleeping one of its own, or a new one."""
         if not self.has_avatars:
             self._bodies[agent_id] = AvatarState.BOUND
-            return None
+            return
         avatars = self._avatars.list_avatars(agent_id) or []
         if any(a.state is AvatarState.BOUND and a.bound_agent == agent_id for a in avatars):
-            return None
+            return
         alive = [a for a in avatars if a.state is not AvatarState.DESTROYED]
         avatar = alive[0] if alive else None
         if avatar is None:
@@ -259,4 +258,3 @@ class World:
         result = self._avatars.jack_in(agent_id, avatar.avatar_id)
         if not result.success:
             raise WorldError(f"The game {self.spec.name!r} did not let {agent_id!r} in: {result.message}")
-        return result.initial_observation

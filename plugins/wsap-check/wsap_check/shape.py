@@ -19,7 +19,7 @@ from wsap_core.protocol.subset import check_schema
 from wsap_core.protocol.transit import BONUS_KINDS, SKILL_DOMAINS
 from wsap_core.protocol.wire import Codec, dumps
 from wsap_core.protocol.words import WORDS
-from wsap_core.seams.game import keeps_avatars
+from wsap_core.seams.game import MEMBERS, has_methods
 from wsap_core.untrusted import strip_control
 from wsap_core.version import PROTOCOL_VERSION
 from wsap_core.worlds import Mailbox
@@ -28,19 +28,6 @@ from wsap_core.worlds.legality import check_action, index_actions
 _MEMBERS = ("game_description", "action_space", "observe", "act", "reset")
 _RESULT = (("success", bool, "true or false"), ("done", bool, "true or false"), ("message", str, "text"))
 _KEPT = 50
-_ABILITIES: dict[str, tuple[str, ...]] = {
-    "seed": ("reset",),
-    "snapshot": ("snapshot", "restore"),
-    "render": ("render",),
-    "avatars": ("list_avatars", "create_avatar", "jack_in", "jack_out", "handle_death", "respawn"),
-    "multi-seat": ("seat",),
-    "transit": ("admit", "release"),
-    "messages": ("mailbox",),
-    "lives": ("advance",),
-    "influence": ("influence",),
-    "live": ("act_once",),
-}
-"""The members that each ability takes."""
 
 
 @check(acts=False)
@@ -77,9 +64,9 @@ async def abilities(notes: Notes, subject: Subject) -> None:
     game: Any = subject.world().adapter  # whatever an author wrote
     declared = {*subject.spec.abilities}
     for ability in subject.spec.abilities:
-        known = ability in _ABILITIES
-        notes.expect(known, f"There is no ability {ability!r}; there are {', '.join(_ABILITIES)}.")
-    for name, needed in _ABILITIES.items():
+        known = ability in MEMBERS
+        notes.expect(known, f"There is no ability {ability!r}; there are {', '.join(MEMBERS)}.")
+    for name, needed in MEMBERS.items():
         missing = [m for m in needed if getattr(game, m, None) is None]
         if name == "seed":
             missing = [] if _takes_seed(game) else ["reset(seed=...)"]
@@ -91,7 +78,7 @@ async def abilities(notes: Notes, subject: Subject) -> None:
             notes.warn(f"The game has {', '.join(needed)}, but the ability {name!r} is not declared.")
     if "live" in declared and (rewinds := {"seed", "snapshot"} & declared):
         notes.error(f"A world that is 'live' can't be rewound, so it has no ability {' or '.join(sorted(rewinds))}.")
-    if "avatars" not in declared and keeps_avatars(game):
+    if "avatars" not in declared and has_methods(game, "avatars"):
         notes.error("The game is an AvatarGameAdapter; declare the ability 'avatars'.")
 
 
