@@ -103,12 +103,7 @@ class RoundGame(GameRules):
         return self._before or self._packed(self.round)
 
     def _packed(self, number: int) -> bytes:
-        state = {
-            "seed": [self.seed, self.episode],
-            "round": number,
-            "paid": self._paid,
-            "told": sorted(self._told),
-        }
+        state = {"seed": [self.seed, self.episode], "round": number, "paid": self._paid, "told": sorted(self._told)}
         return pack(self._header, {**state, "game": self.dump()})
 
     def restore(self, data: bytes) -> None:
@@ -175,42 +170,33 @@ class RoundGame(GameRules):
             return await self._barrier.act(seat, action)
         if not asked:
             return ActionResult(False, OVER, done=True, observation=self.observation(seat))
-        if (later := self._advance({seat: action})) is not None:
-            await later
+        results = self._resolve({seat: action})
+        if inspect.isawaitable(results):
+            await results
         return self._tell(seat)
 
     def closing_result(self, seat: str) -> ActionResult | None:
         """Return the last result of a seat for which the game ended without an action of its own; None for others."""
         return self._result(seat) if self.done(seat) and seat not in self._told else None
 
-    def _advance(self, moves: Mapping[str, Action]) -> Awaitable[None] | None:
+    def _resolve(self, moves: Mapping[str, Action]) -> Results | Awaitable[Results]:
         self.round, self._random = self.round + 1, None
         applied = self.apply(moves)
         if inspect.isawaitable(applied):
             self._before = self._packed(self.round - 1)
-            return self._advance_later(applied)
-        self._conclude()
-        return None
+            return self._resolve_later(applied)
+        return self._results()
 
-    async def _advance_later(self, applied: Awaitable[None]) -> None:
+    async def _resolve_later(self, applied: Awaitable[None]) -> Results:
         await applied
         self._before = None
-        self._conclude()
-
-    def _conclude(self) -> None:
-        self._named = tuple(self.to_move())
-        if self.talks:
-            self.mailbox.deliver()
-
-    def _resolve(self, moves: Mapping[str, Action]) -> Results | Awaitable[Results]:
-        later = self._advance(moves)
-        return self._results() if later is None else self._results_later(later)
-
-    async def _results_later(self, later: Awaitable[None]) -> Results:
-        await later
         return self._results()
 
     def _results(self) -> Results:
+        """Conclude a round, and give the results of those who acted through the barrier and are to hear of it now."""
+        self._named = tuple(self.to_move())
+        if self.talks:
+            self.mailbox.deliver()
         ready = {*self._named, *self.hears()} if self._named else set(self.seats)
         return {seat: self._tell(seat) for seat in self._barrier.held if seat in ready}
 

@@ -21,7 +21,18 @@ def _own_actions(space: ActionSpace) -> tuple[ActionDef, ...]:
     return tuple(a for a in space.actions if a.name not in _SHARED and a.category != "meta" and not a.is_tool)
 
 
-class RandomAgent:
+class _Baseline:
+    """An agent that looks neither back nor ahead."""
+
+    def reflect(self, result: ActionResult) -> None:
+        """Learn nothing: all it needs is in the next observation."""
+
+    def plan(self, goals: list[Goal]) -> list[str]:
+        """Return no plan."""
+        return []
+
+
+class RandomAgent(_Baseline):
     """Picks actions with equal chance, and parameters of enumerations and ranges too.
 
     Actions that every world shares (leaving, emotes, messages) are not picked as long as the
@@ -57,13 +68,6 @@ class RandomAgent:
             chosen = narrowed(chosen, choices_of(told[chosen.name]))
         return Action(chosen.name, {p.name: sample(p.json_schema(), self._random) for p in chosen.parameters})
 
-    def reflect(self, result: ActionResult) -> None:
-        """Learn nothing."""
-
-    def plan(self, goals: list[Goal]) -> list[str]:
-        """Return no plan."""
-        return []
-
     def snapshot(self) -> bytes:
         """Return the state of the generator."""
         version, state, gauss = self._random.getstate()
@@ -78,7 +82,7 @@ class RandomAgent:
             raise SnapshotError(f"The random agent's snapshot is damaged: {error}.") from error
 
 
-class AlwaysAgent:
+class AlwaysAgent(_Baseline):
     """Does the same thing every time."""
 
     def __init__(self, action: str | None = None) -> None:
@@ -100,13 +104,6 @@ class AlwaysAgent:
     def decide(self, observation: Observation) -> Action:
         """Return the configured action, or the first there is."""
         return Action(self._action or self._choices[0])
-
-    def reflect(self, result: ActionResult) -> None:
-        """Learn nothing: all it needs is in the next observation."""
-
-    def plan(self, goals: list[Goal]) -> list[str]:
-        """Return no plan."""
-        return []
 
     def snapshot(self) -> bytes:
         """Return nothing: there is no state."""

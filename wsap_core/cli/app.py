@@ -70,15 +70,6 @@ class RootGroup(LazyGroup):
             formatter.write_paragraph()
             formatter.write_text(f"Something is wrong with {_listed(troubled)}; `wsap plugins` says what.")
 
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find the command in what was typed."""
-        name = str(args[0])
-        if name.startswith("-"):
-            self.parse_args(ctx, args)  # raises for an option that does not exist
-        return name, self.get_command(ctx, name), args[1:]
-
 
 def _state(ctx: click.Context) -> State:
     return ctx.find_root().ensure_object(State)

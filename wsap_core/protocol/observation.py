@@ -172,16 +172,13 @@ def render_observation(observation: Observation, *, extra_sections: Sequence[tup
         (words.say("TIME"), single_line(o.time_of_day) if o.time_of_day else ""),
         (words.say("STATUS"), pairs(o.status, words)),
         (words.say("INVENTORY"), pairs(o.inventory, words)),
-        (words.say("EFFECTS"), bullets(_effect(e.name, e.description, e.remaining, words) for e in o.active_effects)),
+        (words.say("EFFECTS"), bullets(_effect(e, words) for e in o.active_effects)),
         (words.say("LOCATION"), single_line(o.location.description or o.location.region or _coordinates(o))),
         (words.say("NEARBY"), bullets(_nearby(o, words))),
         *extra_sections,
         (words.say("RECENT EVENTS"), bullets(e.description for e in o.recent_events)),
         (words.say("MESSAGES"), bullets(f"{m.sender} ({words.say(m.type)}): {m.content}" for m in o.messages)),
-        (
-            words.say("CURRENT GOALS"),
-            bullets(_goal(g.description or g.id, g.progress, g.hints) for g in o.current_goals),
-        ),
+        (words.say("CURRENT GOALS"), bullets(map(_goal, o.current_goals))),
         *render_availability(o.available_actions or (), words),
     ]
     parts = [words.say(f"Step {o.step}")]
@@ -193,7 +190,6 @@ def render_brief(observation: Observation, *, extra_lines: Sequence[str] = ()) -
     """Return an observation in few lines: status, inventory, place, what is nearby, what happened, the first goal;
     `extra_lines` come before the goal."""
     o, words = observation, words_of(observation.language)
-    goals = (single_line(_goal(g.description or g.id, g.progress, g.hints)) for g in o.current_goals[:1])
     carried = pairs(o.inventory, words).replace("\n", ", ")
     lines = [
         single_line(o.time_of_day) if o.time_of_day else "",
@@ -204,7 +200,7 @@ def render_brief(observation: Observation, *, extra_lines: Sequence[str] = ()) -
         *(single_line(e.description) for e in o.recent_events),
         *(single_line(f"{m.sender}: {m.content}") for m in o.messages),
         *extra_lines,
-        *(f"{words.say('Goal')}: {goal}" for goal in goals),
+        *(f"{words.say('Goal')}: {single_line(_goal(goal))}" for goal in o.current_goals[:1]),
     ]
     return "\n".join(filter(None, lines))
 
@@ -218,11 +214,11 @@ def _coordinates(observation: Observation) -> str:
     return ", ".join(number(c) for c in observation.location.coordinates)
 
 
-def _effect(name: str, description: str, remaining: float | None, words: Words) -> str:
-    text = f"{name}: {description}" if description else name
-    return text if remaining is None else text + words.say(f" ({number(remaining)} steps left)")
+def _effect(effect: Effect, words: Words) -> str:
+    text = f"{effect.name}: {effect.description}" if effect.description else effect.name
+    return text if effect.remaining is None else text + words.say(f" ({number(effect.remaining)} steps left)")
 
 
-def _goal(description: str, progress: str | None, hints: Sequence[str]) -> str:
-    text = f"{description} ({progress})" if progress else description
-    return f"{text} - {'; '.join(hints)}" if hints else text
+def _goal(goal: Goal) -> str:
+    text = (goal.description or goal.id) + (f" ({goal.progress})" if goal.progress else "")
+    return f"{text} - {'; '.join(goal.hints)}" if goal.hints else text

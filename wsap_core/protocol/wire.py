@@ -91,28 +91,21 @@ _WRITERS: dict[type, Callable[[Any], str]] = {
     list: _dump_sequence,
     dict: _dump_mapping,
 }
+_WRITERS_OF_KINDS: dict[type, Callable[[Any], str]] = {
+    Enum: lambda value: dumps(value.value),
+    Mapping: _dump_mapping,
+    **_WRITERS,
+}
 
 
 def _writer_for(cls: type) -> Callable[[Any], str]:
-    writer: Callable[[Any], str]
+    writer = next((write for kind, write in _WRITERS_OF_KINDS.items() if issubclass(cls, kind)), None)
     if is_dataclass(cls):
         writer = _dataclass_writer(cls)
-    elif issubclass(cls, Enum):
-        writer = lambda value: dumps(value.value)  # noqa: E731
-    elif issubclass(cls, str):
-        writer = _quote
-    elif issubclass(cls, Mapping):
-        writer = _dump_mapping
-    elif issubclass(cls, bool | int):
-        writer = _WRITERS[bool] if issubclass(cls, bool) else int.__repr__
-    elif issubclass(cls, float):
-        writer = _dump_float
-    elif issubclass(cls, list | tuple):
-        writer = _dump_sequence
-    elif hasattr(cls, "item") and hasattr(cls, "dtype"):
+    elif writer is None and hasattr(cls, "item") and hasattr(cls, "dtype"):
         # A numpy scalar or array that a game let slip into an observation.
         writer = lambda value: dumps(value.tolist())  # noqa: E731
-    else:
+    if writer is None:
         raise WireError(
             f"A {cls.__module__}.{cls.__qualname__} can't travel as JSON; "
             "use text, numbers, lists, mappings or protocol types."

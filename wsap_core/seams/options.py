@@ -27,10 +27,6 @@ class Options(Mapping[str, Any]):
         self._asked.add(name)
         return self._values[name]
 
-    def __contains__(self, name: object) -> bool:
-        self._asked.add(str(name))
-        return name in self._values
-
     def __iter__(self) -> Iterator[str]:
         # Who goes through all of them has seen all of them.
         self._all = True
