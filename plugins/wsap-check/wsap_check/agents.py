@@ -17,7 +17,7 @@ from wsap_core.errors import SnapshotError
 from wsap_core.factories import build
 from wsap_core.protocol import Action, Observation
 from wsap_core.seams.context import Context
-from wsap_core.seams.game import Snapshots
+from wsap_core.seams.game import Snapshots, has_methods
 from wsap_core.specs import AdapterSpec, AgentSpec
 from wsap_core.worlds import Seat
 from wsap_core.worlds.legality import check_action, index_actions
@@ -110,7 +110,7 @@ async def agent_members(notes: Notes, subject: AgentSubject) -> None:
     for name in ("initialize", "decide", "reflect", "plan"):
         there = callable(getattr(agent, name, None))
         notes.expect(there, f"There is no {name}(); an agent has initialize, decide, reflect and plan.")
-    there = all(callable(getattr(agent, name, None)) for name in ("snapshot", "restore"))
+    there = has_methods(agent, "snapshot")
     if subject.can("snapshot") and not there:
         notes.error("The ability 'snapshot' is declared, but there is no snapshot and restore.")
     elif there and not subject.can("snapshot"):

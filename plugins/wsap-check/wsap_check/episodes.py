@@ -11,7 +11,7 @@ from typing import cast
 from wsap_check.play import RandomPlayer, Table, baseline, own_actions, refused, settle, walk
 from wsap_check.steps import Step, difference_by_seat, first_difference, fresh_text, place, without_biography
 from wsap_check.subject import Fault, Notes, NothingToCheck, Subject, at_once, check, other_processes
-from wsap_check.trajectory import Request, digests, first_different, trajectories_elsewhere
+from wsap_check.trajectory import digests, first_different, request_for, trajectories_elsewhere
 from wsap_core.errors import WireError
 from wsap_core.protocol import AvatarState, EmbodiedObservation
 from wsap_core.protocol.ticks import Tick
@@ -173,7 +173,7 @@ def _draw_chance() -> None:
 @check("seed", other_processes)
 async def other_process(notes: Notes, subject: Subject) -> None:
     """The same seed gives the same trajectory in another process, whatever its PYTHONHASHSEED."""
-    request = Request.of(subject)
+    request = request_for(subject)
     await baseline(subject, 31, subject.steps)
     here = await _trace(subject)
     for hash_seed, elsewhere in trajectories_elsewhere(request):

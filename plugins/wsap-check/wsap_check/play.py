@@ -83,15 +83,14 @@ class _Run:
     """What the seats' loops of one stretch of play share."""
 
     choose: Chooser
-    quota: int
+    steps: int
     each: Callable[[Step], None] | None
     trace: list[Step]
-    start: int
     in_turns: bool
     doing: dict[str, str] = field(default_factory=dict)
 
     def enough(self, overtime: int = 0) -> bool:
-        return len(self.trace) - self.start >= self.quota + overtime
+        return len(self.trace) >= self.steps + overtime
 
     def stopping(self) -> bool:
         overdue = self.in_turns and self.enough(_OVERTIME)
@@ -192,7 +191,7 @@ class Table:
         while len(trace) < steps:
             before = len(trace)
             in_turns = self.subject.spec.timing == "alternating"
-            await self._stretch(_Run(choose, steps - before, each, trace, before, in_turns))
+            await self._stretch(_Run(choose, steps, each, trace, in_turns))
             if not (episodes and self.over) or len(trace) == before:
                 break
             await self.next_episode()

@@ -10,14 +10,13 @@ import pickletools
 import random
 import zlib
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from typing import Any, cast
 
 from wsap_check.play import RandomPlayer, Table, must_not_disturb
 from wsap_check.raised import describe
 from wsap_check.steps import Step, first_difference
 from wsap_check.subject import Notes, Subject, check, other_processes
-from wsap_check.trajectory import Request, digests, first_different, trajectories_elsewhere
+from wsap_check.trajectory import digests, first_different, request_for, trajectories_elsewhere
 from wsap_core.errors import SnapshotError
 from wsap_core.seams.game import Snapshots
 
@@ -55,14 +54,14 @@ async def snapshot_continues(notes: Notes, subject: Subject) -> None:
 @check("snapshot", other_processes)
 async def snapshot_elsewhere(notes: Notes, subject: Subject) -> None:
     """A world restored in another process continues identically."""
-    request = Request.of(subject)
+    request = request_for(subject)
     table = await _played(subject, 45)
     if table.over:
         await table.next_episode()
     saved, where = base64.b64encode(table.world.snapshot()).decode(), table.where()
     here = await table.play(RandomPlayer(46), _ONWARDS)
-    request = replace(request, snapshot=saved, play_seed=46, steps=_ONWARDS)
-    position = first_different(digests(here), next(trajectories_elsewhere(request))[1])
+    onwards = {**request, "snapshot": saved, "play_seed": 46, "steps": _ONWARDS}
+    position = first_different(digests(here), next(trajectories_elsewhere(onwards))[1])
     differs = f"A world restored in another process continues differently, {position} steps after the snapshot. "
     differs += "A snapshot holds everything itself, and nothing that only this process can look up."
     notes.expect(position is None, differs, f"snapshot at {where}")

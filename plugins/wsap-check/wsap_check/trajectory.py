@@ -16,7 +16,6 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -35,45 +34,25 @@ _SPEC = ("name", "abilities", "seats", "seat_names", "timing", "preset", "langua
 """What of a spec matters to play, and to snapshots, which carry its name."""
 
 
-@dataclass(frozen=True)
-class Request:
-    """What another process needs to know to play the same game."""
+Request = Mapping[str, Any]
+"""What another process needs to know to play the same game: the arguments of `_play`."""
 
-    factory: str
-    """Where the game is found, as `load_object` takes it."""
-    spec: Mapping[str, Any]
-    """What else of its spec matters. Any: fields of a spec."""
-    seed: int
-    steps: int
-    config: Mapping[str, Any]
-    """JSON-ready. Any: options as the user gave them."""
-    play_seed: int = 31
-    """Of the choices."""
-    snapshot: str = ""
-    """A snapshot to go on from, in base64; empty for a fresh start."""
 
-    @classmethod
-    def of(cls, subject: Subject) -> Request:
-        """Return the request for a subject.
+def request_for(subject: Subject) -> Request:
+    """Return the request to play a subject's game as it is played here.
 
-        Raises:
-            NothingToCheck: another process can't find or configure the game.
-        """
-        factory = portable_reference(subject.spec.factory)
-        if factory is None:
-            raise NothingToCheck("no other process can find a class that was made inside a function, or an object")
-        try:
-            json.dumps(dict(subject.config))
-        except (TypeError, ValueError):
-            raise NothingToCheck("the options can't be handed to another process as JSON") from None
-        said = {name: getattr(subject.spec, name) for name in _SPEC}
-        return cls(factory, said, subject.seed, subject.steps, dict(subject.config))
-
-    def subject(self) -> Subject:
-        """Return the subject here that the request describes."""
-        said: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in self.spec.items()}
-        spec = AdapterSpec(summary="", factory=load_object(self.factory), **said)
-        return Subject(spec, self.seed, self.steps, self.config)
+    Raises:
+        NothingToCheck: another process can't find or configure the game.
+    """
+    factory = portable_reference(subject.spec.factory)
+    if factory is None:
+        raise NothingToCheck("no other process can find a class that was made inside a function, or an object")
+    try:
+        config = json.dumps(dict(subject.config))
+    except (TypeError, ValueError):
+        raise NothingToCheck("the options can't be handed to another process as JSON") from None
+    said = {name: getattr(subject.spec, name) for name in _SPEC}
+    return {"factory": factory, "said": said, "seed": subject.seed, "steps": subject.steps, "config": config}
 
 
 def digests(trace: Sequence[Step]) -> list[str]:
@@ -97,7 +76,7 @@ def trajectories_elsewhere(request: Request) -> Iterator[tuple[int, list[str]]]:
     for hash_seed, zone in HASH_SEEDS.items():
         with tempfile.TemporaryDirectory() as folder:
             done = subprocess.run(
-                [sys.executable, "-c", _CHILD, path], input=json.dumps(asdict(request)), cwd=folder,
+                [sys.executable, "-c", _CHILD, path], input=json.dumps(request), cwd=folder,
                 env={**os.environ, "PYTHONHASHSEED": str(hash_seed), "TZ": zone},
                 capture_output=True, text=True, timeout=_SECONDS, check=False,
             )  # fmt: skip
@@ -118,9 +97,8 @@ main()
 
 def main() -> None:
     """Answer one request; where the game raises, exit with a line that says where."""
-    request = Request(**json.load(sys.stdin))
     try:
-        answer = asyncio.run(kept_alive(_play(request)))
+        answer = asyncio.run(kept_alive(_play(**json.load(sys.stdin))))
     except Fault as fault:
         sys.exit(str(fault))
     except Exception as error:
@@ -128,11 +106,16 @@ def main() -> None:
     sys.stdout.write("\n" + json.dumps(answer) + "\n")
 
 
-async def _play(request: Request) -> list[str]:
-    table = await Table(request.subject()).begin()
-    if request.snapshot:
-        table.world.restore(base64.b64decode(request.snapshot))
-    return digests(await table.play(RandomPlayer(request.play_seed), request.steps, episodes=not request.snapshot))
+async def _play(
+    factory: str, said: Mapping[str, Any], seed: int, steps: int, config: str, play_seed: int = 31, snapshot: str = ""
+) -> list[str]:
+    """Play from a snapshot, in base64, or else from the beginning, with choices of the seed `play_seed`."""
+    fields: Any = {k: tuple(v) if isinstance(v, list) else v for k, v in said.items()}
+    spec = AdapterSpec(summary="", factory=load_object(factory), **fields)
+    table = await Table(Subject(spec, seed, steps, json.loads(config))).begin()
+    if snapshot:
+        table.world.restore(base64.b64decode(snapshot))
+    return digests(await table.play(RandomPlayer(play_seed), steps, episodes=not snapshot))
 
 
 if __name__ == "__main__":
