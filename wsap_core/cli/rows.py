@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import json
+from collections.abc import Callable
 from dataclasses import asdict
-from typing import Any, TypedDict, cast
+from typing import Any, TypedDict, TypeVar, cast
 
 from wsap_core.host import PluginHost, Registration, Registry
-from wsap_core.specs import AdapterSpec, OptionDef
+from wsap_core.specs import AdapterSpec
+
+R = TypeVar("R")
 
 
 class PluginRow(TypedDict):
@@ -103,54 +106,25 @@ def games(host: PluginHost) -> list[GameRow]:
 
 def game(host: PluginHost, entry: Registration[AdapterSpec]) -> GameRow:
     """Return the row of one game."""
-    return {
-        **_offer(host.games, entry),
-        "title": entry.spec.display_title,
-        "seats": list(entry.spec.seats),
-        "timing": entry.spec.timing,
-        "abilities": list(entry.spec.abilities),
-        "default_agent": entry.spec.default_agent,
-        "scores": [metric.name for metric in entry.spec.score_metrics],
-        "achievements": len(entry.spec.achievements),
-        "genre": entry.spec.genre,
-        "dimensions": entry.spec.dimensions,
-        "persistent": entry.spec.persistent,
-        "family": entry.spec.family,
-        "options": _options(entry.spec.options),
-    }
+    spec = entry.spec
+    counted = {"scores": [metric.name for metric in spec.score_metrics], "achievements": len(spec.achievements)}
+    return _row(GameRow, host.games, entry, title=spec.display_title, **counted)
 
 
 def agents(host: PluginHost) -> list[AgentRow]:
     """Return a row for each agent, sorted by name."""
-    return [
-        {
-            **_offer(host.agents, entry),
-            "games": list(entry.spec.games),
-            "abilities": list(entry.spec.abilities),
-            "interactive": entry.spec.interactive,
-            "options": _options(entry.spec.options),
-        }
-        for entry in host.agents.all()
-    ]
+    return [_row(AgentRow, host.agents, entry) for entry in host.agents.all()]
 
 
 def commands(host: PluginHost) -> list[CommandRow]:
     """Return a row for each subcommand, sorted by name."""
-    return [
-        {**_offer(host.commands, entry), "factory": entry.spec.factory if isinstance(entry.spec.factory, str) else ""}
-        for entry in host.commands.all()
-    ]
+    found = [(entry, entry.spec.factory) for entry in host.commands.all()]
+    return [_row(CommandRow, host.commands, entry, factory=f if isinstance(f, str) else "") for entry, f in found]
 
 
-def _options(options: Iterable[OptionDef]) -> list[OptionRow]:
-    return [{"name": o.name, "summary": o.summary, "default": o.default, "values": o.values} for o in options]
-
-
-def _offer(registry: Registry[Any], entry: Registration[Any]) -> OfferRow:
-    return {
-        "name": entry.spec.name,
-        "summary": entry.spec.summary,
-        "plugin": entry.plugin,
-        "distribution": entry.distribution,
-        "usable": entry.spec.name.partition(":")[0] in registry.names(),
-    }
+def _row(shape: Callable[..., R], registry: Registry[Any], entry: Registration[Any], **known: Any) -> R:
+    """Return a row of that shape: with what is known here, and else the spec's fields of the same names."""
+    usable = entry.spec.name.partition(":")[0] in registry.names()
+    known |= {"plugin": entry.plugin, "distribution": entry.distribution, "usable": usable}
+    row = {name: known[name] if name in known else getattr(entry.spec, name) for name in shape.__annotations__}
+    return shape(**json.loads(json.dumps(row, default=asdict)))
