@@ -9,19 +9,8 @@ from typing_extensions import override
 from wsap_core.authoring.authored import AuthoredGame
 from wsap_core.authoring.body import Body, Session
 from wsap_core.errors import UsageError
-from wsap_core.protocol import (
-    Avatar,
-    AvatarSpec,
-    AvatarState,
-    DeathEvent,
-    EmbodiedObservation,
-    Entry,
-    JackInResult,
-    JackOutResult,
-    Receipt,
-    RespawnOption,
-    TransitPackage,
-)
+from wsap_core.protocol import EmbodiedObservation, Entry, Receipt, RespawnOption, TransitPackage
+from wsap_core.protocol.avatars import Avatar, AvatarSpec, AvatarState, DeathEvent, JackInResult, JackOutResult
 
 
 class GameWithBody(AuthoredGame):

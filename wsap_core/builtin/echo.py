@@ -5,18 +5,8 @@ from __future__ import annotations
 import json
 
 from wsap_core.errors import ConfigError, SnapshotError
-from wsap_core.protocol import (
-    Action,
-    ActionDef,
-    ActionResult,
-    ActionSpace,
-    Event,
-    Location,
-    Observation,
-    ParamDef,
-    TextBlock,
-    View,
-)
+from wsap_core.protocol import Action, ActionDef, ActionResult, ActionSpace, Event, Location, Observation, ParamDef
+from wsap_core.protocol.views import TextBlock, View
 from wsap_core.seams.context import Context
 from wsap_core.worlds.legality import check_action, index_actions
 

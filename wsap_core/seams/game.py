@@ -12,23 +12,9 @@ from collections.abc import Awaitable, Mapping
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
-from wsap_core.protocol import (
-    Action,
-    ActionResult,
-    ActionSpace,
-    Avatar,
-    AvatarSpec,
-    DeathEvent,
-    Entry,
-    JackInResult,
-    JackOutResult,
-    Observation,
-    Receipt,
-    RespawnOption,
-    Tick,
-    TransitPackage,
-    View,
-)
+from wsap_core.protocol import Action, ActionResult, ActionSpace, Observation, Tick, View
+from wsap_core.protocol.avatars import Avatar, AvatarSpec, DeathEvent, JackInResult, JackOutResult, RespawnOption
+from wsap_core.protocol.transit import Entry, Receipt, TransitPackage
 from wsap_core.protocol.values import JsonValue
 from wsap_core.specs import Ability
 

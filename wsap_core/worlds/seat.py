@@ -10,19 +10,8 @@ from dataclasses import dataclass, replace
 from typing import Protocol, TypeVar, cast
 
 from wsap_core.errors import WorldError, WsapError
-from wsap_core.protocol import (
-    AVATAR_ACTIONS,
-    Action,
-    ActionResult,
-    ActionSpace,
-    Avatar,
-    AvatarState,
-    DeathEvent,
-    EmbodiedObservation,
-    JackOutResult,
-    Observation,
-    View,
-)
+from wsap_core.protocol import Action, ActionResult, ActionSpace, EmbodiedObservation, Observation, View
+from wsap_core.protocol.avatars import AVATAR_ACTIONS, Avatar, AvatarState, DeathEvent, JackOutResult
 from wsap_core.protocol.words import ENGLISH, words_of
 from wsap_core.seams.game import ChoiceKey, GameAdapter, HasClosingResult, HasDefaultAction, Live, Renders
 from wsap_core.specs import AdapterSpec
@@ -37,7 +26,6 @@ _GESTURES = frozenset({"look", "emote"})
 _BODILY = ActionSpace(tuple(action for action in AVATAR_ACTIONS.actions if action.name in ("look", "inspect_self")))
 """The shared actions that a world with avatars offers: it has gestures only if it declares `emote` itself, and leaving
 is for the nexus to offer. All others are carried out nevertheless."""
-
 
 GAME_OVER = Action("game_over")
 """What is done in place of a decision in a seat for which the game ended without an action of its own."""

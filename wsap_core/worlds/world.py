@@ -11,18 +11,8 @@ from typing import Any, cast
 
 from wsap_core.errors import SnapshotError, UsageError, WorldError
 from wsap_core.factories import build
-from wsap_core.protocol import (
-    ActionResult,
-    Avatar,
-    AvatarSpec,
-    AvatarState,
-    DeathEvent,
-    EmbodiedObservation,
-    JackOutResult,
-    Tick,
-    View,
-)
-from wsap_core.protocol.avatars import LEAVING
+from wsap_core.protocol import ActionResult, EmbodiedObservation, Tick, View
+from wsap_core.protocol.avatars import LEAVING, Avatar, AvatarSpec, AvatarState, DeathEvent, JackOutResult
 from wsap_core.protocol.values import JsonValue
 from wsap_core.seams import game as seam
 from wsap_core.seams.context import Context
