@@ -20,7 +20,8 @@ def typed_action(text: str, space: ActionSpace) -> tuple[Action | None, str]:
     if not line:
         return None, "Type the name of an action."
     name, _, rest = line.partition(" ")
-    definition = space.find(name) or _only_match(name, space)
+    begin_so = [action for action in space.actions if action.name.startswith(name)]
+    definition = space.find(name) or (begin_so[0] if len(begin_so) == 1 else None)
     if definition is None:
         _, reason = check_action(Action(name), index_actions(space))
         return None, reason
@@ -29,11 +30,6 @@ def typed_action(text: str, space: ActionSpace) -> tuple[Action | None, str]:
         return None, reason
     action, reason = check_action(Action(definition.name, parameters), index_actions(space))
     return (None, reason) if reason else (action, "")
-
-
-def _only_match(name: str, space: ActionSpace) -> ActionDef | None:
-    found = [a for a in space.actions if a.name.startswith(name)]
-    return found[0] if len(found) == 1 else None
 
 
 def _parameters(definition: ActionDef, rest: str) -> tuple[dict[str, object], str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -14,13 +14,7 @@ SEED_LIMIT = 2**31 - 1
 """The highest seed; the same as `wsap_core.seams.context.SEED_LIMIT`, which a test holds it to."""
 
 
-if TYPE_CHECKING:
-    _IntType = click.ParamType[int]
-else:
-    _IntType = click.ParamType  # older versions of click have no types to choose from
-
-
-class WholeNumber(_IntType):
+class WholeNumber(click.ParamType):  # type: ignore[type-arg]  # older versions of click have no types to choose from
     """A whole number from `low` to `high`, both included; without `high` there is no limit."""
 
     name = "integer"

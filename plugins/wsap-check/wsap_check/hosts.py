@@ -6,6 +6,7 @@ import asyncio
 import heapq
 import itertools
 from collections.abc import Iterable
+from types import SimpleNamespace
 from typing import NoReturn
 
 from wsap_core.errors import PluginError
@@ -65,21 +66,6 @@ class IsolatedHost(PluginHost):
         raise PluginError("A test's plugin host does not look for installed plugins; register what the test needs.")
 
 
-class _Given:
-    """A plugin that offers the given specs."""
-
-    def __init__(self, specs: Iterable[AdapterSpec | AgentSpec]) -> None:
-        self._specs = tuple(specs)
-
-    @hookimpl
-    def wsap_adapters(self) -> Iterable[AdapterSpec]:
-        return [spec for spec in self._specs if isinstance(spec, AdapterSpec)]
-
-    @hookimpl
-    def wsap_agents(self) -> Iterable[AgentSpec]:
-        return [spec for spec in self._specs if isinstance(spec, AgentSpec)]
-
-
 def plugin_host(*plugins: object, builtin: bool = True) -> IsolatedHost:
     """Return a host with the kernel's own parts and the given plugins, and nothing that is installed.
 
@@ -90,9 +76,11 @@ def plugin_host(*plugins: object, builtin: bool = True) -> IsolatedHost:
     host = IsolatedHost(environ={})
     if builtin:
         host.load(BUILTIN)
-    specs = [p for p in plugins if isinstance(p, AdapterSpec | AgentSpec)]
-    if specs:
-        host.register(_Given(specs), "given")
+    games = [p for p in plugins if isinstance(p, AdapterSpec)]
+    agents = [p for p in plugins if isinstance(p, AgentSpec)]
+    if games or agents:
+        given = SimpleNamespace(wsap_adapters=hookimpl(lambda: games), wsap_agents=hookimpl(lambda: agents))
+        host.register(given, "given")
     for number, plugin in enumerate(p for p in plugins if not isinstance(p, AdapterSpec | AgentSpec)):
         host.register(plugin, getattr(plugin, "__name__", f"plugin-{number + 1}"))
     host.note_duplicates()
