@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import asyncio
+import json
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -29,7 +30,6 @@ from wsap_core.protocol import (
 from wsap_core.seams.context import Context
 from wsap_core.seams.model import Abilities, Request
 from wsap_core.specs import AdapterSpec
-from wsap_llm import russian
 from wsap_llm.agent import LLMAgent
 from wsap_llm.memory.fifo import FifoMemory
 from wsap_llm.options import LLMOptions, llm_options
@@ -191,7 +191,7 @@ def test_both_languages_have_the_same_templates_with_the_same_values() -> None:
 
     assert list(LANGUAGES["ru"]) == list(DEFAULTS)
     for name, text in DEFAULTS.items():
-        assert values(russian.PROMPTS[name]) == values(text), name
+        assert values(LANGUAGES["ru"][name]) == values(text), name
 
 
 def test_a_persons_templates_take_the_place_of_those_of_any_language() -> None:
@@ -239,8 +239,10 @@ def test_whatever_is_said_in_code_is_in_the_table(package: Any) -> None:
 
 
 def test_every_sentence_of_the_table_is_made_of_words_of_the_code() -> None:
-    files = [path for path in Path(wsap_llm.__file__).parent.rglob("*.py") if path.name != "russian.py"]
+    home = Path(wsap_llm.__file__).parent
+    files = home.rglob("*.py")
+    table = json.loads((home / "russian.json").read_text(encoding="utf-8"))
     code = set(re.findall(r"[A-Za-z']+", "\n".join(path.read_text(encoding="utf-8") for path in files)))
-    for text in russian.TEXTS:
+    for text in [text for part in table.values() for text in part]:
         literals = " ".join(re.split(r"\{\w+\}", text))
         assert code.issuperset(re.findall(r"[A-Za-z']{3,}", literals)), text

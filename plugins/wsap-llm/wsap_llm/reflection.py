@@ -10,7 +10,6 @@ from wsap_core.seams.agent import ReflectionInfo
 from wsap_core.seams.memory import LESSON, AgentMemory, Browsable
 from wsap_core.seams.model import Message
 from wsap_core.untrusted import sanitize
-from wsap_llm import russian
 from wsap_llm.asking import Asker
 from wsap_llm.thinking import split_thinking
 from wsap_llm.turn import outcome_of, quoted
@@ -25,7 +24,10 @@ LINE = 200
 KNOWN = 8
 """Most lessons that are shown to the model as known."""
 _MARK = re.compile(r"^\s*(?:[-*•>]+\s*)*(?:\d{1,2}[.):]\s+)?")
-_NOTHING = frozenset({"nothing", "none", "n/a", "nothing new", "no new lessons", "no lessons", *russian.NOTHING})
+_NOTHING = frozenset({
+    *("nothing", "none", "n/a", "nothing new", "no new lessons", "no lessons"),
+    *("ничего", "ничего нового", "нет", "новых уроков нет", "нет новых уроков"),
+})  # fmt: skip
 
 
 @dataclass
