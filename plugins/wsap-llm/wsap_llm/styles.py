@@ -21,7 +21,7 @@ from wsap_llm.decision import Decision, DecisionTurn
 from wsap_llm.lookup import LONGEST_RESULT, ToolCalls, split, written
 from wsap_llm.prompts import Prompts
 from wsap_llm.reply import NotUnderstood, ToolCall, read_reply, reask, why
-from wsap_llm.reply.asking import MOST_LISTED
+from wsap_llm.reply.reading import MOST_LISTED
 from wsap_llm.reply.scanner import FinalTag, TagEvent, TagScanner, ToolTag
 from wsap_llm.reply.schema import reply_functions, reply_schema
 from wsap_llm.reply.steps import KEYS, NOTHING_SAID, steps_in_json, steps_in_tags, tag_steps

@@ -4,27 +4,21 @@ schema, tags        the two forms that are asked for, made from what is legal no
 steps               how several steps are asked for in either form
 scanner             reading tags while they are still being written
 
-reading             read_reply: the rest of this list in order, for replies in any other form
-├── shapes          words before actions by language, and calls of model families
+reading             read_reply: the rest of this list in order, for replies in any other form; the one question after it
+├── shapes          words before actions by language, calls of model families, and what leaves a call in doubt
 ├── repair          JSON as language models write it
 ├── objects         what a JSON value asks for
-├── elements        calls between tags
-├── labels          calls behind labels
-├── calls           `move(direction=north)` and bare names
-└── context         whether what stands around a call leaves it in doubt
+└── calls           `move(direction=north)` and bare names; calls behind labels and between tags
 choices             what may be named now, and near misses of names
-parameters          parameters brought into their declared form
-candidates          what one place in a reply asks for, and what came of reading it all
-asking              the question that is asked once more
+candidates          what one place in a reply asks for, with its parameters, and what came of reading it all
 
 Calls that a backend returns beside the text (`tool_calls`) have the form that `objects` reads already.
 """
 
 from __future__ import annotations
 
-from wsap_llm.reply.asking import reask, why
 from wsap_llm.reply.candidates import NotUnderstood, Reading, ToolCall, Understood
-from wsap_llm.reply.reading import read_reply
+from wsap_llm.reply.reading import read_reply, reask, why
 from wsap_llm.thinking import Split, split_thinking
 
 __all__ = [

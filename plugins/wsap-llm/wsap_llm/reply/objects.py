@@ -7,11 +7,10 @@ from dataclasses import replace
 
 from wsap_core.protocol.values import JsonValue
 from wsap_llm.reply.calls import read_call
-from wsap_llm.reply.candidates import Candidate, candidate, refuse, unknown
+from wsap_llm.reply.candidates import REMARKS, Candidate, candidate, refuse, unknown
 from wsap_llm.reply.choices import LegalChoices, joined
-from wsap_llm.reply.parameters import REMARKS
 from wsap_llm.reply.repair import JsonObject, Truncated
-from wsap_llm.reply.shapes import ACTION_WORDS, ANSWER_WORDS, PARAMETER_WORDS, REASON_WORDS
+from wsap_llm.reply.shapes import ACTION_WORDS, ANSWER_WORDS, PARAMETER_WORDS, PLACEHOLDERS, REASON_WORDS
 
 # Keys, without case and separators, in order of weight.
 _NAME_KEYS = (
@@ -35,12 +34,6 @@ _PARAMETER_KEYS = (
 )
 _KINDS = ("action", "tool")
 _DEFINITION_KEYS = {"description", "preconditions", "category", "required"}
-# What stands in examples of the format where the name belongs.
-PLACEHOLDERS = frozenset({
-    *("name", "actionname", "youraction", "string", "action", "theaction", "nameofaction", "nameoftheaction", "xxx"),
-    *("actionnamehere", "chosenaction", "insertaction", "toolname", "nameoftool", "none", "null", "na", "tool", ""),
-    *("actionyouchoose", "youractionhere", "functionname", "oneoftheactions", "anyaction"),
-})  # fmt: skip
 
 
 def candidates_in(value: JsonValue, choices: LegalChoices, depth: int = 0) -> list[Candidate]:

@@ -18,17 +18,16 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import islice
 
-from wsap_core.protocol import Action, ActionDef, Tool
+from wsap_core.protocol import Action, ActionDef, ActionSpace, Tool
+from wsap_core.protocol.words import ENGLISH, Words
+from wsap_core.untrusted import single_line
 from wsap_core.worlds.legality import check_parameters
-from wsap_llm.reply.calls import read_call, undecorated
+from wsap_llm.reply.calls import labelled, read_call, tagged, undecorated
 from wsap_llm.reply.candidates import Candidate, NotUnderstood, Reading, ToolCall, Understood, candidate
 from wsap_llm.reply.choices import LegalChoices
-from wsap_llm.reply.context import stands_alone, taken_back
-from wsap_llm.reply.elements import tagged
-from wsap_llm.reply.labels import labelled
 from wsap_llm.reply.objects import candidates_in
 from wsap_llm.reply.repair import Found, JsonObject, find_values
-from wsap_llm.reply.shapes import rewritten
+from wsap_llm.reply.shapes import rewritten, stands_alone, taken_back
 from wsap_llm.thinking import TEMPLATE_TOKEN, split_thinking
 
 LONGEST = 50_000
@@ -238,3 +237,28 @@ def _understood(found: Candidate, choices: LegalChoices) -> Reading:
         return NotUnderstood(found.reason)
     kind = Action if found.name in choices.actions else ToolCall
     return Understood(kind(found.name, found.values, found.reasoning), found.repaired, found.how)
+
+
+MOST_LISTED = 60
+"""Actions named in the question; a larger space is cut, and the number of the rest is told."""
+
+
+def why(reason: str, words: Words = ENGLISH, *, cut: bool = False) -> str:
+    """Return on one line why a reply could not be used, as it may quote the model; `cut` if it was cut off."""
+    said = words.say(single_line(reason))
+    return f"{words.say('The reply was cut off because it was too long.')} {said}" if cut else said
+
+
+def reask(
+    reason: str, actions: Sequence[ActionDef], words: Words = ENGLISH, *, cut: bool = False, question: str = ""
+) -> str:
+    """Return what a model is told whose reply could not be used: why, what is legal now in a numbered list, and the
+    form, unless another question is asked."""
+    lines = ActionSpace(tuple(actions[:MOST_LISTED])).to_text(words).splitlines()
+    listed = "\n".join(f"{place}. {line.removeprefix('- ')}" for place, line in enumerate(lines, 1))
+    more = f"\n{words.say(f'(and {len(actions) - MOST_LISTED} more)')}" if len(actions) > MOST_LISTED else ""
+    form = 'Reply with one JSON object and nothing else: {"action": "name", "params": {}, "reasoning": "why"}'
+    return (
+        f"{words.say('Your reply could not be used:')} {why(reason, words, cut=cut)[:400]}\n\n"
+        f"{words.say('Actions that are possible now:')}\n{listed}{more}\n\n{question or words.say(form)}"
+    )

@@ -60,7 +60,7 @@ class Found:
     """True if it could not be read; nothing after it was looked at."""
 
 
-class Unreadable(ValueError):
+class _Unreadable(ValueError):
     """It begins like JSON, and can't be read as such."""
 
 
@@ -125,15 +125,18 @@ def _at(text: str, start: int, reader: _Reader) -> Found | None:
         pass
     try:
         value, end = reader.read(start)
-    except Unreadable:
+    except _Unreadable:
         return Found(None, start, len(text), strict=False, broken=True)
     return Found(value, start, end, strict=False)
 
 
-def read_loose(text: str) -> JsonValue:
-    """Return the value that a whole text stands for: an object, a list, quoted text, a number, a word. Raises
-    Unreadable if it begins like JSON, and can't be read as such."""
-    return _Reader(text).read(0)[0]
+def read_loose(text: str, otherwise: JsonValue = None) -> JsonValue:
+    """Return the value that a whole text stands for: an object, a list, quoted text, a number, a word; `otherwise` if
+    it begins like JSON, and can't be read as such."""
+    try:
+        return _Reader(text).read(0)[0]
+    except _Unreadable:
+        return otherwise
 
 
 def bare_value(word: str) -> JsonValue:
@@ -184,7 +187,7 @@ class _Reader:
 
     def _object(self, depth: int, *, closing: str = "}｝") -> JsonObject:
         if depth > DEEPEST:
-            raise Unreadable
+            raise _Unreadable
         self.at += 1
         made, junk = JsonObject(), 0
         while True:
@@ -200,7 +203,7 @@ class _Reader:
                 self.at += 1
                 junk += c not in ",，;])"
                 if junk > 10:
-                    raise Unreadable
+                    raise _Unreadable
                 continue
             self._pair(made, key, depth)
 
@@ -241,7 +244,7 @@ class _Reader:
 
     def _list(self, depth: int) -> list[JsonValue]:
         if depth > DEEPEST:
-            raise Unreadable
+            raise _Unreadable
         self.at += 1
         items: list[JsonValue] = []
         while True:
@@ -259,7 +262,7 @@ class _Reader:
             before = self.at
             items.append(self._value(depth, in_list=True))
             if self.at == before:
-                raise Unreadable
+                raise _Unreadable
 
     def _text(self, quote: str, *, in_list: bool) -> str:
         if self.text.startswith('"""', self.at):

@@ -27,7 +27,7 @@ from wsap_core.protocol.values import JsonValue
 from wsap_core.untrusted import sanitize
 from wsap_core.worlds.legality import check_parameters
 from wsap_llm.patterns import either, integer_pattern, json_pattern, literal, longest_json, text_pattern
-from wsap_llm.reply.repair import Unreadable, bare_value, read_loose
+from wsap_llm.reply.repair import bare_value, read_loose
 from wsap_llm.reply.schema import MOST_DECLARED, bounded
 from wsap_llm.reply.steps import repeatable, tag_steps, tags_pattern
 
@@ -151,10 +151,7 @@ class TagTurn:
         elif not content:
             given = {}
         else:
-            try:
-                value = read_loose(content)
-            except Unreadable:
-                value = None
+            value = read_loose(content)
             if not isinstance(value, dict):
                 wanted = ", ".join(p.name for p in definition.parameters)
                 return {}, f"<{definition.name}> takes a JSON object with: {wanted or 'nothing'}."
@@ -178,12 +175,7 @@ def _from_raw(parameter: ParamDef, content: str) -> JsonValue:
     if kinds == "string":
         # An enumeration in a schema of its own is written as JSON.
         return content[1:-1] if parameter.schema and len(content) > 1 and content[0] == content[-1] == '"' else content
-    if content.startswith(("{", "[", '"')):
-        try:
-            return read_loose(content)
-        except Unreadable:
-            return content
-    return bare_value(content)
+    return read_loose(content, content) if content.startswith(("{", "[", '"')) else bare_value(content)
 
 
 _THINKING_TAG = re.compile(r"<\s{0,3}(/?)\s{0,3}think(?:ing)?\s{0,3}>", re.IGNORECASE)
