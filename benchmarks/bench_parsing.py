@@ -23,8 +23,7 @@ from collections.abc import Callable, Iterator
 
 from wsap_core.protocol import ActionDef, ParamDef, Tool
 from wsap_llm.reply import read_reply
-from wsap_llm.reply.scanner import TagScanner
-from wsap_llm.reply.tags import TagTurn
+from wsap_llm.reply.tags import TagTurn, read_leg
 from wsap_llm.tools.calculator import Calculator
 
 RATIO_LIMIT = 3.0
@@ -115,20 +114,12 @@ def chance(letters: str) -> Callable[[int], Callable[[], object]]:
 
 
 def leg(piece: str) -> Callable[[int], Callable[[], object]]:
-    """Return what prepares the scanning of a leg that comes seven characters at a time."""
+    """Return what prepares the reading of a leg."""
 
     def prepare(size: int) -> Callable[[], object]:
         text = piece * (size // 10 // len(piece))  # a leg is bounded by the tokens of a reply
         turn = TagTurn(TOOLS, ACTIONS)
-
-        def scan() -> object:
-            scanner = TagScanner(turn, inside_thinking=True)
-            for at in range(0, len(text), 7):
-                if scanner.feed(text[at : at + 7]) is not None:
-                    break
-            return scanner.finish()
-
-        return scan
+        return lambda: read_leg(turn, text, inside_thinking=True)
 
     return prepare
 

@@ -14,8 +14,7 @@ from wsap_core import ActionDef, ParamDef
 from wsap_core.protocol import Tool
 from wsap_core.untrusted import sanitize
 from wsap_llm.quoting import Quoter
-from wsap_llm.reply.scanner import TagProblem, TagScanner
-from wsap_llm.reply.tags import TagTurn
+from wsap_llm.reply.tags import TagProblem, TagTurn, read_leg
 
 NONCE = "k3f9qzt2"
 TURN = TagTurn(
@@ -70,9 +69,9 @@ def assert_harmless(body: str) -> None:
         assert ">" not in seen
         assert not _TOKEN.search(seen), seen
     assert not any(unicodedata.category(c) in ("Cc", "Cf", "Cs") for c in body if c != "\n")
-    event = TagScanner(TURN).feed(body)
-    assert event is None
-    assert isinstance(TagScanner(TURN, inside_thinking=True).finish(), TagProblem)
+    event = read_leg(TURN, body)
+    assert isinstance(event, TagProblem)
+    assert "no final action" in event.reason
 
 
 @given(UNTRUSTED, st.booleans())

@@ -14,10 +14,9 @@ from hypothesis import strategies as st
 from wsap_core.protocol import ActionDef, ParamDef, Tool
 from wsap_llm.patterns import json_pattern
 from wsap_llm.reply import Understood, read_reply
-from wsap_llm.reply.scanner import FinalTag, TagScanner
 from wsap_llm.reply.schema import reply_schema
 from wsap_llm.reply.steps import NOTHING_SAID, Steps, repeatable, steps_in_json, steps_in_tags
-from wsap_llm.reply.tags import OPENING, TagTurn
+from wsap_llm.reply.tags import OPENING, FinalTag, TagTurn, read_leg
 
 WAIT = ActionDef("wait")
 MOVE = ActionDef("move", parameters=[ParamDef("direction", "north|south")])
@@ -230,9 +229,7 @@ def test_steps_are_bounded_inside_the_expression_for_tags(leg: str, valid: bool)
 )
 def test_steps_in_tags_stand_between_the_thinking_and_the_final_tag(leg: str, steps: Steps) -> None:
     assert steps_in_tags(leg, 8) == steps
-    event = TagScanner(TagTurn((), ACTIONS, steps=8), inside_thinking=True)
-    event.feed(leg)
-    assert isinstance(event.finish(), FinalTag)
+    assert isinstance(read_leg(TagTurn((), ACTIONS, steps=8), leg, inside_thinking=True), FinalTag)
 
 
 def test_an_action_with_the_name_of_the_tag_keeps_it() -> None:

@@ -1,4 +1,4 @@
-"""Seed 002's tags: what is legal now as a pattern, and tags told the moment they are closed."""
+"""Seed 002's tags: what is legal now as a pattern, and reading what a leg of a turn ends in."""
 
 from __future__ import annotations
 
@@ -14,8 +14,17 @@ from hypothesis import strategies as st
 from wsap_core import Action, ActionDef, ParamDef
 from wsap_core.protocol import Tool
 from wsap_llm.reply import ToolCall
-from wsap_llm.reply.scanner import FinalTag, TagEvent, TagProblem, TagScanner, ToolTag
-from wsap_llm.reply.tags import OPENING, TagLimits, TagTurn, continue_text
+from wsap_llm.reply.tags import (
+    OPENING,
+    FinalTag,
+    TagEvent,
+    TagLimits,
+    TagProblem,
+    TagTurn,
+    ToolTag,
+    continue_text,
+    read_leg,
+)
 
 TOOLS = (
     Tool("check_will", parameters=(ParamDef("player", "a player's name"),)),
@@ -34,15 +43,8 @@ TURN = TagTurn(TOOLS, FINALS)
 SHORT = TagTurn(TOOLS, FINALS, limits=TagLimits(thinking=12, argument=8, final=10))
 
 
-def scan(text: str, *sizes: int, turn: TagTurn = TURN, **how: Any) -> TagEvent:
-    """Feed a text in chunks of the given sizes, in turn."""
-    scanner, at, index = TagScanner(turn, **how), 0, 0
-    while at < len(text):
-        size = sizes[index % len(sizes)] if sizes else len(text)
-        if (event := scanner.feed(text[at : at + size])) is not None:
-            return event
-        at, index = at + size, index + 1
-    return scanner.finish()
+def read(text: str, **how: Any) -> TagEvent:
+    return read_leg(TURN, text, **how)
 
 
 # --- the pattern --------------------------------------------------------------------------
@@ -101,10 +103,10 @@ def test_the_pattern_keeps_to_what_every_engine_has(pattern: str) -> None:
 
 @given(st.data())
 @settings(max_examples=150, deadline=None)
-def test_whatever_the_pattern_matches_the_scanner_takes_for_one_valid_tag_at_its_end(data: st.DataObject) -> None:
+def test_whatever_the_pattern_matches_is_read_as_one_valid_tag_at_its_end(data: st.DataObject) -> None:
     calls = data.draw(st.integers(0, 3))
     leg = data.draw(st.from_regex(SHORT.continuation_pattern(calls), fullmatch=True))
-    event = scan(leg, data.draw(st.integers(1, 9)), turn=SHORT, inside_thinking=True, calls_left=calls)
+    event = read_leg(SHORT, leg, inside_thinking=True, calls_left=calls)
     assert isinstance(event, ToolTag if "</thinking>" not in leg else FinalTag), leg
     assert event.end == len(leg)
     if isinstance(event, FinalTag):
@@ -123,7 +125,7 @@ def test_a_name_that_can_be_no_tag_or_has_two_meanings_is_refused() -> None:
             TagTurn(tools, finals)
 
 
-# --- the scanner --------------------------------------------------------------------------
+# --- reading a leg ------------------------------------------------------------------------
 
 EVENTS = [
     ("<thinking>a <check_will>Player 3</check_will>", ToolCall("check_will", {"player": "Player 3"})),
@@ -151,16 +153,13 @@ EVENTS = [
 
 
 @pytest.mark.parametrize(("text", "wanted"), EVENTS)
-def test_a_tag_is_told_the_moment_its_end_appears_however_the_text_is_cut(text: str, wanted: Any) -> None:
-    for sizes in ((len(text),), (1,), (2,), (3, 1), (7,), (1, 13)):
-        event = scan(text + "<wait/> and more", *sizes)
+def test_a_leg_ends_in_its_first_tag_whatever_follows(text: str, wanted: Any) -> None:
+    for more in ("", "<wait/> and more", "<", "<speak>not closed"):
+        event = read(text + more)
         assert not isinstance(event, TagProblem)
         assert (event.call if isinstance(event, ToolTag) else event.action) == wanted
         assert event.end == len(text)
-    scanner = TagScanner(TURN)
-    assert [scanner.feed(c) for c in text[:-1]] == [None] * (len(text) - 1)
-    assert scanner.feed(text[-1]) is not None
-    assert scanner.text == text
+    assert all(isinstance(read(text[:end]), TagProblem) for end in range(len(text)))
 
 
 @pytest.mark.parametrize(
@@ -187,58 +186,49 @@ def test_a_tag_is_told_the_moment_its_end_appears_however_the_text_is_cut(text: 
     ],
 )
 def test_a_tag_that_is_not_as_it_should_be_is_told_with_a_reason(text: str, reason: str) -> None:
-    for sizes in ((len(text) or 1,), (1,), (5, 2)):
-        event = scan(text, *sizes)
-        assert isinstance(event, TagProblem)
-        assert reason in event.reason
+    event = read(text)
+    assert isinstance(event, TagProblem)
+    assert reason in event.reason
 
 
 def test_a_call_beyond_the_limit_is_told_as_such() -> None:
-    event = scan("<thinking>a<clock/>", calls_left=0)
+    event = read("<thinking>a<clock/>", calls_left=0)
     assert isinstance(event, TagProblem)
     assert "No tool calls are left" in event.reason
 
 
 def test_a_final_action_in_the_middle_of_thinking_is_only_spoken_of() -> None:
-    event = scan("<thinking>I could <wait/> or <speak>hi</speak>. No.</thinking><vote>Player 1</vote>", 4)
+    event = read("<thinking>I could <wait/> or <speak>hi</speak>. No.</thinking><vote>Player 1</vote>")
     assert isinstance(event, FinalTag)
     assert (event.action.name, event.repaired) == ("vote", False)
 
 
 def test_a_final_action_at_the_very_end_of_thinking_that_was_never_closed_is_meant() -> None:
-    event = scan("<thinking>Nothing to add.\n<wait/>\n", 4)
+    event = read("<thinking>Nothing to add.\n<wait/>\n")
     assert isinstance(event, FinalTag)
     assert (event.action.name, event.repaired) == ("wait", True)
-    assert isinstance(scan("<thinking>Either <wait/> or <vote>Player 1</vote>", 4), TagProblem)
-    assert isinstance(scan("<thinking>I might <wait/>, or not", 4), TagProblem)
+    assert isinstance(read("<thinking>Either <wait/> or <vote>Player 1</vote>"), TagProblem)
+    assert isinstance(read("<thinking>I might <wait/>, or not"), TagProblem)
 
 
 def test_thinking_that_names_a_tool_without_an_argument_calls_nothing() -> None:
-    event = scan("<thinking>I can use <check_will></check_will>.</thinking><wait/>", 6)
+    event = read("<thinking>I can use <check_will></check_will>.</thinking><wait/>")
     assert isinstance(event, FinalTag)
-
-
-def test_a_scanner_tells_one_thing_and_then_nothing_more() -> None:
-    scanner = TagScanner(TURN, inside_thinking=True)
-    first = scanner.feed("a<clock/><clock/>")
-    assert isinstance(first, ToolTag)
-    assert scanner.feed("<clock/>") is None
-    assert scanner.finish() is first
 
 
 @given(st.lists(st.sampled_from(
     ["<", ">", "/", "thinking", "speak", "check_will", "wait", "</", "/>", "<thinking>", "</thinking>", "<speak>",
      "</speak>", "<wait/>", "<check_will>", "</check_will>", " ", "x", "\n", '="', "<observation>"]), max_size=25,
-    ).map("".join), st.integers(1, 7))  # fmt: skip
+    ).map("".join))  # fmt: skip
 @settings(max_examples=600, deadline=None)
-def test_how_a_text_is_cut_into_chunks_changes_nothing(text: str, size: int) -> None:
-    whole, pieces = scan(text), scan(text, size)
-    assert type(whole) is type(pieces)
-    if not isinstance(whole, TagProblem):
-        assert whole == pieces
+def test_what_a_leg_ends_in_does_not_depend_on_what_follows(text: str) -> None:
+    event = read(text)
+    assert 0 <= event.end <= len(text)
+    if not isinstance(event, TagProblem) and not (isinstance(event, FinalTag) and event.repaired):
+        assert read(text[: event.end]) == read(text + "<clock/>") == event
 
 
-def test_a_leg_twice_as_long_in_small_chunks_takes_at_most_about_twice_the_steps() -> None:
+def test_a_leg_twice_as_long_takes_at_most_about_twice_the_steps() -> None:
     def steps(text: str) -> int:
         calls = 0
 
@@ -249,7 +239,7 @@ def test_a_leg_twice_as_long_in_small_chunks_takes_at_most_about_twice_the_steps
         before = sys.getprofile()
         sys.setprofile(count)
         try:
-            scan(text, 7, inside_thinking=True)
+            read(text, inside_thinking=True)
         finally:
             sys.setprofile(before)
         return calls

@@ -22,10 +22,9 @@ from wsap_llm.lookup import LONGEST_RESULT, ToolCalls, split, written
 from wsap_llm.prompts import Prompts
 from wsap_llm.reply import NotUnderstood, ToolCall, read_reply, reask, why
 from wsap_llm.reply.reading import MOST_LISTED
-from wsap_llm.reply.scanner import FinalTag, TagEvent, TagScanner, ToolTag
 from wsap_llm.reply.schema import reply_functions, reply_schema
 from wsap_llm.reply.steps import KEYS, NOTHING_SAID, steps_in_json, steps_in_tags, tag_steps
-from wsap_llm.reply.tags import OPENING, TagLimits, TagTurn, continue_text
+from wsap_llm.reply.tags import OPENING, FinalTag, TagEvent, TagLimits, TagTurn, ToolTag, continue_text, read_leg
 from wsap_llm.strict_schema import unwrapped
 
 MOST_CONSTRAINTS = 256
@@ -325,10 +324,9 @@ class TagStyle(Style):
             constraint = RegexConstraint(tags.continuation_pattern(left) if inside else tags.pattern(left))
         stop = tuple(f"</{name}>" for name in (*tags.tools, *tags.finals))
         reply = await turn.ask_constrained(purpose, messages, constraint, prefill=so_far, stop=stop)
-        scanner = TagScanner(tags, inside_thinking=inside, calls_left=left)
-        scanner.feed(reply.text + (reply.finish.stop_sequence or _unfinished(reply, tags)))
-        event = scanner.finish()
-        return reply, event, scanner.text
+        text = reply.text + (reply.finish.stop_sequence or _unfinished(reply, tags))
+        event = read_leg(tags, text, inside_thinking=inside, calls_left=left)
+        return reply, event, text[: event.end]
 
 
 def said(action: Action, tags: TagTurn, words: Words = ENGLISH) -> str:

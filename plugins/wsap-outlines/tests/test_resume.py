@@ -8,8 +8,7 @@ import pytest
 
 from wsap_core.protocol import ActionDef, ParamDef, Tool
 from wsap_core.seams.model import Message, RegexConstraint, Request, Sampling, collect
-from wsap_llm.reply.scanner import TagScanner, ToolTag
-from wsap_llm.reply.tags import OPENING, TagLimits, TagTurn, continue_text
+from wsap_llm.reply.tags import OPENING, TagLimits, TagTurn, ToolTag, continue_text, read_leg
 from wsap_outlines.cached import CachedModel, Cancelled
 from wsap_outlines.prompts import Transcript
 from wsap_outlines.testing import tiny_model
@@ -111,7 +110,7 @@ def test_a_turn_with_tools_never_computes_its_beginning_twice(backend: Any) -> N
             request = Request(MESSAGES, text, constraint=RegexConstraint(leg), sampling=Sampling(600, seed=calls_left))
             reply = await collect(backend, request)
             assert reply.finish.reason == "stop"
-            event = TagScanner(TURN, inside_thinking=True, calls_left=calls_left).feed(reply.text)
+            event = read_leg(TURN, reply.text, inside_thinking=True, calls_left=calls_left)
             prompts.append(backend.work.prompt)
             computed.append(backend.work.prompt - backend.work.reused)
             if calls_left:

@@ -1,8 +1,7 @@
 """What a reply must look like, and reading it: by its shape, never by what prose may mean.
 
-schema, tags        the two forms that are asked for, made from what is legal now
+schema, tags        the two forms that are asked for, made from what is legal now, and reading tags
 steps               how several steps are asked for in either form
-scanner             reading tags while they are still being written
 
 reading             read_reply: the rest of this list in order, for replies in any other form; the one question after it
 ├── shapes          words before actions by language, calls of model families, and what leaves a call in doubt

@@ -20,20 +20,22 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from wsap_core.protocol import ActionDef, ParamDef, Tool
+from wsap_core.protocol import Action, ActionDef, ParamDef, Tool
 from wsap_core.protocol.values import JsonValue
 from wsap_core.untrusted import sanitize
 from wsap_core.worlds.legality import check_parameters
 from wsap_llm.patterns import either, integer_pattern, json_pattern, literal, longest_json, text_pattern
+from wsap_llm.reply.candidates import ToolCall
 from wsap_llm.reply.repair import bare_value, read_loose
 from wsap_llm.reply.schema import MOST_DECLARED, bounded
 from wsap_llm.reply.steps import repeatable, tag_steps, tags_pattern
 
 OPENING = "<thinking>\n"
 """The beginning of a turn. As a prefill it gives the first leg the pattern of a continuation."""
-RESERVED = ("thinking", "think", "observation")
+_THINKING = ("thinking", "think")
+RESERVED = (*_THINKING, "observation")
 """Tags that no tool or action may have."""
 _TAG_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.\-]{0,62}")
 _SPACE = r"[ \n]{0,2}"
@@ -178,7 +180,153 @@ def _from_raw(parameter: ParamDef, content: str) -> JsonValue:
     return read_loose(content, content) if content.startswith(("{", "[", '"')) else bare_value(content)
 
 
+# --- reading a leg ---
+
+
+@dataclass(frozen=True)
+class ToolTag:
+    """A tool is called."""
+
+    call: ToolCall
+    end: int
+    """End of the tag in the text; discard what follows."""
+    thought: str | None = field(default=None, compare=False)
+    """The leg's thinking before it."""
+
+
+@dataclass(frozen=True)
+class FinalTag:
+    """The turn has ended in an action."""
+
+    action: Action
+    """With the thinking as its reasoning."""
+    end: int
+    repaired: bool = False
+    """True if the thinking was never closed before it."""
+
+
+@dataclass(frozen=True)
+class TagProblem:
+    """A tag is malformed, or the text ended without a final action."""
+
+    reason: str
+    """One sentence for the model that is asked again."""
+    end: int
+
+
+TagEvent = ToolTag | FinalTag | TagProblem
+"""What a leg ends in."""
+
+_TAG = re.compile(
+    r"<\s{0,4}(?:(?P<close>/?)\s{0,4}(?P<name>[A-Za-z_][\w.\-]{0,62})\s{0,4}(?P<empty>/?)\s{0,4}>"
+    r"|(?P<attributed>[A-Za-z_][\w.\-]{0,62})\s{1,4}[\w.\-]{1,40}\s{0,4}=)"
+)
 _THINKING_TAG = re.compile(r"<\s{0,3}(/?)\s{0,3}think(?:ing)?\s{0,3}>", re.IGNORECASE)
+
+
+def read_leg(turn: TagTurn, text: str, *, inside_thinking: bool = False, calls_left: int | None = None) -> TagEvent:
+    """Return the tool call or the final action that a leg ends in, or what is wrong with it.
+
+    Nothing but what the model wrote may be in the text, so that only the model's own tags count. A leg is
+    `inside_thinking` where it goes on after an observation or after `OPENING`; as many calls are left as the turn's
+    limit if `calls_left` is None.
+    """
+    left = turn.limits.calls if calls_left is None else calls_left
+    return _Leg(turn, text, inside_thinking, left).event()
+
+
+@dataclass
+class _Leg:
+    """One pass over the tags of a leg."""
+
+    turn: TagTurn
+    text: str
+    thinking: bool
+    calls_left: int
+    open: tuple[ActionDef, re.Match[str]] | None = None
+    """The tool or action whose tag is open, and that tag."""
+    early: list[FinalTag] = field(default_factory=list)
+    """Final actions within thinking."""
+    remark: str = ""
+
+    def event(self) -> TagEvent:
+        for tag in _TAG.finditer(self.text):
+            if (event := self._tag(tag)) is not None:
+                return event
+        return self._verdict()
+
+    def _tag(self, tag: re.Match[str]) -> TagEvent | None:
+        definition = self.turn.find(tag["name"] or tag["attributed"])
+        if tag["attributed"]:
+            if definition is not None:
+                refused = "takes no attributes; write what it needs between the tag and its end."
+                self.remark = f"<{definition.name}> {refused}"
+            return None
+        name = tag["name"].lower()
+        if self.open is not None:
+            return self._inside(tag, *self.open, definition)
+        if name in _THINKING:
+            self.thinking = not tag["close"]
+        elif definition is not None and tag["close"]:
+            self.remark = f"</{definition.name}> closes a tag that was not opened."
+        elif definition is not None and tag["empty"]:
+            return self._complete(definition, "", tag.start(), tag.end())
+        elif definition is not None:
+            self.open = definition, tag
+        return None
+
+    def _inside(
+        self, tag: re.Match[str], opened: ActionDef, opening: re.Match[str], definition: ActionDef | None
+    ) -> TagEvent | None:
+        """A tag within another: its end, a nested one, or text that looks like one."""
+        if definition is opened and tag["close"]:
+            self.open = None
+            return self._complete(opened, self.text[opening.end() : tag.start()], opening.start(), tag.end())
+        name = tag["name"].lower()
+        if definition is None and name not in RESERVED:
+            return None
+        return TagProblem(f"<{opened.name}> has another tag, <{tag['close']}{name}>, inside it.", tag.end())
+
+    def _complete(self, definition: ActionDef, content: str, start: int, end: int) -> TagEvent | None:
+        parameters, reason = self.turn.read(definition, content)
+        if reason:
+            return None if self._only_named(definition, content) else TagProblem(reason, end)
+        thought = _THINKING_TAG.sub("", self.text[:start]).strip() or None
+        if definition.name in self.turn.tools:
+            if self.calls_left <= 0:
+                return TagProblem("No tool calls are left in this turn; end it with a final action.", end)
+            return ToolTag(ToolCall(definition.name, parameters), end, thought)
+        final = FinalTag(Action(definition.name, parameters, thought), end)
+        if not self.thinking:
+            return final
+        # In the middle of thinking it may only be spoken of; at the very end it is meant.
+        self.early.append(replace(final, repaired=True))
+        return None
+
+    def _only_named(self, definition: ActionDef, content: str) -> bool:
+        """Whether thinking speaks of a tag without using it: "I could use <check_will></check_will>"."""
+        return self.thinking and not content.strip() and any(not p.optional for p in definition.parameters)
+
+    def _verdict(self) -> TagEvent:
+        end = len(self.text)
+        if self.open is not None:
+            opened, tag = self.open
+            most = self.turn.longest(opened)
+            # Room for spaces around it, and for an end that has only begun.
+            if end - tag.end() > most + 100:
+                return TagProblem(f"<{opened.name}> was not closed within {most} characters.", end)
+            return TagProblem(f"<{opened.name}> was not closed.", end)
+        if len(self.early) == 1 and not self.text[self.early[0].end :].strip():
+            return self.early[0]
+        finals = " or ".join(f"<{name}>" for name in self.turn.finals)
+        if self.remark:
+            return TagProblem(self.remark, end)
+        if self.thinking:
+            return TagProblem(f"The turn ended inside <thinking>; close it and end with one of {finals}.", end)
+        return TagProblem(f"The turn has no final action; end it with one of {finals}.", end)
+
+
+# --- going on after an observation ---
 
 
 def continue_text(so_far: str, observation: str, *, limit: int = 2_000) -> str:

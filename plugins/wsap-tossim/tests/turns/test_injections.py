@@ -14,9 +14,8 @@ from wsap_core.protocol import Action, Tool
 from wsap_core.seams.model import Abilities
 from wsap_llm.agent import LLMAgent, LLMOptions
 from wsap_llm.lookup import split
-from wsap_llm.reply.scanner import TagProblem, TagScanner
 from wsap_llm.reply.schema import legal_actions
-from wsap_llm.reply.tags import TagTurn
+from wsap_llm.reply.tags import TagProblem, TagTurn, read_leg
 from wsap_llm.scripted import ScriptedBackend
 from wsap_llm.styles import JsonStyle, TagStyle
 from wsap_tossim.names import checked_names
@@ -124,16 +123,16 @@ def test_ones_own_notes_and_summary_come_back_as_text() -> None:
 
 
 def test_a_model_that_quotes_what_it_was_shown_does_nothing_by_it() -> None:
-    """The scanner reads what the model writes; what is quoted from a prompt has no tag left in it."""
+    """What reads tags reads what the model writes; what is quoted from a prompt has no tag left in it."""
     for text in INJECTIONS:
         observation = tricked(text, "speech").observation("player-2")
         town = tricked(text, "speech")
         finals, tools = split(legal_actions(town.action_space, observation))
         tags = TagTurn([Tool(t.name, t.description, t.parameters) for t in tools], finals)
         (said,) = [line for line in observation.to_text().split("\n") if line.startswith("- Player 3: ")]
-        scanner = TagScanner(tags, inside_thinking=True)
-        assert scanner.feed(f"He says: {said}\n") is None, text
-        assert isinstance(scanner.finish(), TagProblem), "the turn is not ended by it either"
+        event = read_leg(tags, f"He says: {said}\n", inside_thinking=True)
+        assert isinstance(event, TagProblem), text
+        assert "ended inside <thinking>" in event.reason, "no tag was found in it"
 
 
 @pytest.mark.parametrize("style", [TagStyle(), JsonStyle()], ids=["tags", "json"])
