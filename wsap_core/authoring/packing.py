@@ -41,7 +41,7 @@ def unpack(header: bytes, data: bytes, game: str, largest: int = _LARGEST) -> di
         reader = zlib.decompressobj()
         text = reader.decompress(data[len(header) :], largest)
         if not reader.eof or reader.unused_data:
-            raise ValueError("it ends too early or too late")
+            raise ValueError(f"it ends too early or too late, or exceeds {largest} bytes")
         state = json.loads(text, parse_constant=_refuse_constant)
         if not isinstance(state, dict):
             raise ValueError("it holds no object")

@@ -43,11 +43,10 @@ from wsap_core.seams.model_errors import BudgetReachedError, ServerFailedError
 from wsap_core.seams.services import Services
 from wsap_llm.memory.cells import ACHIEVED, FAILED, PLAIN, cell_of
 from wsap_llm.memory.facts import FactsMemory
-from wsap_llm.memory.fifo import FifoMemory
+from wsap_llm.memory.fifo import FifoMemory, fold_plainly
 from wsap_llm.memory.fulltext import FullTextMemory
 from wsap_llm.memory.nothing import NoMemory
 from wsap_llm.memory.store import Store
-from wsap_llm.memory.summary import fold_plainly
 from wsap_llm.scripted import ScriptedBackend
 
 

@@ -20,11 +20,10 @@ from wsap_core.seams.model import Abilities, Backend, Message
 from wsap_core.seams.tool import AgentTool, ToolSource
 from wsap_core.untrusted import sanitize, single_line
 from wsap_core.worlds import GAME_OVER
-from wsap_llm.asking import Asker
+from wsap_llm.asking import Asker, Decision, DecisionTurn
 from wsap_llm.cadence import Cadence
 from wsap_llm.choosing import ChooseStyle, offer, options_of
 from wsap_llm.constraint import ConstraintState
-from wsap_llm.decision import Decision, DecisionTurn
 from wsap_llm.fallback import Fallback, IdleActions
 from wsap_llm.lookup import split
 from wsap_llm.middleware import UsageCounter

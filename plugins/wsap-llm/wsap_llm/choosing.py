@@ -14,7 +14,7 @@ from wsap_core.protocol.words import Words
 from wsap_core.seams.model import Abilities, ChooseConstraint
 from wsap_core.seams.tool import AgentTool
 from wsap_core.untrusted import single_line
-from wsap_llm.decision import Decision, DecisionTurn
+from wsap_llm.asking import Decision, DecisionTurn
 from wsap_llm.lookup import split
 from wsap_llm.prompts import Prompts
 from wsap_llm.styles import Style

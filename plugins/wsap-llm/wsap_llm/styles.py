@@ -16,8 +16,8 @@ from wsap_core.seams.agent import Resumption
 from wsap_core.seams.model import Abilities, CallConstraint, Constraint, JsonConstraint, Message, RegexConstraint, Reply
 from wsap_core.seams.tool import AgentTool
 from wsap_core.untrusted import sanitize
+from wsap_llm.asking import Decision, DecisionTurn
 from wsap_llm.calling import Called, call_in
-from wsap_llm.decision import Decision, DecisionTurn
 from wsap_llm.lookup import LONGEST_RESULT, ToolCalls, split, written
 from wsap_llm.prompts import Prompts
 from wsap_llm.reply import NotUnderstood, ToolCall, read_reply, reask, why
@@ -123,24 +123,18 @@ class JsonStyle(Style):
             if turn.bound and reading.repaired and not wrapped:
                 turn.misread(reply, reading.how)
             resumption: Resumption | None = "turns" if used else None
-            if isinstance(reading.choice, ToolCall):
-                used, purpose = True, "tool"
-                result = await calls.answer(reading.choice) or ""
-                asked = self._said(turn, reading.choice, {})
-                messages += [Message("assistant", asked), self._told(turn, reading.choice.tool, result)]
-                continue
-            action = reading.choice
-            said = self._said(turn, action, steps.told())
-            if action.name not in world:
-                return Decision(action, mended, said, resumption, steps)
-            call = ToolCall(action.name, action.parameters)
+            choice = reading.choice
+            said = self._said(turn, choice, steps.told())
+            if isinstance(choice, Action) and choice.name not in world:
+                return Decision(choice, mended, said, resumption, steps)
+            call = ToolCall(choice.name, choice.parameters) if isinstance(choice, Action) else choice
             answer = await calls.answer(call)
             messages.append(Message("assistant", said))
-            if answer is None:
+            if answer is None and isinstance(choice, Action):
                 pending = calls.pending(call, messages[1:])
-                return Decision(action, mended, said, resumption, pending=pending)
+                return Decision(choice, mended, said, resumption, pending=pending)
             used, purpose = True, "tool"
-            messages.append(self._told(turn, action.name, answer))
+            messages.append(self._told(turn, call.tool, answer or ""))
 
     def _plain(self, turn: DecisionTurn, text: str, wrapped: bool) -> str:
         """Return a reply's text in the form of the seed's, `wrapped` if it is in an object of its own."""

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import math
 import re
 import unicodedata
-import zlib
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass, replace
 
 from typing_extensions import override
 
+from wsap_core.authoring import packing
 from wsap_core.errors import SnapshotError
 from wsap_core.protocol import Action, HistoryEntry
 from wsap_core.protocol.values import JsonValue
@@ -289,31 +288,15 @@ _MAGIC = b"WSAP memory 1\n"
 
 
 def pack(kind: str, state: dict[str, JsonValue]) -> bytes:
-    """Return a snapshot: a heading, then compressed JSON. Equal states give equal bytes."""
-    text = json.dumps({"kind": kind, **state}, ensure_ascii=True, sort_keys=True, separators=(",", ":"))
-    return _MAGIC + zlib.compress(text.encode(), 6)
+    """Return a snapshot of a kind of memory. Equal states give equal bytes."""
+    return packing.pack(_MAGIC, dict(sorted({"kind": kind, **state}.items())))
 
 
 def unpack(kind: str, data: bytes, limit: int = SNAPSHOT_LIMIT) -> dict[str, JsonValue]:
     """Return the state in a snapshot of a kind of memory. Raises SnapshotError if it is damaged, too large, or of
     another kind of memory."""
-    if not data.startswith(_MAGIC):
-        raise SnapshotError("This is no snapshot of a memory, or one of another version.")
-    reader = zlib.decompressobj()
-    try:
-        text = reader.decompress(data[len(_MAGIC) :], limit)
-    except zlib.error as error:
-        raise SnapshotError(f"The memory's snapshot is damaged: {error}.") from None
-    if not reader.eof or reader.unused_data:
-        raise SnapshotError(
-            f"The memory's snapshot is cut short, has something after its end, or exceeds {limit} bytes."
-        )
-    try:
-        state = json.loads(text)
-    except (ValueError, RecursionError):
-        raise SnapshotError("The memory's snapshot does not hold JSON.") from None
-    if not isinstance(state, dict) or state.get("kind") != kind:
-        found = state.get("kind") if isinstance(state, dict) else None
+    state = packing.unpack(_MAGIC, data, "a memory", limit)
+    if (found := state.get("kind")) != kind:
         raise SnapshotError(f"This is the snapshot of another kind of memory than {kind!r}: {str(found)[:40]!r}.")
     return state
 

@@ -41,8 +41,6 @@ class Understood:
     """True if the reply was not what was asked for: one JSON object with a declared name and valid parameters."""
     how: str = "as asked"
     """How it was found: "as asked", "JSON in text", "mended JSON", "tags", "label" or "name alone"."""
-    thinking: str = ""
-    """What the model thought aloud before; never part of what is stored in history or memory."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +49,6 @@ class NotUnderstood:
 
     reason: str
     """One sentence for the model that is asked again."""
-    thinking: str = ""
 
 
 Reading = Understood | NotUnderstood

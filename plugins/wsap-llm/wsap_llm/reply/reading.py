@@ -81,12 +81,8 @@ def read_reply(
     split = split_thinking(text)
     choices = LegalChoices.of(actions, tools, declared, numbered)
     if split.said:
-        read = _as_asked(split.said, actions, tools) or _read(split.said, choices)
-    elif split.thought:
-        read = _from_thinking(split.thought, choices)
-    else:
-        read = NotUnderstood("The reply was empty.")
-    return replace(read, thinking=split.thought)
+        return _as_asked(split.said, actions, tools) or _read(split.said, choices)
+    return _from_thinking(split.thought, choices) if split.thought else NotUnderstood("The reply was empty.")
 
 
 def _as_asked(text: str, actions: Sequence[ActionDef], tools: Sequence[Tool]) -> Understood | None:
