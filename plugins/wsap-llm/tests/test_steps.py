@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
 from typing import Any
 
 import jsonschema
@@ -15,7 +16,7 @@ from wsap_core.protocol import ActionDef, ParamDef, Tool
 from wsap_llm.patterns import json_pattern
 from wsap_llm.reply import Understood, read_reply
 from wsap_llm.reply.schema import reply_schema
-from wsap_llm.reply.steps import NOTHING_SAID, Steps, repeatable, steps_in_json, steps_in_tags
+from wsap_llm.reply.steps import NOTHING_SAID, Steps, repeatable, steps_in_tags
 from wsap_llm.reply.tags import OPENING, FinalTag, TagTurn, read_leg
 
 WAIT = ActionDef("wait")
@@ -34,6 +35,12 @@ def reply_pattern(*args: Any, **options: Any) -> str:
 def fits(value: Any, **options: Any) -> bool:
     """By a library that knows nothing of ours."""
     return bool(jsonschema.Draft202012Validator(reply_schema(ACTIONS, TOOLS, **options)).is_valid(value))
+
+
+def read(text: str, most: int = 8, actions: Sequence[ActionDef] = ACTIONS) -> Understood:
+    reading = read_reply(text, actions, steps=most)
+    assert isinstance(reading, Understood)
+    return reading
 
 
 def reply(action: str, params: dict[str, Any], **more: Any) -> dict[str, Any]:
@@ -83,7 +90,7 @@ def test_in_the_strict_dialect_steps_are_required_and_may_be_null() -> None:
     branch = schema["properties"]["reply"]
     assert branch["required"] == ["action", "params", "times", "until", "reasoning"]
     text = json.dumps({"reply": {**reply("wait", {}), "times": None, "until": None}})
-    assert steps_in_json(text, 4, (WAIT,))[1] == NOTHING_SAID
+    assert read(text, 4, (WAIT,)).steps == NOTHING_SAID
 
 
 def test_what_is_said_in_free_words_and_leaving_are_done_once() -> None:
@@ -125,40 +132,33 @@ def test_what_is_said_in_free_words_and_leaving_are_done_once() -> None:
         ('{"action": {"name": "wait", "times": 3}}', Steps(3)),
         ('{"action": "wait", "params": {}, "reasoning": "three times is enough"}', NOTHING_SAID),
         ("wait", NOTHING_SAID),
-        ("", NOTHING_SAID),
     ],
 )
 def test_steps_are_read_with_tolerance_and_leave_the_rest_understood(text: str, steps: Steps) -> None:
-    rest, found = steps_in_json(text, 8, ACTIONS)
-    assert found == steps
-    if text:
-        reading = read_reply(rest, ACTIONS)
-        assert isinstance(reading, Understood)
-        assert getattr(reading.choice, "name", "") == "wait"
+    reading = read(text)
+    assert reading.steps == steps
+    assert getattr(reading.choice, "name", "") == "wait"
 
 
 def test_steps_that_are_asked_for_as_told_are_no_repair() -> None:
-    rest, _ = steps_in_json('{"action": "move", "params": {"direction": "north"}, "times": 5, "until": "hurt"}', 8)
-    reading = read_reply(rest, ACTIONS)
-    assert isinstance(reading, Understood)
-    assert not reading.repaired
+    assert not read('{"action": "move", "params": {"direction": "north"}, "times": 5, "until": "hurt"}').repaired
+    assert read('{"action": "move", "params": {"direction": "north"}, "times": 5,}').repaired
 
 
 def test_a_parameter_of_that_name_stays_the_actions_own() -> None:
     for text in ('{"action": "drum", "params": {"times": 3}}', '{"action": "drum", "times": 3}'):
-        rest, found = steps_in_json(text, 8, (DRUM, WAIT))
-        assert found == NOTHING_SAID
-        reading = read_reply(rest, (DRUM, WAIT))
-        assert isinstance(reading, Understood)
+        reading = read(text, actions=(DRUM, WAIT))
+        assert reading.steps == NOTHING_SAID
         assert reading.choice.parameters == {"times": 3}
-    rest, found = steps_in_json('{"action": "drum", "params": {"times": 3}, "times": 2}', 8, (DRUM, WAIT))
-    assert found == Steps(2)
-    assert json.loads(rest) == {"action": "drum", "params": {"times": 3}}
+    reading = read('{"action": "drum", "params": {"times": 3}, "times": 2}', actions=(DRUM, WAIT))
+    assert reading.steps == Steps(2)
+    assert reading.choice.parameters == {"times": 3}
 
 
 def test_steps_never_stand_in_for_a_missing_parameter() -> None:
-    rest, _ = steps_in_json('{"action": "say", "times": 2}', 8, ACTIONS)
-    assert not isinstance(read_reply(rest, ACTIONS), Understood)
+    assert not isinstance(read_reply('{"action": "say", "times": 2}', ACTIONS, steps=8), Understood)
+    twice = '{"action": "say", "params": {}, "times": 2, "times": 3}'
+    assert not isinstance(read_reply(twice, ACTIONS, steps=8), Understood)
 
 
 @pytest.mark.parametrize(
@@ -166,24 +166,19 @@ def test_steps_never_stand_in_for_a_missing_parameter() -> None:
     ['{"action": "wait", "action": "say", "params": {}, "times": 2}', '{"times": 2, "action": "say", "params": {"te'],
 )
 def test_a_reply_that_contradicts_itself_or_broke_off_is_no_clearer_for_its_steps(text: str) -> None:
-    rest, found = steps_in_json(text, 8, ACTIONS)
-    assert (rest, found) == (text, Steps(2))
-    assert not isinstance(read_reply(rest, ACTIONS), Understood)
+    assert not isinstance(read_reply(text, ACTIONS, steps=8), Understood)
 
 
 def test_the_steps_of_the_last_action_count_where_a_reply_has_several() -> None:
     text = '{"action": "wait", "params": {}, "times": 5}\nFinal answer: {"action": "wait", "params": {}}'
-    rest, found = steps_in_json(text, 8, ACTIONS)
-    assert found == NOTHING_SAID
-    assert isinstance(read_reply(rest, ACTIONS), Understood)
+    assert read(text).steps == NOTHING_SAID
 
 
 @given(st.text(max_size=200), st.integers(2, 64))
-def test_any_text_is_read_and_a_silent_one_comes_back_as_it_was(text: str, most: int) -> None:
-    rest, found = steps_in_json(text, most, ACTIONS)
-    assert found.times is None or 1 <= found.times <= most
+def test_any_text_is_read_and_a_silent_one_as_where_nobody_asks_for_steps(text: str, most: int) -> None:
+    reading = read_reply(text, ACTIONS, steps=most)
     if "times" not in text and "until" not in text:
-        assert rest == text
+        assert reading == read_reply(text, ACTIONS)
     assert steps_in_tags(text, most).times is None or "<" in text
 
 

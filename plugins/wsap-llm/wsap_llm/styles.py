@@ -23,7 +23,7 @@ from wsap_llm.prompts import Prompts
 from wsap_llm.reply import NotUnderstood, ToolCall, read_reply, reask, why
 from wsap_llm.reply.reading import MOST_LISTED
 from wsap_llm.reply.schema import reply_functions, reply_schema
-from wsap_llm.reply.steps import KEYS, NOTHING_SAID, steps_in_json, steps_in_tags, tag_steps
+from wsap_llm.reply.steps import KEYS, steps_in_tags, tag_steps
 from wsap_llm.reply.tags import OPENING, FinalTag, TagEvent, TagLimits, TagTurn, ToolTag, continue_text, read_leg
 from wsap_llm.strict_schema import unwrapped
 
@@ -106,10 +106,8 @@ class JsonStyle(Style):
             reply = await turn.ask_constrained(purpose, messages, constraint)
             # As OpenAI's strict mode wants it: in an object of its own, with null for what is left out.
             wrapped = turn.abilities.schema_subset and not turn.unconstrained and not reply.truncated
-            text, steps = self._plain(turn, reply.text, wrapped), NOTHING_SAID
-            if self._steps > 1:
-                text, steps = steps_in_json(text, self._steps, legal)
-            reading = read_reply(text, legal, calls.own, declared=turn.declared, numbered=shown)
+            text = self._plain(turn, reply.text, wrapped)
+            reading = read_reply(text, legal, calls.own, declared=turn.declared, numbered=shown, steps=self._steps)
             if isinstance(reading, NotUnderstood):
                 turn.misread(reply, reading.reason)
                 if repaired:
@@ -124,9 +122,9 @@ class JsonStyle(Style):
                 turn.misread(reply, reading.how)
             resumption: Resumption | None = "turns" if used else None
             choice = reading.choice
-            said = self._said(turn, choice, steps.told())
+            said = self._said(turn, choice, reading.steps.told())
             if isinstance(choice, Action) and choice.name not in world:
-                return Decision(choice, mended, said, resumption, steps)
+                return Decision(choice, mended, said, resumption, reading.steps)
             call = ToolCall(choice.name, choice.parameters) if isinstance(choice, Action) else choice
             answer = await calls.answer(call)
             messages.append(Message("assistant", said))

@@ -11,6 +11,7 @@ from wsap_core.worlds.legality import check_action, check_parameters
 from wsap_llm.reply.choices import LegalChoices, joined, names_of, split_words
 from wsap_llm.reply.repair import JsonObject, Truncated, bare_value, read_loose
 from wsap_llm.reply.shapes import REASON_WORDS
+from wsap_llm.reply.steps import NOTHING_SAID, Steps
 
 _NOTHING = frozenset({"", "none", "null", "na", "nil", "empty", "noparams", "noparameters", "undefined"})
 # What models put beside or among parameters, and what never is one unless it is declared.
@@ -41,6 +42,8 @@ class Understood:
     """True if the reply was not what was asked for: one JSON object with a declared name and valid parameters."""
     how: str = "as asked"
     """How it was found: "as asked", "JSON in text", "mended JSON", "tags", "label" or "name alone"."""
+    steps: Steps = NOTHING_SAID
+    """How many steps it is for, if the reply said."""
 
 
 @dataclass(frozen=True)

@@ -28,6 +28,7 @@ from wsap_llm.reply.choices import LegalChoices
 from wsap_llm.reply.objects import candidates_in
 from wsap_llm.reply.repair import Found, JsonObject, find_values
 from wsap_llm.reply.shapes import rewritten, stands_alone, taken_back
+from wsap_llm.reply.steps import KEYS, NOTHING_SAID, Steps, take_steps
 from wsap_llm.thinking import TEMPLATE_TOKEN, split_thinking
 
 LONGEST = 50_000
@@ -60,6 +61,7 @@ def read_reply(
     *,
     declared: Sequence[ActionDef] = (),
     numbered: Sequence[str] = (),
+    steps: int = 1,
 ) -> Reading:
     """Return the one legal action or tool call that a reply asks for, or why there is none.
 
@@ -75,17 +77,20 @@ def read_reply(
             itself and not taken for a misspelt other.
         numbered: names in the order of a numbered list that the model was shown; without one, a
             number is no answer.
+        steps: how many an action may be done for; above 1, what JSON says about them is no part of the action.
     """
-    if (quick := _as_asked(text, actions, tools)) is not None:
+    if not any(key in text for key in KEYS):
+        steps = 1
+    if (quick := _as_asked(text, actions, tools, steps)) is not None:
         return quick
     split = split_thinking(text)
     choices = LegalChoices.of(actions, tools, declared, numbered)
     if split.said:
-        return _as_asked(split.said, actions, tools) or _read(split.said, choices)
+        return _as_asked(split.said, actions, tools, steps) or _read(split.said, choices, steps)
     return _from_thinking(split.thought, choices) if split.thought else NotUnderstood("The reply was empty.")
 
 
-def _as_asked(text: str, actions: Sequence[ActionDef], tools: Sequence[Tool]) -> Understood | None:
+def _as_asked(text: str, actions: Sequence[ActionDef], tools: Sequence[Tool], most: int) -> Understood | None:
     """The fast way, for replies that are just what was asked for."""
     if not text.lstrip().startswith("{"):
         return None
@@ -95,6 +100,7 @@ def _as_asked(text: str, actions: Sequence[ActionDef], tools: Sequence[Tool]) ->
         return None
     if not isinstance(value, JsonObject) or value.repeated:
         return None
+    steps = take_steps([value], most, actions) if most > 1 else NOTHING_SAID
     given, reasoning = value.get("params"), value.get("reasoning")
     if not isinstance(given, dict) or not isinstance(reasoning, str | None):
         return None
@@ -107,7 +113,7 @@ def _as_asked(text: str, actions: Sequence[ActionDef], tools: Sequence[Tool]) ->
     definition = found if isinstance(found, ActionDef) else ActionDef(found.name, "", found.parameters)
     accepted, reason = check_parameters(definition, given)
     made = (Action if kind == "action" else ToolCall)(found.name, accepted, reasoning)
-    return None if reason else Understood(made, accepted != given)
+    return None if reason else Understood(made, accepted != given, steps=steps)
 
 
 def _from_thinking(thought: str, choices: LegalChoices) -> Reading:
@@ -127,17 +133,18 @@ def _from_thinking(thought: str, choices: LegalChoices) -> Reading:
     return _understood(replace(found[-1], how="JSON in text"), choices)
 
 
-def _read(said: str, choices: LegalChoices) -> Reading:
+def _read(said: str, choices: LegalChoices, most: int) -> Reading:
     if len(said) > LONGEST:
         return NotUnderstood(f"The reply is {len(said)} characters long; at most {LONGEST} are read.")
     text = TEMPLATE_TOKEN.sub(" ", rewritten(said)).strip().strip("\ufeff")
     text = _unpacked(text)
     values = find_values(text)
+    steps = take_steps((v.value for v in values), most, [*choices.actions.values()]) if most > 1 else NOTHING_SAID
     found = _candidates(text, values, choices) if len(values) < MOST_CALLS else []
     if len(values) >= MOST_CALLS or len(found) >= MOST_CALLS:
         return NotUnderstood("The reply asks for far too many things; ask for exactly one.")
     if found:
-        return _decide(found, text, choices)
+        return _decide(found, text, choices, steps)
     if any(v.broken for v in values):
         return NotUnderstood("The reply begins like JSON, and can't be read as such.")
     if not any(isinstance(v.value, list) for v in values) and (alone := _alone(text, choices)) is not None:
@@ -190,7 +197,7 @@ def _names_on_lines(text: str, found: list[Candidate], choices: LegalChoices) ->
     return lines
 
 
-def _decide(found: list[Candidate], text: str, choices: LegalChoices) -> Reading:
+def _decide(found: list[Candidate], text: str, choices: LegalChoices, steps: Steps) -> Reading:
     turn = _NEXT_TURN.search(text, found[0].end)
     found = [c for c in found if turn is None or c.start < turn.start()]
     alone: list[Candidate] = []
@@ -207,7 +214,7 @@ def _decide(found: list[Candidate], text: str, choices: LegalChoices) -> Reading
         return NotUnderstood(f"The reply asks for several things ({names[:200]}); ask for exactly one.")
     if taken_back(text, last.end):
         return NotUnderstood(f"The reply asks for {last.name} and may take it back.")
-    return _understood(last, choices)
+    return _understood(last, choices, steps)
 
 
 def _alone(text: str, choices: LegalChoices) -> Candidate | None:
@@ -228,11 +235,11 @@ def _alone(text: str, choices: LegalChoices) -> Candidate | None:
     return found[0].at(0, len(text), "name alone") if len({c.meaning for c in found}) == 1 else None
 
 
-def _understood(found: Candidate, choices: LegalChoices) -> Reading:
+def _understood(found: Candidate, choices: LegalChoices, steps: Steps = NOTHING_SAID) -> Reading:
     if found.reason:
         return NotUnderstood(found.reason)
     kind = Action if found.name in choices.actions else ToolCall
-    return Understood(kind(found.name, found.values, found.reasoning), found.repaired, found.how)
+    return Understood(kind(found.name, found.values, found.reasoning), found.repaired, found.how, steps)
 
 
 MOST_LISTED = 60

@@ -10,16 +10,13 @@ wants to hear the same sentence six times.
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from wsap_core.protocol import ActionDef
 from wsap_core.protocol.values import JsonValue
-from wsap_llm.reply.repair import JsonObject, find_values
-from wsap_llm.thinking import split_thinking
 
 Condition = Literal["blocked", "hurt", "change"]
 """What ends a decision of several steps, from the rarest to the most frequent."""
@@ -97,33 +94,20 @@ def json_members(most: int) -> dict[str, dict[str, JsonValue]]:
     }
 
 
-def steps_in_json(text: str, most: int, actions: Sequence[ActionDef] = ()) -> tuple[str, Steps]:
-    """Separate what a reply says about steps, `most` at the most, from the rest of it.
+def take_steps(values: Iterable[JsonValue], most: int, actions: Sequence[ActionDef]) -> Steps:
+    """Return what the JSON values of a reply say about steps, `most` at the most, with these members removed from them.
 
     Read with tolerance: numbers as text, any number above the most for the most, and what makes no sense for nothing
-    said. The rest of the reply stays as it is, down to the letter if it is silent. Where a legal action has a parameter
-    of its own called `times` or `until`, the member counts only beside `params`.
+    said. Of several objects that name an action the last one counts. Where a legal action has a parameter of its own
+    called `times` or `until`, the member counts only beside `params`.
     """
-    if not any(key in text for key in KEYS):
-        return text, NOTHING_SAID
-    said = split_thinking(text).said
-    if not said:
-        return text, NOTHING_SAID
     own = {p.name for action in actions for p in action.parameters}
-    told: dict[str, JsonValue] | None = None
-    pieces: list[str] = []
-    at = 0
-    for value in find_values(said):
+    told: dict[str, JsonValue] = {}
+    for value in values:
         taken: dict[str, JsonValue] = {}
-        rest, is_action = _without(value.value, own, taken)
-        if is_action:
+        if _take(value, own, taken):
             told = taken
-        if taken and not value.broken and not _damaged(value.value):
-            pieces += [said[at : value.start], json.dumps(rest, ensure_ascii=False)]
-            at = value.end
-    if not told:
-        return ("".join([*pieces, said[at:]]) if pieces else text), NOTHING_SAID
-    return "".join([*pieces, said[at:]]), _steps(told.get("times"), told.get("until"), most)
+    return _steps(told.get("times"), told.get("until"), most)
 
 
 def steps_in_tags(text: str, most: int) -> Steps:
@@ -141,33 +125,20 @@ def tags_pattern(most: int, space: str) -> str:
     return f"(?:<times>(?:{numbers})</times>{space})?(?:<until>(?:{'|'.join(CONDITIONS)})</until>{space})?"
 
 
-def _without(value: JsonValue, own: set[str], taken: dict[str, JsonValue], depth: int = 0) -> tuple[JsonValue, bool]:
-    """Return a value without members about steps, which go to `taken`, and whether it names an action."""
-    if not isinstance(value, Mapping) or depth > _DEEPEST:
-        return value, False
-    names = {str(key).lower() for key in value}
+def _take(value: JsonValue, own: set[str], taken: dict[str, JsonValue], depth: int = 0) -> bool:
+    """Move the members about steps out of a value to `taken`, and return whether it names an action."""
+    if not isinstance(value, dict) or depth > _DEEPEST:
+        return False
+    names = {key.lower() for key in value}
     is_action = bool(names & {"action", "name", "tool"})
     with_params = bool(names & {"params", "parameters", "args", "arguments"})
-    kept: dict[str, JsonValue] = {}
-    for key, part in value.items():
-        name = str(key).lower()
-        if name in KEYS and (with_params or name not in own) and not isinstance(part, Mapping | list):
-            taken[name] = part
-            continue
-        if name.startswith(("param", "arg")):
-            kept[key] = part
-            continue
-        kept[key], inner = _without(part, own, taken, depth + 1)
-        is_action = is_action or inner
-    return kept, is_action
-
-
-def _damaged(value: JsonValue) -> bool:
-    """Whether an object is cut off or repeats a key, which the reader of the rest must see."""
-    if not isinstance(value, Mapping):
-        return False
-    own = isinstance(value, JsonObject) and (value.cut or bool(value.repeated))
-    return own or any(map(_damaged, value.values()))
+    for key in list(value):
+        name = key.lower()
+        if name in KEYS and (with_params or name not in own) and not isinstance(value[key], dict | list):
+            taken[name] = value.pop(key)
+        elif not name.startswith(("param", "arg")):
+            is_action |= _take(value[key], own, taken, depth + 1)
+    return is_action
 
 
 def _steps(times: JsonValue, until: JsonValue, most: int) -> Steps:
