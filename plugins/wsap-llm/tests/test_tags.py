@@ -89,12 +89,6 @@ def test_once_the_calls_are_used_up_a_leg_ends_in_a_final_action() -> None:
     assert re.fullmatch(pattern, "x</thinking><wait/>")
 
 
-def test_a_tool_has_a_limit_of_its_own_where_one_is_set() -> None:
-    turn = TagTurn(TOOLS, FINALS, limits=TagLimits(arguments={"check_will": 8}))
-    assert re.fullmatch(turn.pattern(), "<thinking><check_will>Player 3</check_will>")
-    assert not re.fullmatch(turn.pattern(), "<thinking><check_will>Player 33</check_will>")
-
-
 @pytest.mark.parametrize("pattern", [TURN.pattern(), TURN.continuation_pattern(0)])
 def test_the_pattern_keeps_to_what_every_engine_has(pattern: str) -> None:
     plain = re.sub(r"\[(?:\\.|[^\]])*\]|\\[^dswDSWbB0-9]", "", pattern)

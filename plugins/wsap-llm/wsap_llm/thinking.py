@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Literal
 
 from wsap_core.seams.model import TextChunk, ThinkingChunk
 
@@ -77,55 +78,44 @@ class ThinkSplitter:
 
     def __init__(self, *, opened: bool = False) -> None:
         self._held = ""
-        self._thinking = opened
-        self.saying = False
+        self._place: Literal["start", "thinking", "gap", "text"] = "thinking" if opened else "start"
+        """At the start there was nothing but white space, in the gap nothing but that after the block."""
+
+    @property
+    def saying(self) -> bool:
         """Whether everything from here on is text."""
-        self._starting = not opened  # nothing but white space so far
-        self._trimming = False  # between the block and the text
+        return self._place == "text"
 
     def feed(self, piece: str) -> Iterator[TextChunk | ThinkingChunk]:
         """Give what can be told of everything so far; a tag that may be incomplete is kept back."""
-        if self.saying:
-            if piece:
-                yield TextChunk(piece)
-            return
         self._held += piece
-        if self._starting:
-            self._start()
-        if self._thinking:
-            yield from self._think()
-        if self._trimming:
+        if self._place == "start":
+            bare = self._held.lstrip()
+            if bare.startswith(_OPEN):
+                self._place, self._held = "thinking", bare[len(_OPEN) :]
+            elif not _OPEN.startswith(bare):
+                self._place = "text"
+        if self._place == "thinking":
+            thought, tag, rest = self._held.partition(_CLOSE)
+            if tag:
+                self._place, self._held = "gap", rest
+            else:
+                kept = _overlap(thought)
+                thought, self._held = thought[: len(thought) - kept], thought[len(thought) - kept :]
+            if thought:
+                yield ThinkingChunk(thought)
+        if self._place == "gap":
             self._held = self._held.lstrip()
-            self.saying = bool(self._held)
-        if self.saying and self._held:
-            held, self._held = self._held, ""
-            yield TextChunk(held)
+            if self._held:
+                self._place = "text"
+        if self._place == "text":
+            yield from self.close()
 
     def close(self) -> Iterator[TextChunk | ThinkingChunk]:
         """Give what was kept back; the reply is at its end."""
         held, self._held = self._held, ""
-        if held and self._thinking:
-            yield ThinkingChunk(held)
-        elif held and not self._trimming:
-            yield TextChunk(held)
-
-    def _start(self) -> None:
-        bare = self._held.lstrip()
-        if bare.startswith(_OPEN):
-            self._starting, self._thinking = False, True
-            self._held = bare[len(_OPEN) :]
-        elif not _OPEN.startswith(bare):
-            self._starting, self.saying = False, True
-
-    def _think(self) -> Iterator[ThinkingChunk]:
-        thought, tag, rest = self._held.partition(_CLOSE)
-        if tag:
-            self._thinking, self._trimming, self._held = False, True, rest
-        else:
-            kept = _overlap(thought)
-            thought, self._held = thought[: len(thought) - kept], thought[len(thought) - kept :]
-        if thought:
-            yield ThinkingChunk(thought)
+        if held and self._place != "gap":
+            yield ThinkingChunk(held) if self._place == "thinking" else TextChunk(held)
 
 
 def _overlap(text: str) -> int:

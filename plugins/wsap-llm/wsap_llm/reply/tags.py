@@ -19,7 +19,7 @@ model sees again is one continuous assistant text whose thinking is open (`conti
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from wsap_core.protocol import Action, ActionDef, ParamDef, Tool
@@ -53,8 +53,6 @@ class TagLimits:
     """Longest text of a final action's parameter: what is said."""
     calls: int = 3
     """Most tool calls a turn."""
-    arguments: Mapping[str, int] = field(default_factory=dict)
-    """Longest text of individual tools or actions."""
 
 
 DEFAULT_LIMITS = TagLimits()
@@ -93,8 +91,6 @@ class TagTurn:
 
     def limit(self, name: str) -> int:
         """Return the longest text between a tag and its end, in characters; a longer declared length counts."""
-        if name in self.limits.arguments:
-            return self.limits.arguments[name]
         definition = self.finals.get(name) or self.tools.get(name)
         declared = [p.json_schema().get("maxLength", 0) for p in definition.parameters] if definition else []
         usual = self.limits.final if name in self.finals else self.limits.argument
@@ -332,22 +328,8 @@ class _Leg:
 def continue_text(so_far: str, observation: str, *, limit: int = 2_000) -> str:
     """Return the assistant's text, up to and including a tool's closing tag, with the tool's observation in it, made
     harmless and cut at `limit` characters, and its thinking open, ready to be continued."""
-    tags = list(_THINKING_TAG.finditer(so_far))
-    if not tags or not any(not tag[1] for tag in tags):
-        so_far = OPENING + so_far
+    first = next((tag for tag in _THINKING_TAG.finditer(so_far) if not tag[1]), None)
+    before, opening, rest = so_far.partition(first[0]) if first else ("", OPENING, so_far)
     # Closed before the call, or after it as in the seed's second step: either way it goes on.
-    text = "".join(_reopened(so_far))
+    text = _THINKING_TAG.sub("", before) + opening + _THINKING_TAG.sub("", rest)
     return f"{text.rstrip()}\n<observation>{sanitize(observation, limit)}</observation>\n"
-
-
-def _reopened(text: str) -> list[str]:
-    """Return the text with one opening tag, the first, and no closing one."""
-    pieces: list[str] = []
-    at, opened = 0, False
-    for tag in _THINKING_TAG.finditer(text):
-        pieces.append(text[at : tag.start()])
-        at = tag.end()
-        if not tag[1] and not opened:
-            pieces.append(tag[0])
-            opened = True
-    return [*pieces, text[at:]]
