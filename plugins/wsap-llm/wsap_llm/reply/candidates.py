@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from wsap_core.protocol import Action, ActionDef, ParamDef
-from wsap_core.protocol.values import JsonValue, same_json
+from wsap_core.protocol.values import JsonValue
 from wsap_core.worlds.legality import check_action, check_parameters
 from wsap_llm.reply.choices import LegalChoices, joined, names_of, split_words
 from wsap_llm.reply.repair import JsonObject, Truncated, bare_value, read_loose
@@ -68,8 +68,6 @@ class Candidate:
     reason: str = ""
     """Why it can't be done; empty when it can."""
     reasoning: str | None = None
-    repaired: bool = True
-    """False if it is exactly what was asked for."""
     how: str = "JSON in text"
     start: int = 0
     end: int = 0
@@ -84,15 +82,12 @@ class Candidate:
         return (self.name, "" if self.reason else repr(sorted(self.values.items())))
 
 
-def candidate(
-    name: str, given: JsonValue, choices: LegalChoices, reasoning: str | None = None, *, repaired: bool = True
-) -> Candidate:
+def candidate(name: str, given: JsonValue, choices: LegalChoices, reasoning: str | None = None) -> Candidate:
     """Return what a known name asks for with what stood in the place of its parameters."""
     definition = choices.definition(name)
     if definition is None:
         return refuse(name, f"{name} is not possible now.", reasoning)
-    settled = _settled(definition, given, choices)
-    return replace(settled, reasoning=reasoning, repaired=repaired or settled.repaired)
+    return replace(_settled(definition, given, choices), reasoning=reasoning)
 
 
 def refuse(name: str, reason: str, reasoning: str | None = None) -> Candidate:
@@ -118,9 +113,7 @@ def _settled(definition: ActionDef, given: JsonValue, choices: LegalChoices) -> 
         key: value for key, value in given.items() if not (isinstance(value, Truncated) and not definition.parameters)
     }
     values, reason = check_parameters(definition, given)
-    if not reason:
-        return Candidate(definition.name, values, repaired=not same_json(values, dict(given)))
-    return _mend(definition, given, choices)
+    return _mend(definition, given, choices) if reason else Candidate(definition.name, values)
 
 
 def _broken_off(given: JsonValue) -> bool:

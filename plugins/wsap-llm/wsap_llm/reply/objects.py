@@ -32,7 +32,6 @@ _PARAMETER_KEYS = (
     *("actioninput", "actionparams", "actionparameters", "actionargs", "actionarguments", "toolinput", "toolargs"),
     *("toolparams", "toolparameters", "functionargs", "kwargs", "options", "payload"),
 )
-_KINDS = ("action", "tool")
 _DEFINITION_KEYS = {"description", "preconditions", "category", "required"}
 
 
@@ -140,8 +139,7 @@ class _Object:
         definition = self._choices.definition(name)
         if definition is not None:
             given = self._inline(key, given, {p.name for p in definition.parameters})
-        repaired = said != name or not any(set(self._value) <= {kind, "params", "reasoning"} for kind in _KINDS)
-        made = candidate(name, given or called or {}, self._choices, self._reasoning, repaired=repaired)
+        made = candidate(name, given or called or {}, self._choices, self._reasoning)
         if given and called:
             other = candidate(name, called, self._choices)
             if not other.reason and other.meaning != made.meaning:

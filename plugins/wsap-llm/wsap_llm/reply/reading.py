@@ -15,7 +15,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
-from dataclasses import replace
 from itertools import islice
 
 from wsap_core.protocol import Action, ActionDef, ActionSpace, Tool
@@ -130,7 +129,7 @@ def _from_thinking(thought: str, choices: LegalChoices) -> Reading:
     found = [c for v in values for c in candidates_in(v.value, choices)]
     if len({c.meaning for c in found}) != 1 or found[-1].reason or set(last.value) == {"action"}:
         return refused
-    return _understood(replace(found[-1], how="JSON in text"), choices)
+    return _understood(found[-1], choices)
 
 
 def _read(said: str, choices: LegalChoices, most: int) -> Reading:
@@ -171,7 +170,7 @@ def _unpacked(text: str) -> str:
 
 def _candidates(text: str, values: list[Found], choices: LegalChoices) -> list[Candidate]:
     found = [
-        replace(c.at(v.start, v.end, "JSON in text" if v.strict else "mended JSON"), repaired=True)
+        c.at(v.start, v.end, "JSON in text" if v.strict else "mended JSON")
         for v in values
         for c in candidates_in(v.value, choices)
     ]
@@ -239,7 +238,7 @@ def _understood(found: Candidate, choices: LegalChoices, steps: Steps = NOTHING_
     if found.reason:
         return NotUnderstood(found.reason)
     kind = Action if found.name in choices.actions else ToolCall
-    return Understood(kind(found.name, found.values, found.reasoning), found.repaired, found.how, steps)
+    return Understood(kind(found.name, found.values, found.reasoning), repaired=True, how=found.how, steps=steps)
 
 
 MOST_LISTED = 60
