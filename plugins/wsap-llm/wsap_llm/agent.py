@@ -208,7 +208,7 @@ class LLMAgent:
                 return repeated
             caught_up = self._untold.before(observation)
             shown = self._show(caught_up, legal, phrases, options)
-            paused = PausedTurn.begin(caught_up, shown, await self._vision.picture())
+            paused = PausedTurn(shown, caught_up.step, await self._vision.picture(), told=Untold.of(caught_up))
         decision = await self._ask_for_action(paused, legal, options)
         action = decision.action or await self._fallback.action(legal, observation)
         if decision.pending is not None:

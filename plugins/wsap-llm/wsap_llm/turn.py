@@ -144,11 +144,6 @@ class PausedTurn:
     dropped: bool = False
     """Whether something else was done meanwhile, so that it can't be resumed."""
 
-    @classmethod
-    def begin(cls, observation: Observation, shown: str, picture: ImagePart | None) -> PausedTurn:
-        """Return a turn that begins with an observation."""
-        return cls(shown, observation.step, picture, told=Untold.of(observation))
-
     def resumes(self, observation: Observation) -> bool:
         """Return whether the turn resumes: the world has answered, and is still at the same step."""
         answered = self.pending is not None and self.pending.result is not None

@@ -10,7 +10,7 @@ Every length is bounded inside the schema, or a rambling model runs out of token
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from typing import Literal
 
 from wsap_core.protocol import ActionDef, ActionSpace, Observation, ParamDef, Tool
@@ -28,6 +28,8 @@ MOST_ITEMS = 16
 """Items in a list that its declaration leaves without a bound."""
 MOST_LISTED = 64
 """Whole numbers of a range that are listed one by one rather than bounded."""
+TEXT_LIMIT = 400
+"""Longest text of a parameter that declares less or nothing for itself, in characters."""
 LARGEST = 10**9
 """Magnitude of whole numbers that their declaration leaves without a bound."""
 
@@ -51,7 +53,7 @@ def reply_schema(
     tools: Sequence[Tool] = (),
     *,
     reasoning_limit: int = 300,
-    text_limit: int = 400,
+    text_limit: int = TEXT_LIMIT,
     reasoning: ReasoningPlace = "last",
     strict_openai: bool = False,
     steps: int = 1,
@@ -80,66 +82,45 @@ def reply_schema(
     """
     if not actions:
         raise ValueError("There is no legal action to choose from.")
-    explain = None if reasoning == "none" else {"type": "string", "maxLength": reasoning_limit}
-    plain: dict[bool, list[str]] = {}
-    for action in actions:
-        if not action.parameters:
-            plain.setdefault(steps > 1 and repeatable(action), []).append(action.name)
-    branches: list[JsonSchema] = []
-    first = reasoning == "first" and not strict_openai
+    reasons = {} if reasoning == "none" else {"reasoning": {"type": "string", "maxLength": reasoning_limit}}
+    before, after = (reasons, {}) if reasoning == "first" and not strict_openai else ({}, reasons)
+    groups: dict[str | bool, list[ActionDef]] = {}  # one branch for all that take no parameters
     for action in actions:
         several = steps > 1 and repeatable(action)
-        names = [action.name] if action.parameters else plain[several]
-        if action.name != names[0]:
-            continue
-        params = _parameters(action.parameters, text_limit)
-        branch = _branch("action", names, params, explain, first=first)
-        branches.append(_with_steps(branch, steps) if several else branch)
-    for tool in tools:
-        params = _parameters(tool.parameters, text_limit)
-        branches.append(_branch("tool", [tool.name], params, None, first=False))
+        groups.setdefault(action.name if action.parameters else several, []).append(action)
+    branches = []
+    for group in groups.values():
+        beside = json_members(steps) if steps > 1 and repeatable(group[0]) else {}
+        named = _named("action", [action.name for action in group], group[0].parameters, text_limit)
+        branches.append(_object({**before, **named, **beside, **after}, optional=beside))
+    branches += [_object(_named("tool", [tool.name], tool.parameters, text_limit)) for tool in tools]
     schema = branches[0] if len(branches) == 1 else {"anyOf": branches}
     return wrapped(schema) if strict_openai else schema
 
 
-def reply_functions(
-    actions: Sequence[ActionDef], tools: Sequence[Tool] = (), *, text_limit: int = 400, steps: int = 1
-) -> list[FunctionDef]:
+def reply_functions(actions: Sequence[ActionDef], tools: Sequence[Tool] = (), *, steps: int = 1) -> list[FunctionDef]:
     """Return the functions whose calls take the place of such a reply, one for each action and tool; of two of a name
     the first. Above one step, those of actions for which it makes sense take `times` and `until` besides."""
     made: dict[str, FunctionDef] = {}
     all_of_them: list[ActionDef | Tool] = [*actions, *tools]
     for offered in all_of_them:
-        params = _parameters(offered.parameters, text_limit)
+        params = _parameters(offered.parameters, TEXT_LIMIT)
         if steps > 1 and isinstance(offered, ActionDef) and repeatable(offered):
             params = {**params, "properties": {**json_members(steps), **params["properties"]}}
         made.setdefault(offered.name, FunctionDef(offered.name, offered.description, params))
     return list(made.values())
 
 
-def _branch(kind: str, names: list[str], params: JsonSchema, explain: JsonSchema | None, *, first: bool) -> JsonSchema:
+def _named(kind: str, names: list[str], parameters: Sequence[ParamDef], text_limit: int) -> JsonSchema:
     name: JsonSchema = {"const": names[0]} if len(names) == 1 else {"enum": names}
-    properties: dict[str, JsonSchema] = {kind: {"type": "string", **name}, "params": params}
-    if explain is not None:
-        properties = {"reasoning": explain, **properties} if first else {**properties, "reasoning": explain}
-    return _object(properties)
+    return {kind: {"type": "string", **name}, "params": _parameters(parameters, text_limit)}
 
 
-def _with_steps(branch: JsonSchema, steps: int) -> JsonSchema:
-    members: dict[str, JsonSchema] = json_members(steps)
-    properties: dict[str, JsonSchema] = {}
-    for name, schema in branch["properties"].items():
-        properties[name] = schema
-        if name == "params":
-            properties |= members
-    return {**_object(properties), "required": list(branch["required"])}
-
-
-def _object(properties: Mapping[str, JsonSchema]) -> JsonSchema:
+def _object(properties: Mapping[str, JsonSchema], optional: Container[str] = ()) -> JsonSchema:
     return {
         "type": "object",
         "properties": dict(properties),
-        "required": list(properties),
+        "required": [name for name in properties if name not in optional],
         "additionalProperties": False,
     }
 
@@ -150,7 +131,7 @@ def _parameters(parameters: Sequence[ParamDef], text_limit: int) -> JsonSchema:
         schema = p.json_schema()
         declared = min(MOST_DECLARED, schema.get("maxLength", 0))
         schemas[p.name] = bounded(schema, max(text_limit, declared))
-    return {**_object(schemas), "required": [p.name for p in parameters if not p.optional]}
+    return _object(schemas, optional=[p.name for p in parameters if p.optional])
 
 
 MOST_DECLARED = 2000
