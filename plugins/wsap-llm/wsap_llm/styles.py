@@ -30,9 +30,8 @@ from wsap_llm.strict_schema import unwrapped
 MOST_CONSTRAINTS = 256
 """Most constraints that a style caches, one for each set of legal actions."""
 
-
-REASONING_FIRST: Mapping[str, Any] = {"reasoning": "first", "reasoning_limit": 120}
-"""How `reply_schema` is asked for reasoning that comes before the action. Any: its arguments."""
+FIRST_REASONING = 120
+"""Longest reasoning that comes before the action, in characters."""
 
 
 class Style(Protocol):
@@ -68,7 +67,6 @@ class JsonStyle(Style):
 
     def __init__(self, *, reasoning_first: bool = False, steps: int = 1) -> None:
         self._first = reasoning_first
-        self._reasoning = REASONING_FIRST if reasoning_first else {}
         self._steps = steps
         self._constraints: dict[tuple[int, ...], tuple[Constraint, object]] = {}
 
@@ -167,7 +165,8 @@ class JsonStyle(Style):
         return found[0]
 
     def _made(self, legal: Sequence[ActionDef], offered: Sequence[Tool], subset: bool) -> Constraint:
-        schema = reply_schema(legal, offered, **self._reasoning, steps=self._steps, strict_openai=subset)
+        first: Mapping[str, Any] = {"reasoning": "first", "reasoning_limit": FIRST_REASONING} if self._first else {}
+        schema = reply_schema(legal, offered, **first, steps=self._steps, strict_openai=subset)
         return JsonConstraint(schema, "action")
 
 

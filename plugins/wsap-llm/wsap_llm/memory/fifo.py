@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Coroutine, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from typing_extensions import override
 
@@ -40,6 +40,8 @@ OPTIONS = {
     "batch": Range(1, 1, WAITING),
     "summary_model": None,
 }
+
+_KEPT = ("cells", "notes", "overflow", "summary")
 
 Summary = tuple[Cell, ...]
 """What is left of everything before the cells, oldest first."""
@@ -83,7 +85,8 @@ class FifoMemory(CellMemory):
         self._most_notes = notes
         self._limit = summary_limit
         self._batch = batch
-        self._model = ModelSummary(backend, summary_limit, language) if backend is not None else None
+        self._backend = backend
+        self._language = language
         self.cells: deque[Cell] = deque()
         """The steps in detail, newest first."""
         self.notes: deque[Cell] = deque()
@@ -136,10 +139,10 @@ class FifoMemory(CellMemory):
         """
         if not self.overflow or self._folding:
             return None
-        if self._model is None:
+        if self._backend is None:
             self._fold_plainly(len(self.overflow))
             return None
-        return self._ask(self._model) if len(self.overflow) >= self._batch else None
+        return self._ask(self._backend) if len(self.overflow) >= self._batch else None
 
     @override
     def browse(self, kind: str | None = None, *, most: int = 50) -> Sequence[Recollection]:
@@ -149,13 +152,8 @@ class FifoMemory(CellMemory):
 
     @override
     def snapshot(self) -> bytes:
-        state = {
-            "cells": [cell.state() for cell in self.cells],
-            "notes": [cell.state() for cell in self.notes],
-            "overflow": [cell.state() for cell in self.overflow],
-            "summary": [cell.state() for cell in self.summary],
-        }
-        return pack("fifo", state)
+        kept = zip(_KEPT, (self.cells, self.notes, self.overflow, self.summary), strict=True)
+        return pack("fifo", {name: [cell.state() for cell in cells] for name, cells in kept})
 
     @override
     def restore(self, data: bytes) -> None:
@@ -163,10 +161,7 @@ class FifoMemory(CellMemory):
         SnapshotError if it is damaged, or of another kind of memory; nothing has changed."""
         state = unpack("fifo", data)
         try:
-            cells, notes, overflow, summary = (
-                [Cell.from_state(item) for item in listed(state, name)]
-                for name in ("cells", "notes", "overflow", "summary")
-            )
+            cells, notes, overflow, summary = ([Cell.from_state(item) for item in listed(state, n)] for n in _KEPT)
         except (ValueError, OverflowError) as error:
             raise SnapshotError(f"The fifo memory's snapshot is damaged: {error}.") from None
         self.cells, self.notes = deque(cells), deque(notes)
@@ -190,13 +185,13 @@ class FifoMemory(CellMemory):
         self.summary = fold_plainly(self.summary, folded, self._limit)
         self._generation += 1
 
-    async def _ask(self, model: ModelSummary) -> None:
+    async def _ask(self, backend: Backend) -> None:
         if self._folding:
             return  # asked for twice before either began
         self._folding = True
         generation, waiting = self._generation, tuple(self.overflow)[:ASKED]
         try:
-            summary = await model.fold(self.summary, waiting)
+            summary = await fold_by_model(backend, self.summary, waiting, self._limit, self._language)
         except (BackendError, ValueError) as error:
             self.failures += 1
             self.last_failure = error_line(error, 200)
@@ -252,47 +247,39 @@ def _length(line: Cell) -> int:
     return len(line.shown()) + 1
 
 
-@dataclass(frozen=True)
-class ModelSummary:
-    """Asks a model to fold cells into a summary.
+async def fold_by_model(
+    backend: Backend, summary: Summary, cells: Sequence[Cell], limit: int, language: str
+) -> Summary:
+    """Return the summary with cells added by a model, asked in a language, in at most `limit` characters.
 
-    Seed 003, phase 4: one request folds the cells that fall out into what there was before.
+    Seed 003, phase 4: one request folds the cells that fall out into what there was before. Raises BackendError if the
+    model could not be asked, and ValueError if it answered with nothing, or was cut off.
     """
-
-    backend: Backend
-    limit: int
-    """Most characters of the summary."""
-    language: str = "en"
-    """Of the request."""
-
-    async def fold(self, summary: Summary, cells: Sequence[Cell]) -> Summary:
-        """Return the new summary. Raises BackendError if the model could not be asked, and ValueError if it answered
-        with nothing, or was cut off."""
-        most, words = max(20, self.limit // 7), words_of(self.language)
-        before = "\n".join(f"- {words.say(cell.shown())}" for cell in summary) or f"- {words.say('(nothing yet)')}"
-        since = "\n".join(f"- {words.say(cell.shown())}" for cell in cells)
-        titles = words.say("REMEMBERED SO FAR"), words.say("LIVED THROUGH SINCE")
-        request = Request(
-            (
-                Message("system", words.say(_SYSTEM.format(words=most))),
-                Message("user", f"{titles[0]}:\n{before}\n\n{titles[1]}:\n{since}"),
-            ),
-            # Low, because a memory is no place for invention; tokens for thinking models, too.
-            sampling=Sampling(max_tokens=max(300, 3 * most), temperature=0.3),
-            thinking=False,
-        )
-        reply = await collect(self.backend, request)
-        split = split_thinking(reply.text)
-        said = single_line(split.said)
-        if reply.truncated or split.unfinished or not said:
-            raise ValueError("its answer was cut off" if reply.truncated or split.unfinished else "it answered nothing")
-        worlds = {cell.world for cell in (*summary, *cells)}
-        world = cells[-1].world if len(worlds) == 1 else ""
-        first = next((c.step for c in (*summary, *cells) if c.step is not None), None)
-        last = next((c.until if c.until is not None else c.step for c in reversed(cells) if c.step is not None), None)
-        if not world:
-            first = last = None  # steps of several games are not one count
-        return (Cell(cut(said, self.limit), world, first, "summary", 1.0, last),)
+    most, words = max(20, limit // 7), words_of(language)
+    before = "\n".join(f"- {words.say(cell.shown())}" for cell in summary) or f"- {words.say('(nothing yet)')}"
+    since = "\n".join(f"- {words.say(cell.shown())}" for cell in cells)
+    titles = words.say("REMEMBERED SO FAR"), words.say("LIVED THROUGH SINCE")
+    request = Request(
+        (
+            Message("system", words.say(_SYSTEM.format(words=most))),
+            Message("user", f"{titles[0]}:\n{before}\n\n{titles[1]}:\n{since}"),
+        ),
+        # Low, because a memory is no place for invention; tokens for thinking models, too.
+        sampling=Sampling(max_tokens=max(300, 3 * most), temperature=0.3),
+        thinking=False,
+    )
+    reply = await collect(backend, request)
+    split = split_thinking(reply.text)
+    said = single_line(split.said)
+    if reply.truncated or split.unfinished or not said:
+        raise ValueError("its answer was cut off" if reply.truncated or split.unfinished else "it answered nothing")
+    worlds = {cell.world for cell in (*summary, *cells)}
+    world = cells[-1].world if len(worlds) == 1 else ""
+    first = next((c.step for c in (*summary, *cells) if c.step is not None), None)
+    last = next((c.until if c.until is not None else c.step for c in reversed(cells) if c.step is not None), None)
+    if not world:
+        first = last = None  # steps of several games are not one count
+    return (Cell(cut(said, limit), world, first, "summary", 1.0, last),)
 
 
 def create(context: Context) -> FifoMemory:

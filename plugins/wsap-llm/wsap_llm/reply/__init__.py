@@ -18,16 +18,13 @@ from __future__ import annotations
 
 from wsap_llm.reply.candidates import NotUnderstood, Reading, ToolCall, Understood
 from wsap_llm.reply.reading import read_reply, reask, why
-from wsap_llm.thinking import Split, split_thinking
 
 __all__ = [
     "NotUnderstood",
     "Reading",
-    "Split",
     "ToolCall",
     "Understood",
     "read_reply",
     "reask",
-    "split_thinking",
     "why",
 ]
