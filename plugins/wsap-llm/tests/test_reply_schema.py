@@ -101,16 +101,13 @@ def test_a_tool_that_may_not_be_called_any_more_can_not_be_said() -> None:
 
 
 @pytest.mark.parametrize(
-    ("place", "keys"),
-    [
-        ("last", ["action", "params", "reasoning"]),
-        ("first", ["reasoning", "action", "params"]),
-        ("none", ["action", "params"]),
-    ],
+    ("first", "keys", "most"),
+    [(False, ["action", "params", "reasoning"], 300), (True, ["reasoning", "action", "params"], 120)],
 )
-def test_the_reasoning_stands_where_it_is_wanted(place: Any, keys: list[str]) -> None:
-    branch = reply_schema(ACTIONS[:2], reasoning=place)
+def test_the_reasoning_stands_where_it_is_wanted(first: bool, keys: list[str], most: int) -> None:
+    branch = reply_schema(ACTIONS[:2], reasoning_first=first)
     assert list(branch["properties"]) == branch["required"] == keys
+    assert branch["properties"]["reasoning"]["maxLength"] == most
 
 
 def test_actions_without_parameters_share_a_branch_and_the_others_have_their_own() -> None:
@@ -221,8 +218,8 @@ def test_whatever_the_pattern_of_a_schema_matches_is_json_that_fits_it(data: st.
 @given(st.data())
 @settings(max_examples=300, deadline=None)
 def test_whatever_the_pattern_of_a_reply_matches_is_understood_without_repair(data: st.DataObject) -> None:
-    place = data.draw(st.sampled_from(["first", "last"]))
-    pattern = reply_pattern(ACTIONS, TOOLS, reasoning_limit=8, text_limit=8, reasoning=place)
+    first = data.draw(st.booleans())
+    pattern = reply_pattern(ACTIONS, TOOLS, reasoning_limit=8, text_limit=8, reasoning_first=first)
     text = data.draw(st.from_regex(pattern, fullmatch=True))
     read = read_reply(text, ACTIONS, TOOLS)
     assert isinstance(read, Understood), text
@@ -257,7 +254,7 @@ def test_a_text_pattern_has_its_bounds_and_no_tag(limit: int, text: str) -> None
         assert text.strip()
 
 
-@pytest.mark.parametrize("pattern", [reply_pattern(ACTIONS, TOOLS), reply_pattern(ACTIONS, reasoning="first")])
+@pytest.mark.parametrize("pattern", [reply_pattern(ACTIONS, TOOLS), reply_pattern(ACTIONS, reasoning_first=True)])
 def test_a_pattern_keeps_to_what_every_engine_has(pattern: str) -> None:
     plain = re.sub(r"\[(?:\\.|[^\]])*\]|\\[^dswDSWbB0-9]", "", pattern)
     assert not re.search(r"\(\?[^:]", plain), "lookaround, flags or named groups"

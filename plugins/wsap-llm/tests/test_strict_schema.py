@@ -48,15 +48,15 @@ def matrix_space() -> ActionSpace:
 
 
 @pytest.mark.parametrize("steps", [1, 8])
-@pytest.mark.parametrize("place", ["first", "last", "none"])
+@pytest.mark.parametrize("first", [True, False])
 @pytest.mark.parametrize(
     "actions",
     [ACTIONS, ACTIONS[:1], ACTIONS[2:3], EchoWorld(Context.create(1)).action_space.actions, matrix_space().actions],
     ids=["many", "one without parameters", "one with", "echo", "matrix"],
 )
-def test_the_schema_of_a_reply_is_within_the_subset(actions: Any, place: Any, steps: int) -> None:
+def test_the_schema_of_a_reply_is_within_the_subset(actions: Any, first: bool, steps: int) -> None:
     for tools in ((), TOOLS):
-        schema = reply_schema(actions, tools, reasoning=place, strict_openai=True, steps=steps)
+        schema = reply_schema(actions, tools, reasoning_first=first, strict_openai=True, steps=steps)
         assert strict_violation(schema) is None
         jsonschema.Draft202012Validator.check_schema(schema)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from typing import Protocol
 
 from typing_extensions import override
 
@@ -29,9 +29,6 @@ from wsap_llm.strict_schema import unwrapped
 
 MOST_CONSTRAINTS = 256
 """Most constraints that a style caches, one for each set of legal actions."""
-
-FIRST_REASONING = 120
-"""Longest reasoning that comes before the action, in characters."""
 
 
 class Style(Protocol):
@@ -165,8 +162,8 @@ class JsonStyle(Style):
         return found[0]
 
     def _made(self, legal: Sequence[ActionDef], offered: Sequence[Tool], subset: bool) -> Constraint:
-        first: Mapping[str, Any] = {"reasoning": "first", "reasoning_limit": FIRST_REASONING} if self._first else {}
-        schema = reply_schema(legal, offered, **first, steps=self._steps, strict_openai=subset)
+        first, steps = self._first, self._steps
+        schema = reply_schema(legal, offered, reasoning_first=first, steps=steps, strict_openai=subset)
         return JsonConstraint(schema, "action")
 
 

@@ -2,7 +2,7 @@
 
 The order of a reply's keys is the seed's by default: action, params, reasoning. With it, a reply
 that runs out of tokens has its action already, and the prompt's example agrees with the constraint.
-`reasoning="first"` lets a model without thinking of its own reason before it chooses; the schema's
+`reasoning_first` lets a model without thinking of its own reason before it chooses; the schema's
 properties are in that order then, and backends that constrain keep it.
 
 Every length is bounded inside the schema, or a rambling model runs out of tokens in mid-object.
@@ -11,7 +11,6 @@ Every length is bounded inside the schema, or a rambling model runs out of token
 from __future__ import annotations
 
 from collections.abc import Container, Mapping, Sequence
-from typing import Literal
 
 from wsap_core.protocol import ActionDef, ActionSpace, Observation, ParamDef, Tool
 from wsap_core.protocol.availability import choices_of
@@ -22,7 +21,6 @@ from wsap_llm.reply.steps import json_members, repeatable
 from wsap_llm.strict_schema import wrapped
 
 JsonSchema = dict[str, JsonValue]
-ReasoningPlace = Literal["first", "last", "none"]
 
 MOST_ITEMS = 16
 """Items in a list that its declaration leaves without a bound."""
@@ -52,9 +50,9 @@ def reply_schema(
     actions: Sequence[ActionDef],
     tools: Sequence[Tool] = (),
     *,
-    reasoning_limit: int = 300,
+    reasoning_limit: int | None = None,
     text_limit: int = TEXT_LIMIT,
-    reasoning: ReasoningPlace = "last",
+    reasoning_first: bool = False,
     strict_openai: bool = False,
     steps: int = 1,
 ) -> JsonSchema:
@@ -66,9 +64,9 @@ def reply_schema(
     Args:
         actions: legal now; at least one.
         tools: that may be called now; leave them out once a turn's calls are used up.
-        reasoning_limit: longest reasoning, in characters.
+        reasoning_limit: longest reasoning, in characters; 120 before the action or 300 after it for None.
         text_limit: longest free text in a parameter, in characters; a bound of its own stays, up to `MOST_DECLARED`.
-        reasoning: where the reasoning stands, or that there is none.
+        reasoning_first: whether the reasoning stands before the action rather than after it.
         strict_openai: True for OpenAI's strict mode, which takes a subset of JSON Schema alone (see
             `wsap_llm.strict_schema`): the root is an object with the branches under `reply`,
             every property is required and may be null if it is optional, lengths of text are left
@@ -82,8 +80,9 @@ def reply_schema(
     """
     if not actions:
         raise ValueError("There is no legal action to choose from.")
-    reasons = {} if reasoning == "none" else {"reasoning": {"type": "string", "maxLength": reasoning_limit}}
-    before, after = (reasons, {}) if reasoning == "first" and not strict_openai else ({}, reasons)
+    most = reasoning_limit or (120 if reasoning_first else 300)
+    reasons: JsonSchema = {"reasoning": {"type": "string", "maxLength": most}}
+    before, after = (reasons, {}) if reasoning_first and not strict_openai else ({}, reasons)
     groups: dict[str | bool, list[ActionDef]] = {}  # one branch for all that take no parameters
     for action in actions:
         several = steps > 1 and repeatable(action)
