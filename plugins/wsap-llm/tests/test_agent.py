@@ -5,11 +5,14 @@ from __future__ import annotations
 import asyncio
 import json
 import random
+import shutil
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+import wsap_llm
 from wsap_core.protocol import (
     Action,
     ActionAvailability,
@@ -399,6 +402,12 @@ def test_a_persons_template_replaces_the_default(tmp_path: Any) -> None:
     # What is filled in is never read as a template.
     assert "A {{ town }}." in backend.requests[0].messages[0].text()
     assert prompts.version != Prompts().version
+
+
+def test_a_copy_of_the_packages_templates_is_the_defaults(tmp_path: Path) -> None:
+    shutil.copytree(Path(wsap_llm.__file__).parent / "templates" / "en", tmp_path, dirs_exist_ok=True)
+    prompts = Prompts.from_folder(tmp_path)
+    assert (prompts.texts, prompts.version) == (Prompts().texts, Prompts().version)
 
 
 def test_hidden_legal_actions_are_neither_told_nor_bound() -> None:

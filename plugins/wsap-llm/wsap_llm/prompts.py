@@ -21,14 +21,15 @@ if TYPE_CHECKING:
 
 FORMAT = 3
 """Counts the changes of what else prompts are made of: observations as text, what is offered, the order of parts."""
+
+
+def _in_folder(folder: Path) -> dict[str, str]:
+    files = sorted(folder.glob("*.j2"))
+    return {file.stem: read_text(file, "The prompt template").removesuffix("\n") for file in files}
+
+
 _HERE = Path(__file__).parent
-LANGUAGES: Mapping[str, Mapping[str, str]] = {
-    language: {
-        file.stem: file.read_text(encoding="utf-8").removesuffix("\n")
-        for file in sorted((_HERE / "templates" / language).glob("*.j2"))
-    }
-    for language in ("en", "ru")
-}
+LANGUAGES: Mapping[str, Mapping[str, str]] = {name: _in_folder(_HERE / "templates" / name) for name in ("en", "ru")}
 """Language -> its templates by name: the files in `templates`."""
 DEFAULTS = LANGUAGES["en"]
 """The templates by name, in the seeds' wording."""
@@ -85,10 +86,9 @@ class Prompts:
         folder can't be read, or a file is not a template."""
         path = Path(folder)
         try:
-            files = sorted(path.glob("*.j2"))
             if not path.is_dir():
                 raise ConfigError(f"There is no folder {str(path)!r} with prompt templates.")
-            return cls({file.stem: read_text(file, "The prompt template") for file in files}, language)
+            return cls(_in_folder(path), language)
         except OSError as error:
             raise ConfigError(f"The prompt templates in {str(path)!r} can't be read: {error}.") from error
 
