@@ -16,8 +16,6 @@ from typing import Any
 from wsap_core.seams.constraints import CallConstraint, ChooseConstraint, Constraint, JsonConstraint, RegexConstraint
 from wsap_core.seams.model import Abilities, Backend, Chunk, Message, Request, TextChunk, TextPart, ThinkingChunk
 
-__all__ = ["Lexicon", "Skinned"]
-
 _WORD = re.compile(r"[A-Za-z]+")
 _KEPT = frozenset({
     *("action", "actions", "params", "reasoning", "times", "until", "name", "arguments", "type", "object", "string"),

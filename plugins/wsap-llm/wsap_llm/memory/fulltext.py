@@ -89,10 +89,10 @@ class FullTextMemory(CellMemory):
         """Return what fits best within the budget, best first; the newest and weightiest where nothing matches."""
         if budget <= 0:
             return []
-        matching = self._store.matching(query, CANDIDATES)
-        rows = (*matching.rows, *self._store.newest_rows(8), *self._store.weightiest_rows(8))
+        matches, counts = self._store.matching(query, CANDIDATES)
+        rows = (*matches, *self._store.newest_rows(8), *self._store.weightiest_rows(8))
         found = list({row.moment: row for row in rows}.values())
-        relevance = _relevance(found, matching.counts, len(self._store))
+        relevance = _relevance(found, counts, len(self._store))
         scored = [(self._score(row, how), row) for row, how in zip(found, relevance, strict=True)]
         scored.sort(key=lambda s: (-s[0], -s[1].moment))
         distinct = {(row.cell.text, row.cell.world): (score, row) for score, row in reversed(scored)}

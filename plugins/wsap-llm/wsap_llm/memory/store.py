@@ -7,7 +7,7 @@ import itertools
 import sqlite3
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from wsap_core.errors import (
     MissingServiceError,
@@ -52,16 +52,6 @@ class Lived:
     cell: Cell
 
 
-@dataclass(frozen=True)
-class Matches:
-    """What a query was found to match."""
-
-    rows: tuple[Lived, ...] = ()
-    """Best first."""
-    counts: Mapping[str, int] = field(default_factory=dict)
-    """The words that were looked for, each with the number of rows that have it."""
-
-
 class Store:
     """What was lived, in a SQLite database in a file, made where there is none, or in memory if `path` is None. Raises
     MissingServiceError if this Python's SQLite has no FTS5, and StorageError, by class, if the file can't be used."""
@@ -98,8 +88,9 @@ class Store:
         self.newest += 1
         self._count += 1
 
-    def matching(self, query: str, most: int) -> Matches:
-        """Return rows that share words with a text, best first by SQLite's BM25, of equals the newest.
+    def matching(self, query: str, most: int) -> tuple[list[Lived], Mapping[str, int]]:
+        """Return rows that share words with a text, best first by SQLite's BM25, of equals the newest; and the words
+        that were looked for, each with the number of rows that have it.
 
         A query is taken as words and nothing else. The rarest are looked for, at most `WORDS` of
         them, and no more than occur `MATCHES` times together: a word that is in every other
@@ -107,7 +98,7 @@ class Store:
         """
         asked = self._rarest(dict.fromkeys(words(query)))
         if not asked:
-            return Matches()
+            return [], {}
         # Each word is quoted. There is no quote in a word, but should one ever get there, it is doubled.
         match = " OR ".join('"' + word.replace('"', '""') + '"' for word in asked)
         with self._told():
@@ -118,7 +109,7 @@ class Store:
                 "JOIN lived AS l ON l.moment = found.rowid ORDER BY found.score, l.moment DESC",
                 (match, most),
             ).fetchall()
-        return Matches(tuple(Lived(row[0], _cell(row)) for row in found), asked)
+        return [Lived(row[0], _cell(row)) for row in found], asked
 
     def newest_rows(self, most: int) -> list[Lived]:
         """Return the newest rows, newest first."""
