@@ -14,7 +14,8 @@ from wsap_core import ActionDef, ParamDef
 from wsap_core.protocol import Tool
 from wsap_core.untrusted import sanitize
 from wsap_llm.quoting import Quoter
-from wsap_llm.reply.tags import TagProblem, TagTurn, read_leg
+from wsap_llm.reply import NotUnderstood
+from wsap_llm.reply.tags import TagTurn, read_leg
 
 NONCE = "k3f9qzt2"
 TURN = TagTurn(
@@ -69,9 +70,9 @@ def assert_harmless(body: str) -> None:
         assert ">" not in seen
         assert not _TOKEN.search(seen), seen
     assert not any(unicodedata.category(c) in ("Cc", "Cf", "Cs") for c in body if c != "\n")
-    event = read_leg(TURN, body)
-    assert isinstance(event, TagProblem)
-    assert "no final action" in event.reason
+    reading, _ = read_leg(TURN, body)
+    assert isinstance(reading, NotUnderstood)
+    assert "no final action" in reading.reason
 
 
 @given(UNTRUSTED, st.booleans())

@@ -202,7 +202,7 @@ def test_a_persons_templates_take_the_place_of_those_of_any_language() -> None:
     assert len({prompts.version, Prompts(language="ru").version, Prompts().version}) == 3
 
 
-SAYING = {"say", "NotUnderstood", "TagProblem", "Settled", "Difference", "_refuse", "refuse"}
+SAYING = {"say", "NotUnderstood", "Difference", "_refuse", "refuse"}
 """What is called with something to say."""
 
 

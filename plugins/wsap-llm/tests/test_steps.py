@@ -17,7 +17,7 @@ from wsap_llm.patterns import json_pattern
 from wsap_llm.reply import Understood, read_reply
 from wsap_llm.reply.schema import reply_schema
 from wsap_llm.reply.steps import NOTHING_SAID, Steps, repeatable, steps_in_tags
-from wsap_llm.reply.tags import OPENING, FinalTag, TagTurn, read_leg
+from wsap_llm.reply.tags import OPENING, TagTurn, read_leg
 
 WAIT = ActionDef("wait")
 MOVE = ActionDef("move", parameters=[ParamDef("direction", "north|south")])
@@ -224,7 +224,9 @@ def test_steps_are_bounded_inside_the_expression_for_tags(leg: str, valid: bool)
 )
 def test_steps_in_tags_stand_between_the_thinking_and_the_final_tag(leg: str, steps: Steps) -> None:
     assert steps_in_tags(leg, 8) == steps
-    assert isinstance(read_leg(TagTurn((), ACTIONS, steps=8), leg, inside_thinking=True), FinalTag)
+    reading, _ = read_leg(TagTurn((), ACTIONS, steps=8), leg, inside_thinking=True)
+    assert isinstance(reading, Understood)
+    assert reading.steps == steps
 
 
 def test_an_action_with_the_name_of_the_tag_keeps_it() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import re
 import sys
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -13,18 +14,8 @@ from hypothesis import strategies as st
 
 from wsap_core import Action, ActionDef, ParamDef
 from wsap_core.protocol import Tool
-from wsap_llm.reply import ToolCall
-from wsap_llm.reply.tags import (
-    OPENING,
-    FinalTag,
-    TagEvent,
-    TagLimits,
-    TagProblem,
-    TagTurn,
-    ToolTag,
-    continue_text,
-    read_leg,
-)
+from wsap_llm.reply import NotUnderstood, Reading, ToolCall, Understood
+from wsap_llm.reply.tags import OPENING, TagLimits, TagTurn, continue_text, read_leg
 
 TOOLS = (
     Tool("check_will", parameters=(ParamDef("player", "a player's name"),)),
@@ -43,8 +34,20 @@ TURN = TagTurn(TOOLS, FINALS)
 SHORT = TagTurn(TOOLS, FINALS, limits=TagLimits(thinking=12, argument=8, final=10))
 
 
-def read(text: str, **how: Any) -> TagEvent:
-    return read_leg(TURN, text, **how)
+def read(text: str, **how: Any) -> Reading:
+    return read_leg(TURN, text, **how)[0]
+
+
+def understood(text: str) -> Understood:
+    reading = read(text)
+    assert isinstance(reading, Understood)
+    return reading
+
+
+def reason(text: str, **how: Any) -> str:
+    reading = read(text, **how)
+    assert isinstance(reading, NotUnderstood)
+    return reading.reason
 
 
 # --- the pattern --------------------------------------------------------------------------
@@ -100,11 +103,11 @@ def test_the_pattern_keeps_to_what_every_engine_has(pattern: str) -> None:
 def test_whatever_the_pattern_matches_is_read_as_one_valid_tag_at_its_end(data: st.DataObject) -> None:
     calls = data.draw(st.integers(0, 3))
     leg = data.draw(st.from_regex(SHORT.continuation_pattern(calls), fullmatch=True))
-    event = read_leg(SHORT, leg, inside_thinking=True, calls_left=calls)
-    assert isinstance(event, ToolTag if "</thinking>" not in leg else FinalTag), leg
-    assert event.end == len(leg)
-    if isinstance(event, FinalTag):
-        assert not event.repaired
+    reading, whole = read_leg(SHORT, leg, inside_thinking=True, calls_left=calls)
+    assert isinstance(reading, Understood), leg
+    assert isinstance(reading.choice, ToolCall if "</thinking>" not in leg else Action), leg
+    assert whole == leg
+    assert not reading.repaired
 
 
 def test_a_name_that_can_be_no_tag_or_has_two_meanings_is_refused() -> None:
@@ -149,15 +152,16 @@ EVENTS = [
 @pytest.mark.parametrize(("text", "wanted"), EVENTS)
 def test_a_leg_ends_in_its_first_tag_whatever_follows(text: str, wanted: Any) -> None:
     for more in ("", "<wait/> and more", "<", "<speak>not closed"):
-        event = read(text + more)
-        assert not isinstance(event, TagProblem)
-        assert (event.call if isinstance(event, ToolTag) else event.action) == wanted
-        assert event.end == len(text)
-    assert all(isinstance(read(text[:end]), TagProblem) for end in range(len(text)))
+        reading, leg = read_leg(TURN, text + more)
+        assert leg == text
+        assert isinstance(reading, Understood)
+        found = reading.choice
+        assert (replace(found, reasoning=None) if isinstance(found, ToolCall) else found) == wanted
+    assert all(isinstance(read(text[:end]), NotUnderstood) for end in range(len(text)))
 
 
 @pytest.mark.parametrize(
-    ("text", "reason"),
+    ("text", "why"),
     [
         ("<thinking>a", "ended inside <thinking>"),
         ("<thinking>a</thinking>", "no final action"),
@@ -179,35 +183,29 @@ def test_a_leg_ends_in_its_first_tag_whatever_follows(text: str, wanted: Any) ->
         ("<thinking>a</thinking><speak>" + "y" * 450 + "</speak>", "at most 400"),
     ],
 )
-def test_a_tag_that_is_not_as_it_should_be_is_told_with_a_reason(text: str, reason: str) -> None:
-    event = read(text)
-    assert isinstance(event, TagProblem)
-    assert reason in event.reason
+def test_a_tag_that_is_not_as_it_should_be_is_told_with_a_reason(text: str, why: str) -> None:
+    assert why in reason(text)
 
 
 def test_a_call_beyond_the_limit_is_told_as_such() -> None:
-    event = read("<thinking>a<clock/>", calls_left=0)
-    assert isinstance(event, TagProblem)
-    assert "No tool calls are left" in event.reason
+    assert "No tool calls are left" in reason("<thinking>a<clock/>", calls_left=0)
 
 
 def test_a_final_action_in_the_middle_of_thinking_is_only_spoken_of() -> None:
-    event = read("<thinking>I could <wait/> or <speak>hi</speak>. No.</thinking><vote>Player 1</vote>")
-    assert isinstance(event, FinalTag)
-    assert (event.action.name, event.repaired) == ("vote", False)
+    reading = understood("<thinking>I could <wait/> or <speak>hi</speak>. No.</thinking><vote>Player 1</vote>")
+    assert reading.choice.parameters == {"for": "Player 1"}
+    assert not reading.repaired
 
 
 def test_a_final_action_at_the_very_end_of_thinking_that_was_never_closed_is_meant() -> None:
-    event = read("<thinking>Nothing to add.\n<wait/>\n")
-    assert isinstance(event, FinalTag)
-    assert (event.action.name, event.repaired) == ("wait", True)
-    assert isinstance(read("<thinking>Either <wait/> or <vote>Player 1</vote>"), TagProblem)
-    assert isinstance(read("<thinking>I might <wait/>, or not"), TagProblem)
+    reading = understood("<thinking>Nothing to add.\n<wait/>\n")
+    assert (reading.choice, reading.repaired) == (Action("wait", {}, "Nothing to add."), True)
+    assert reason("<thinking>Either <wait/> or <vote>Player 1</vote>")
+    assert reason("<thinking>I might <wait/>, or not")
 
 
 def test_thinking_that_names_a_tool_without_an_argument_calls_nothing() -> None:
-    event = read("<thinking>I can use <check_will></check_will>.</thinking><wait/>")
-    assert isinstance(event, FinalTag)
+    assert isinstance(understood("<thinking>I can use <check_will></check_will>.</thinking><wait/>").choice, Action)
 
 
 @given(st.lists(st.sampled_from(
@@ -216,10 +214,10 @@ def test_thinking_that_names_a_tool_without_an_argument_calls_nothing() -> None:
     ).map("".join))  # fmt: skip
 @settings(max_examples=600, deadline=None)
 def test_what_a_leg_ends_in_does_not_depend_on_what_follows(text: str) -> None:
-    event = read(text)
-    assert 0 <= event.end <= len(text)
-    if not isinstance(event, TagProblem) and not (isinstance(event, FinalTag) and event.repaired):
-        assert read(text[: event.end]) == read(text + "<clock/>") == event
+    reading, leg = read_leg(TURN, text)
+    assert text.startswith(leg)
+    if isinstance(reading, Understood) and not reading.repaired:
+        assert read(leg) == read(text + "<clock/>") == reading
 
 
 def test_a_leg_twice_as_long_takes_at_most_about_twice_the_steps() -> None:

@@ -18,9 +18,9 @@ from wsap_llm.agent import LLMAgent
 from wsap_llm.lookup import LONGEST_RESULT, split
 from wsap_llm.options import LLMOptions
 from wsap_llm.prompts import Prompts
-from wsap_llm.reply import ToolCall, Understood, read_reply
+from wsap_llm.reply import NotUnderstood, ToolCall, Understood, read_reply
 from wsap_llm.reply.schema import legal_actions
-from wsap_llm.reply.tags import OPENING, FinalTag, TagLimits, TagTurn, ToolTag, continue_text, read_leg
+from wsap_llm.reply.tags import OPENING, TagLimits, TagTurn, continue_text, read_leg
 from wsap_llm.scripted import ScriptedBackend
 from wsap_llm.styles import JsonStyle, TagStyle, said
 
@@ -145,12 +145,12 @@ def _thought(action: Action) -> str:
 
 def _comes_back(leg: str, action: Action, tags: TagTurn, *, inside: bool) -> bool:
     """Return whether the agent's reader takes a leg for what it stands for, to its last character."""
-    event = read_leg(tags, leg, inside_thinking=inside)
-    if isinstance(event, ToolTag):
-        return event.end == len(leg) and event.call.tool == action.name and _same(event.call.parameters, action)
-    if isinstance(event, FinalTag):
-        return event.end == len(leg) and event.action.name == action.name and _same(event.action.parameters, action)
-    return False
+    reading, whole = read_leg(tags, leg, inside_thinking=inside)
+    if isinstance(reading, NotUnderstood) or whole != leg:
+        return False
+    found = reading.choice
+    name = found.tool if isinstance(found, ToolCall) else found.name
+    return name == action.name and _same(found.parameters, action)
 
 
 def _same(found: Mapping[str, Any], action: Action) -> bool:

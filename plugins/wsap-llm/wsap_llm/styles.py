@@ -20,11 +20,11 @@ from wsap_llm.asking import Decision, DecisionTurn
 from wsap_llm.calling import Called, call_in
 from wsap_llm.lookup import LONGEST_RESULT, ToolCalls, split, written
 from wsap_llm.prompts import Prompts
-from wsap_llm.reply import NotUnderstood, ToolCall, read_reply, reask, why
+from wsap_llm.reply import NotUnderstood, Reading, ToolCall, read_reply, reask, why
 from wsap_llm.reply.reading import MOST_LISTED
 from wsap_llm.reply.schema import reply_functions, reply_schema
-from wsap_llm.reply.steps import KEYS, steps_in_tags, tag_steps
-from wsap_llm.reply.tags import OPENING, FinalTag, TagEvent, TagLimits, TagTurn, ToolTag, continue_text, read_leg
+from wsap_llm.reply.steps import KEYS, tag_steps
+from wsap_llm.reply.tags import OPENING, TagLimits, TagTurn, continue_text, read_leg
 from wsap_llm.strict_schema import unwrapped
 
 MOST_CONSTRAINTS = 256
@@ -227,12 +227,11 @@ class TagStyle(Style):
     def how_to_answer(self, prompts: Prompts, space: Sequence[ActionDef], tools: Sequence[AgentTool]) -> str:
         finals, of_world = split(space)
         final = finals[0] if finals else ActionDef("wait")
-        own = [(tool.definition.name, bool(tool.definition.parameters)) for tool in tools]
-        examples = [*own, *((action.name, bool(action.parameters)) for action in of_world)]
+        examples: list[ActionDef | Tool] = [*(tool.definition for tool in tools), *of_world]
         return prompts.render(
             "tag_answer",
-            example_tool=_example(*examples[0]) if examples else "<tool>...</tool>",
-            example_action=_example(final.name, bool(final.parameters)),
+            example_tool=_example(examples[0]) if examples else "<tool>...</tool>",
+            example_action=_example(final),
             steps=tag_steps(self._steps, [*(t.definition.name for t in tools), *(a.name for a in space)]),
         )
 
@@ -267,34 +266,33 @@ class TagStyle(Style):
             inside = True
         repaired, purpose = False, "tool" if used else "decide"
         while True:
-            reply, event, text = await self._leg(turn, tags, messages, so_far, purpose, calls.left, inside=inside)
-            resumption = how if used else None
-            if isinstance(event, FinalTag):
-                steps = steps_in_tags(text, tags.steps)
-                told = "".join(f"<{name}>{value}</{name}>" for name, value in steps.told().items())
-                mended = repaired or event.repaired
-                return Decision(event.action, mended, told + said(event.action, tags, words), resumption, steps)
-            if isinstance(event, ToolTag):
-                result = await calls.answer(event.call)
-                if how == "turns":
-                    messages.append(Message("assistant", text))
-                else:
-                    so_far += text
-                if result is None:
-                    action = Action(event.call.tool, event.call.parameters, event.thought)
-                    pending = calls.pending(event.call, messages[1:], so_far)
-                    return Decision(action, repaired, resumption=resumption, pending=pending)
-                used, purpose, inside = True, "tool", True
-                so_far = _gone_on(messages, so_far, words.say(result), words, turns=how == "turns")
+            reply, reading, text = await self._leg(turn, tags, messages, so_far, purpose, calls.left, inside=inside)
+            if isinstance(reading, NotUnderstood):
+                turn.misread(reply, reading.reason)
+                if repaired:
+                    return Decision(None)
+                repaired, purpose = True, "re-ask"
+                listed = words.say(f"End your turn with one of: {', '.join(map(_example, finals[:40]))}")
+                again = f"{why(reading.reason, words, cut=reply.truncated)} {listed}"
+                messages += [Message("assistant", _short(so_far + text)), Message("user", again)]
+                so_far, inside = ("", False) if how == "turns" else (OPENING, True)
                 continue
-            turn.misread(reply, event.reason)
-            if repaired:
-                return Decision(None)
-            repaired, purpose = True, "re-ask"
-            listed = ", ".join(_example(a.name, bool(a.parameters)) for a in finals[:40])
-            again = why(event.reason, words, cut=reply.truncated), words.say(f"End your turn with one of: {listed}")
-            messages += [Message("assistant", _short(so_far + text)), Message("user", " ".join(again))]
-            so_far, inside = ("", False) if how == "turns" else (OPENING, True)
+            resumption, choice = how if used else None, reading.choice
+            if isinstance(choice, Action):
+                told = "".join(f"<{name}>{value}</{name}>" for name, value in reading.steps.told().items())
+                told += said(choice, tags, words)
+                return Decision(choice, repaired or reading.repaired, told, resumption, reading.steps)
+            result = await calls.answer(choice)
+            if how == "turns":
+                messages.append(Message("assistant", text))
+            else:
+                so_far += text
+            if result is None:
+                action = Action(choice.tool, choice.parameters, choice.reasoning)
+                pending = calls.pending(choice, messages[1:], so_far)
+                return Decision(action, repaired, resumption=resumption, pending=pending)
+            used, purpose, inside = True, "tool", True
+            so_far = _gone_on(messages, so_far, words.say(result), words, turns=how == "turns")
 
     async def _leg(
         self,
@@ -306,15 +304,14 @@ class TagStyle(Style):
         left: int,
         *,
         inside: bool,
-    ) -> tuple[Reply, TagEvent, str]:
+    ) -> tuple[Reply, Reading, str]:
         constraint = None
         if turn.constraint.wanted and self.constrains(turn.abilities):
             constraint = RegexConstraint(tags.continuation_pattern(left) if inside else tags.pattern(left))
         stop = tuple(f"</{name}>" for name in (*tags.tools, *tags.finals))
         reply = await turn.ask_constrained(purpose, messages, constraint, prefill=so_far, stop=stop)
         text = reply.text + (reply.finish.stop_sequence or _unfinished(reply, tags))
-        event = read_leg(tags, text, inside_thinking=inside, calls_left=left)
-        return reply, event, text[: event.end]
+        return reply, *read_leg(tags, text, inside_thinking=inside, calls_left=left)
 
 
 def said(action: Action, tags: TagTurn, words: Words = ENGLISH) -> str:
@@ -347,8 +344,8 @@ def _unfinished(reply: Reply, tags: TagTurn) -> str:
     return ""
 
 
-def _example(name: str, takes_text: bool) -> str:
-    return f"<{name}>...</{name}>" if takes_text else f"<{name}/>"
+def _example(of: ActionDef | Tool) -> str:
+    return f"<{of.name}>...</{of.name}>" if of.parameters else f"<{of.name}/>"
 
 
 def _short(text: str) -> str:

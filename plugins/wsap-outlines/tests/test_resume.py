@@ -8,7 +8,8 @@ import pytest
 
 from wsap_core.protocol import ActionDef, ParamDef, Tool
 from wsap_core.seams.model import Message, RegexConstraint, Request, Sampling, collect
-from wsap_llm.reply.tags import OPENING, TagLimits, TagTurn, ToolTag, continue_text, read_leg
+from wsap_llm.reply import ToolCall, Understood
+from wsap_llm.reply.tags import OPENING, TagLimits, TagTurn, continue_text, read_leg
 from wsap_outlines.cached import CachedModel, Cancelled
 from wsap_outlines.prompts import Transcript
 from wsap_outlines.testing import tiny_model
@@ -110,11 +111,12 @@ def test_a_turn_with_tools_never_computes_its_beginning_twice(backend: Any) -> N
             request = Request(MESSAGES, text, constraint=RegexConstraint(leg), sampling=Sampling(600, seed=calls_left))
             reply = await collect(backend, request)
             assert reply.finish.reason == "stop"
-            event = read_leg(TURN, reply.text, inside_thinking=True, calls_left=calls_left)
+            reading, _ = read_leg(TURN, reply.text, inside_thinking=True, calls_left=calls_left)
             prompts.append(backend.work.prompt)
             computed.append(backend.work.prompt - backend.work.reused)
             if calls_left:
-                assert isinstance(event, ToolTag)
+                assert isinstance(reading, Understood)
+                assert isinstance(reading.choice, ToolCall)
                 text = continue_text(text + reply.text, "N1 heal Player 5. N2 heal Player 1.")
         # What is new after a tool: its result, and the last tokens of the call, which nothing had followed yet.
         result = len(backend._generator.loaded.tokenizer.encode("\n<observation>N1 heal Player 5. N2 heal Player 1."))

@@ -20,17 +20,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from wsap_core.protocol import Action, ActionDef, ParamDef, Tool
 from wsap_core.protocol.values import JsonValue
 from wsap_core.untrusted import sanitize
 from wsap_core.worlds.legality import check_parameters
 from wsap_llm.patterns import either, integer_pattern, json_pattern, literal, longest_json, text_pattern
-from wsap_llm.reply.candidates import ToolCall
+from wsap_llm.reply.candidates import NotUnderstood, Reading, ToolCall, Understood
 from wsap_llm.reply.repair import bare_value, read_loose
 from wsap_llm.reply.schema import MOST_DECLARED, bounded
-from wsap_llm.reply.steps import repeatable, tag_steps, tags_pattern
+from wsap_llm.reply.steps import repeatable, steps_in_tags, tag_steps, tags_pattern
 
 OPENING = "<thinking>\n"
 """The beginning of a turn. As a prefill it gives the first leg the pattern of a continuation."""
@@ -178,41 +178,6 @@ def _from_raw(parameter: ParamDef, content: str) -> JsonValue:
 
 # --- reading a leg ---
 
-
-@dataclass(frozen=True)
-class ToolTag:
-    """A tool is called."""
-
-    call: ToolCall
-    end: int
-    """End of the tag in the text; discard what follows."""
-    thought: str | None = field(default=None, compare=False)
-    """The leg's thinking before it."""
-
-
-@dataclass(frozen=True)
-class FinalTag:
-    """The turn has ended in an action."""
-
-    action: Action
-    """With the thinking as its reasoning."""
-    end: int
-    repaired: bool = False
-    """True if the thinking was never closed before it."""
-
-
-@dataclass(frozen=True)
-class TagProblem:
-    """A tag is malformed, or the text ended without a final action."""
-
-    reason: str
-    """One sentence for the model that is asked again."""
-    end: int
-
-
-TagEvent = ToolTag | FinalTag | TagProblem
-"""What a leg ends in."""
-
 _TAG = re.compile(
     r"<\s{0,4}(?:(?P<close>/?)\s{0,4}(?P<name>[A-Za-z_][\w.\-]{0,62})\s{0,4}(?P<empty>/?)\s{0,4}>"
     r"|(?P<attributed>[A-Za-z_][\w.\-]{0,62})\s{1,4}[\w.\-]{1,40}\s{0,4}=)"
@@ -220,15 +185,22 @@ _TAG = re.compile(
 _THINKING_TAG = re.compile(r"<\s{0,3}(/?)\s{0,3}think(?:ing)?\s{0,3}>", re.IGNORECASE)
 
 
-def read_leg(turn: TagTurn, text: str, *, inside_thinking: bool = False, calls_left: int | None = None) -> TagEvent:
-    """Return the tool call or the final action that a leg ends in, or what is wrong with it.
+def read_leg(
+    turn: TagTurn, text: str, *, inside_thinking: bool = False, calls_left: int | None = None
+) -> tuple[Reading, str]:
+    """Return the tool call or the final action that a leg ends in, its thinking as the reasoning, and the text up to
+    there; what follows is to be discarded.
 
     Nothing but what the model wrote may be in the text, so that only the model's own tags count. A leg is
     `inside_thinking` where it goes on after an observation or after `OPENING`; as many calls are left as the turn's
-    limit if `calls_left` is None.
+    limit if `calls_left` is None. A final action is `repaired` if the thinking was never closed before it.
     """
     left = turn.limits.calls if calls_left is None else calls_left
-    return _Leg(turn, text, inside_thinking, left).event()
+    reading, end = _Leg(turn, text, inside_thinking, left).ending()
+    return reading, text[:end]
+
+
+_Ending = tuple[Reading, int]
 
 
 @dataclass
@@ -241,17 +213,17 @@ class _Leg:
     calls_left: int
     open: tuple[ActionDef, re.Match[str]] | None = None
     """The tool or action whose tag is open, and that tag."""
-    early: list[FinalTag] = field(default_factory=list)
+    early: list[_Ending] = field(default_factory=list)
     """Final actions within thinking."""
     remark: str = ""
 
-    def event(self) -> TagEvent:
+    def ending(self) -> _Ending:
         for tag in _TAG.finditer(self.text):
-            if (event := self._tag(tag)) is not None:
-                return event
+            if (found := self._tag(tag)) is not None:
+                return found
         return self._verdict()
 
-    def _tag(self, tag: re.Match[str]) -> TagEvent | None:
+    def _tag(self, tag: re.Match[str]) -> _Ending | None:
         definition = self.turn.find(tag["name"] or tag["attributed"])
         if tag["attributed"]:
             if definition is not None:
@@ -273,7 +245,7 @@ class _Leg:
 
     def _inside(
         self, tag: re.Match[str], opened: ActionDef, opening: re.Match[str], definition: ActionDef | None
-    ) -> TagEvent | None:
+    ) -> _Ending | None:
         """A tag within another: its end, a nested one, or text that looks like one."""
         if definition is opened and tag["close"]:
             self.open = None
@@ -281,45 +253,46 @@ class _Leg:
         name = tag["name"].lower()
         if definition is None and name not in RESERVED:
             return None
-        return TagProblem(f"<{opened.name}> has another tag, <{tag['close']}{name}>, inside it.", tag.end())
+        return NotUnderstood(f"<{opened.name}> has another tag, <{tag['close']}{name}>, inside it."), tag.end()
 
-    def _complete(self, definition: ActionDef, content: str, start: int, end: int) -> TagEvent | None:
+    def _complete(self, definition: ActionDef, content: str, start: int, end: int) -> _Ending | None:
         parameters, reason = self.turn.read(definition, content)
         if reason:
-            return None if self._only_named(definition, content) else TagProblem(reason, end)
+            return None if self._only_named(definition, content) else (NotUnderstood(reason), end)
         thought = _THINKING_TAG.sub("", self.text[:start]).strip() or None
         if definition.name in self.turn.tools:
             if self.calls_left <= 0:
-                return TagProblem("No tool calls are left in this turn; end it with a final action.", end)
-            return ToolTag(ToolCall(definition.name, parameters), end, thought)
-        final = FinalTag(Action(definition.name, parameters, thought), end)
+                return NotUnderstood("No tool calls are left in this turn; end it with a final action."), end
+            return Understood(ToolCall(definition.name, parameters, thought), how="tags"), end
+        final = Action(definition.name, parameters, thought)
+        steps = steps_in_tags(self.text[:end], self.turn.steps)
         if not self.thinking:
-            return final
+            return Understood(final, how="tags", steps=steps), end
         # In the middle of thinking it may only be spoken of; at the very end it is meant.
-        self.early.append(replace(final, repaired=True))
+        self.early.append((Understood(final, repaired=True, how="tags", steps=steps), end))
         return None
 
     def _only_named(self, definition: ActionDef, content: str) -> bool:
         """Whether thinking speaks of a tag without using it: "I could use <check_will></check_will>"."""
         return self.thinking and not content.strip() and any(not p.optional for p in definition.parameters)
 
-    def _verdict(self) -> TagEvent:
+    def _verdict(self) -> _Ending:
         end = len(self.text)
         if self.open is not None:
             opened, tag = self.open
             most = self.turn.longest(opened)
             # Room for spaces around it, and for an end that has only begun.
             if end - tag.end() > most + 100:
-                return TagProblem(f"<{opened.name}> was not closed within {most} characters.", end)
-            return TagProblem(f"<{opened.name}> was not closed.", end)
-        if len(self.early) == 1 and not self.text[self.early[0].end :].strip():
+                return NotUnderstood(f"<{opened.name}> was not closed within {most} characters."), end
+            return NotUnderstood(f"<{opened.name}> was not closed."), end
+        if len(self.early) == 1 and not self.text[self.early[0][1] :].strip():
             return self.early[0]
         finals = " or ".join(f"<{name}>" for name in self.turn.finals)
         if self.remark:
-            return TagProblem(self.remark, end)
+            return NotUnderstood(self.remark), end
         if self.thinking:
-            return TagProblem(f"The turn ended inside <thinking>; close it and end with one of {finals}.", end)
-        return TagProblem(f"The turn has no final action; end it with one of {finals}.", end)
+            return NotUnderstood(f"The turn ended inside <thinking>; close it and end with one of {finals}."), end
+        return NotUnderstood(f"The turn has no final action; end it with one of {finals}."), end
 
 
 # --- going on after an observation ---

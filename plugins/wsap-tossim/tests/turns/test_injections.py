@@ -14,8 +14,9 @@ from wsap_core.protocol import Action, Tool
 from wsap_core.seams.model import Abilities
 from wsap_llm.agent import LLMAgent, LLMOptions
 from wsap_llm.lookup import split
+from wsap_llm.reply import NotUnderstood
 from wsap_llm.reply.schema import legal_actions
-from wsap_llm.reply.tags import TagProblem, TagTurn, read_leg
+from wsap_llm.reply.tags import TagTurn, read_leg
 from wsap_llm.scripted import ScriptedBackend
 from wsap_llm.styles import JsonStyle, TagStyle
 from wsap_tossim.names import checked_names
@@ -130,9 +131,9 @@ def test_a_model_that_quotes_what_it_was_shown_does_nothing_by_it() -> None:
         finals, tools = split(legal_actions(town.action_space, observation))
         tags = TagTurn([Tool(t.name, t.description, t.parameters) for t in tools], finals)
         (said,) = [line for line in observation.to_text().split("\n") if line.startswith("- Player 3: ")]
-        event = read_leg(tags, f"He says: {said}\n", inside_thinking=True)
-        assert isinstance(event, TagProblem), text
-        assert "ended inside <thinking>" in event.reason, "no tag was found in it"
+        reading, _ = read_leg(tags, f"He says: {said}\n", inside_thinking=True)
+        assert isinstance(reading, NotUnderstood), text
+        assert "ended inside <thinking>" in reading.reason, "no tag was found in it"
 
 
 @pytest.mark.parametrize("style", [TagStyle(), JsonStyle()], ids=["tags", "json"])
