@@ -49,7 +49,7 @@ class Space:
         if isinstance(read, NotUnderstood):
             return None
         if isinstance(read.choice, ToolCall):
-            return {"tool": read.choice.tool, "params": dict(read.choice.parameters)}
+            return {"tool": read.choice.name, "params": dict(read.choice.parameters)}
         return {"action": read.choice.name, "params": dict(read.choice.parameters)}
 
     def strict(self, reply: str) -> Meaning:

@@ -55,7 +55,7 @@ def meaning(read: Reading) -> dict[str, Any] | None:
     if isinstance(read, NotUnderstood):
         return None
     if isinstance(read.choice, ToolCall):
-        return {"tool": read.choice.tool, "params": dict(read.choice.parameters)}
+        return {"tool": read.choice.name, "params": dict(read.choice.parameters)}
     return {"action": read.choice.name, "params": dict(read.choice.parameters)}
 
 
@@ -270,7 +270,7 @@ def assert_legal(text: str) -> None:
         assert read.reason
         return
     offered: Sequence[Any] = VILLAGE.tools if isinstance(read.choice, ToolCall) else VILLAGE.actions
-    name = read.choice.tool if isinstance(read.choice, ToolCall) else read.choice.name
+    name = read.choice.name
     found = next(o for o in offered if o.name == name)
     accepted, reason = check_parameters(ActionDef(name, "", found.parameters), read.choice.parameters)
     assert (accepted, reason) == (dict(read.choice.parameters), "")

@@ -148,9 +148,7 @@ def _comes_back(leg: str, action: Action, tags: TagTurn, *, inside: bool) -> boo
     reading, whole = read_leg(tags, leg, inside_thinking=inside)
     if isinstance(reading, NotUnderstood) or whole != leg:
         return False
-    found = reading.choice
-    name = found.tool if isinstance(found, ToolCall) else found.name
-    return name == action.name and _same(found.parameters, action)
+    return reading.choice.name == action.name and _same(reading.choice.parameters, action)
 
 
 def _same(found: Mapping[str, Any], action: Action) -> bool:

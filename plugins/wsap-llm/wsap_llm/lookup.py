@@ -12,7 +12,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from wsap_core.protocol import ActionDef, Tool
+from wsap_core.protocol import Action, ActionDef, Tool
 from wsap_core.protocol.values import JsonValue
 from wsap_core.protocol.wire import dumps
 from wsap_core.protocol.words import ENGLISH, Words
@@ -101,26 +101,26 @@ class ToolCalls:
         """The world's tools that may be called now."""
         return self._world if self.left else ()
 
-    async def answer(self, call: ToolCall) -> str | None:
+    async def answer(self, call: Action | ToolCall) -> str | None:
         """Count a call and return its result; None where the world has to be asked.
 
         The same call again is answered from the first time. Of the world's tools that holds for
         two calls in a row alone, because another may have changed what the first one tells.
         """
         self.made += 1
-        key = call_key(call.tool, call.parameters)
-        if call.tool in self._own:
+        key = call_key(call.name, call.parameters)
+        if call.name in self._own:
             if key not in self._answered:
-                self._answered[key] = await use(self._own[call.tool], call.parameters)
+                self._answered[key] = await use(self._own[call.name], call.parameters)
             return self._answered[key]
         before = self._before
         return before.result if before is not None and before.key == key else None
 
-    def pending(self, call: ToolCall, messages: Sequence[Message], so_far: str = "") -> PendingCall:
+    def pending(self, call: Action | ToolCall, messages: Sequence[Message], so_far: str = "") -> PendingCall:
         """Return what the turn resumes from once the world has answered this call."""
-        key = call_key(call.tool, call.parameters)
+        key = call_key(call.name, call.parameters)
         said = tuple((message.role, message.text()) for message in messages)
-        return PendingCall(call.tool, key, said, so_far, self.made, dict(self._answered))
+        return PendingCall(call.name, key, said, so_far, self.made, dict(self._answered))
 
 
 async def use(tool: AgentTool, parameters: Mapping[str, JsonValue]) -> str:

@@ -120,14 +120,13 @@ class JsonStyle(Style):
             said = self._said(turn, choice, reading.steps.told())
             if isinstance(choice, Action) and choice.name not in world:
                 return Decision(choice, mended, said, resumption, reading.steps)
-            call = ToolCall(choice.name, choice.parameters) if isinstance(choice, Action) else choice
-            answer = await calls.answer(call)
+            answer = await calls.answer(choice)
             messages.append(Message("assistant", said))
             if answer is None and isinstance(choice, Action):
-                pending = calls.pending(call, messages[1:])
+                pending = calls.pending(choice, messages[1:])
                 return Decision(choice, mended, said, resumption, pending=pending)
             used, purpose = True, "tool"
-            messages.append(self._told(turn, call.tool, answer or ""))
+            messages.append(self._told(turn, choice.name, answer or ""))
 
     def _plain(self, turn: DecisionTurn, text: str, wrapped: bool) -> str:
         """Return a reply's text in the form of the seed's, `wrapped` if it is in an object of its own."""
@@ -136,7 +135,7 @@ class JsonStyle(Style):
     def _said(self, turn: DecisionTurn, choice: Action | ToolCall, steps: Mapping[str, JsonValue]) -> str:
         """Return what the model chose as it is kept in the conversation."""
         if isinstance(choice, ToolCall):
-            form = {"tool": choice.tool, "params": dict(choice.parameters)}
+            form = {"tool": choice.name, "params": dict(choice.parameters)}
             return json.dumps(form, ensure_ascii=turn.prompts.words is ENGLISH)
         head = {"action": choice.name, "params": dict(choice.parameters), **steps}
         return json.dumps({**head, "reasoning": choice.reasoning or ""}, ensure_ascii=False)
@@ -202,7 +201,7 @@ class CallStyle(JsonStyle):
     @override
     def _said(self, turn: DecisionTurn, choice: Action | ToolCall, steps: Mapping[str, JsonValue]) -> str:
         if isinstance(choice, ToolCall):
-            return Called(choice.tool, choice.parameters).text()
+            return Called(choice.name, choice.parameters).text()
         return Called(choice.name, {**choice.parameters, **steps}, choice.reasoning or "").text()
 
     @override
@@ -288,7 +287,7 @@ class TagStyle(Style):
             else:
                 so_far += text
             if result is None:
-                action = Action(choice.tool, choice.parameters, choice.reasoning)
+                action = Action(choice.name, choice.parameters, choice.reasoning)
                 pending = calls.pending(choice, messages[1:], so_far)
                 return Decision(action, repaired, resumption=resumption, pending=pending)
             used, purpose, inside = True, "tool", True

@@ -26,7 +26,7 @@ REMARKS = frozenset({
 class ToolCall:
     """A model asks for a tool before it acts."""
 
-    tool: str
+    name: str
     """The tool's name, as it was offered."""
     parameters: Mapping[str, JsonValue] = field(default_factory=dict)
     """Values by parameter name, in declared form."""
