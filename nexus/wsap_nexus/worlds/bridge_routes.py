@@ -7,24 +7,23 @@ A route that changes something takes an idempotency key: repeated with the same 
 from __future__ import annotations
 
 import asyncio
-import base64
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Path, Request, Response
 from pydantic import Field
 
-from wsap_core.errors import UsageError
-from wsap_core.protocol import Action, AvatarSpec, Entry
 from wsap_core.protocol.values import JsonValue
 from wsap_nexus.http.replies import Key, Wait, answer, pending
 from wsap_nexus.http.replies import Request as Shape
-from wsap_nexus.worlds.game_host import GameHost, HostedWorld, state_of
-from wsap_nexus.worlds.seats import SeatPort, default_action, leave
+from wsap_nexus.worlds.bridge import ROUTES, Bridge
+from wsap_nexus.worlds.game_host import GameHost
 
 router = APIRouter()
 
 Id = Annotated[str, Path(min_length=1, max_length=200)]
+WORLD = "/worlds/{world_id}"
 
 
 async def _host(request: Request) -> GameHost:
@@ -35,18 +34,11 @@ async def _host(request: Request) -> GameHost:
 Host = Annotated[GameHost, Depends(_host)]
 
 
-async def _world(host: Host, world_id: Id) -> HostedWorld:
+async def _world(host: Host, world_id: Id) -> Bridge:
     return host.world(world_id)
 
 
-World = Annotated[HostedWorld, Depends(_world)]
-
-
-async def _seat(world: World, seat: Id) -> SeatPort:
-    return world.seat(seat)
-
-
-Seat = Annotated[SeatPort, Depends(_seat)]
+World = Annotated[Bridge, Depends(_world)]
 
 
 async def _once(request: Request, host: Host, key: Key = None, wait: Wait = 10.0) -> Callable[..., Awaitable[Response]]:
@@ -112,7 +104,43 @@ class StateShape(Shape):
     """Base64."""
 
 
-# --- the game and its worlds --------------------------------------------------------------------
+_BODIES: Mapping[str, type[Shape]] = {
+    "resolve": ActShape,
+    "leave": ModeShape,
+    "create_avatar": WantedShape,
+    "release": TransferShape,
+    "respawn": RespawnShape,
+    "restore": StateShape,
+}
+_ASKED = (*_BODIES, "look", "avatars", "death", "snapshot", "render")
+# The operations that are nothing but asked of the world.
+
+
+def _serve(name: str) -> None:
+    route = ROUTES[name]
+
+    def operation(request: Request, host: GameHost, world: Bridge, asked: Shape | None = None) -> Any:
+        host.needs(route.ability)
+        in_path = {key: value for key, value in request.path_params.items() if key != "world_id"}
+        return partial(getattr(world, name), **in_path, **(asked.model_dump() if asked else {}))
+
+    async def get(request: Request, host: Host, world: World) -> Response:
+        return answer(await operation(request, host, world)())
+
+    async def change(request: Request, host: Host, world: World, once: Once, asked: Shape) -> Response:
+        do = operation(request, host, world, asked)
+        return await once(do, asked) if route.once else answer(await do())
+
+    change.__annotations__["asked"] = _BODIES.get(name, Shape)  # from there FastAPI has what is in the body
+    endpoint = get if route.method == "GET" else change
+    router.add_api_route(WORLD + route.path, endpoint, methods=[route.method], name=name)
+
+
+for _name in _ASKED:
+    _serve(_name)
+
+
+# --- with more to do than to ask the world ------------------------------------------------------
 
 
 @router.get("/")
@@ -121,179 +149,55 @@ async def about(host: Host) -> Response:
     return answer(host.about())
 
 
-@router.put("/worlds/{world_id}")
+@router.put(WORLD)
 async def begin(host: Host, world_id: Id, how: BeginShape, once: Once) -> Response:
     """Make a world and begin its first episode; a world of the same name is closed first."""
-
-    async def do() -> dict[str, Any]:
-        return await host.begin(world_id, world_seed=how.world_seed, seed=how.seed, options=how.options)
-
-    return await once(do, how)
+    return await once(partial(host.begin, world_id, **dict(how)), how)
 
 
-@router.delete("/worlds/{world_id}")
+@router.delete(WORLD)
 async def end(host: Host, world_id: Id) -> Response:
     """Close a world."""
     await host.end(world_id)
     return answer({"ended": True})
 
 
-@router.get("/worlds/{world_id}/snapshot")
-async def snapshot(host: Host, world: World) -> Response:
-    """The world's whole state."""
-    host.needs("snapshot")
-    return answer({"state": base64.b64encode(await world.port.snapshot()).decode("ascii")})
-
-
-@router.post("/worlds/{world_id}/restore")
-async def restore(host: Host, world: World, asked: StateShape) -> Response:
-    """Restore a snapshot; the same seats must be open."""
-    host.needs("snapshot")
-    try:
-        data = base64.b64decode(asked.state, validate=True)
-    except ValueError:
-        raise UsageError("The state is not base64.") from None
-    await world.port.restore(data)
-    return answer({"seats": world.states()})
-
-
-@router.get("/worlds/{world_id}/view")
-async def view(host: Host, world: World) -> Response:
-    """The view for spectators."""
-    host.needs("render")
-    return answer({"view": await world.port.render()})
-
-
-# --- seats --------------------------------------------------------------------------------------
-
-
-@router.post("/worlds/{world_id}/seats/{seat}/jack-in")
+@router.post(WORLD + "/seats/{seat}/jack-in")
 async def jack_in(world: World, seat: Id, once: Once) -> Response:
     """Bind an agent to its avatar, or a new one; answers the seat's description, actions and state."""
 
     async def do() -> dict[str, Any]:
-        opened = world.seats[seat] = await world.port.open_seat(seat)
-        return {
-            "description": opened.game_description,
-            "action_space": opened.action_space,
-            "default_action": await default_action(opened),
-            **state_of(opened),
-        }
+        return {**await world.open_seat(seat), **await world.default_action(seat)}
 
     return await once(do)
 
 
-@router.get("/worlds/{world_id}/seats/{seat}/description")
-async def description(port: Seat) -> Response:
+@router.get(WORLD + "/seats/{seat}/description")
+async def description(world: World, seat: Id) -> Response:
     """The game, its goals and mechanics."""
-    return answer({"description": port.game_description})
+    return answer({"description": world.seat(seat).game_description})
 
 
-@router.get("/worlds/{world_id}/seats/{seat}/action-space")
-async def action_space(port: Seat) -> Response:
+@router.get(WORLD + "/seats/{seat}/action-space")
+async def action_space(world: World, seat: Id) -> Response:
     """All actions of the seat."""
-    return answer({"action_space": port.action_space})
+    return answer({"action_space": world.seat(seat).action_space})
 
 
-@router.get("/worlds/{world_id}/seats/{seat}/observation")
-async def observation(port: Seat, wait: Wait = 10.0) -> Response:
+@router.get(WORLD + "/seats/{seat}/observation")
+async def observation(world: World, seat: Id, wait: Wait = 10.0) -> Response:
     """The seat's observation at its next decision point; 202 while there is none."""
     try:
         async with asyncio.timeout(wait):
-            return answer({"observation": await port.observe(), "ended": port.ended})
+            return answer(await world.observe(seat))
     except TimeoutError:
         return pending("There is nothing to decide yet.")
 
 
-@router.post("/worlds/{world_id}/seats/{seat}/act")
-async def act(host: Host, port: Seat, asked: ActShape, once: Once) -> Response:
-    """Carry out an action; 202 while the world has not resolved it."""
-    action = host.codec.decode(Action, asked.action, where="action")
-
-    async def do() -> dict[str, Any]:
-        outcome = await port.step(action)
-        return {
-            "action": outcome.action,
-            "result": outcome.result,
-            "stepped": outcome.stepped,
-            "out": outcome.left,
-            "death": outcome.death,
-            **state_of(port),
-        }
-
-    return await once(do, asked)
-
-
-@router.post("/worlds/{world_id}/seats/{seat}/jack-out")
-async def jack_out(port: Seat, asked: ModeShape, once: Once) -> Response:
-    """Remove an agent from its avatar by force."""
-
-    async def do() -> dict[str, Any]:
-        return {"jack_out": await leave(port, asked.mode)}
-
-    return await once(do, asked)
-
-
-@router.get("/worlds/{world_id}/seats/{seat}/view")
-async def seat_view(host: Host, port: Seat) -> Response:
-    """The seat's view."""
-    host.needs("render")
-    return answer({"view": await port.look()})
-
-
-# --- avatars and transfers ----------------------------------------------------------------------
-
-
-@router.get("/worlds/{world_id}/seats/{seat}/avatars")
-async def avatars(world: World, seat: Id) -> Response:
-    """The avatars of an agent."""
-    return answer({"avatars": list(await world.port.avatars(seat))})
-
-
-@router.post("/worlds/{world_id}/seats/{seat}/avatars")
-async def create_avatar(host: Host, world: World, seat: Id, asked: WantedShape, once: Once) -> Response:
-    """Create an avatar for an agent; null where jacking in creates it."""
-    wanted = host.codec.decode(AvatarSpec, asked.wanted, where="wanted avatar")
-
-    async def do() -> dict[str, Any]:
-        return {"avatar": await world.port.create_avatar(seat, wanted)}
-
-    return await once(do, asked)
-
-
-@router.post("/worlds/{world_id}/avatars/{avatar_id}/admit")
-async def admit(host: Host, world_id: Id, avatar_id: Id, asked: EntryShape, once: Once) -> Response:
+@router.post(WORLD + "/avatars/{avatar}/admit")
+async def admit(host: Host, world_id: Id, avatar: Id, asked: EntryShape, once: Once) -> Response:
     """Import skills and items, once for each transfer."""
-    entry = host.codec.decode(Entry, asked.entry, where="entry")
-    return await once(lambda: host.admit(world_id, avatar_id, entry), asked)
-
-
-@router.post("/worlds/{world_id}/avatars/{avatar_id}/release")
-async def release(host: Host, world: World, avatar_id: Id, asked: TransferShape, once: Once) -> Response:
-    """Export the portable items, once for each transfer."""
-    host.needs("transit")
-
-    async def do() -> dict[str, Any]:
-        return {"package": await world.port.release(avatar_id, asked.transfer_id)}
-
-    return await once(do, asked)
-
-
-@router.get("/worlds/{world_id}/avatars/{avatar_id}/death")
-async def death(world: World, avatar_id: Id) -> Response:
-    """The death of a destroyed avatar; null where the game reports no deaths."""
-    return answer({"death": await world.port.death(avatar_id)})
-
-
-@router.post("/worlds/{world_id}/avatars/{avatar_id}/respawn")
-async def respawn(world: World, avatar_id: Id, asked: RespawnShape, once: Once) -> Response:
-    """Respawn a destroyed avatar."""
-
-    async def do() -> dict[str, Any]:
-        message = await world.port.respawn(asked.agent, avatar_id, asked.option)
-        return {"message": message, "seats": world.states()}
-
-    return await once(do, asked)
+    return await once(partial(host.admit, world_id, avatar, asked.entry), asked)
 
 
 @router.post("/transfers/{transfer_id}/withdraw")

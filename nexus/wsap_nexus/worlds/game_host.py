@@ -6,22 +6,19 @@ import asyncio
 import secrets
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 from fastapi import Response
 
 from wsap_core.errors import UnknownNameError, UsageError
-from wsap_core.protocol import Entry
 from wsap_core.protocol.values import JsonValue
-from wsap_core.protocol.wire import Codec
 from wsap_core.seams.context import Context
 from wsap_core.specs import AdapterSpec
 from wsap_core.version import PROTOCOL_VERSION
 from wsap_nexus.http.refusals import AbilityMissingError, KeyReusedError
 from wsap_nexus.http.replies import Reply, pending, reply_of
+from wsap_nexus.worlds.bridge import Bridge
 from wsap_nexus.worlds.port import LocalWorld
-from wsap_nexus.worlds.seats import SeatPort
 
 ANSWERS_KEPT = 4096
 """Answers kept for repeated requests, by idempotency key."""
@@ -34,29 +31,6 @@ _SPEC_FIELDS = (
 )  # fmt: skip
 
 
-@dataclass
-class HostedWorld:
-    """A world in this process, with its open seats."""
-
-    port: LocalWorld
-    seats: dict[str, SeatPort] = field(default_factory=dict)
-
-    def seat(self, name: str) -> SeatPort:
-        """Return an open seat; UnknownNameError if there is none of that name."""
-        if name not in self.seats:
-            raise UnknownNameError("seat", name, self.seats)
-        return self.seats[name]
-
-    def states(self) -> dict[str, Any]:
-        """Return the state of each open seat."""
-        return {name: state_of(seat) for name, seat in sorted(self.seats.items())}
-
-
-def state_of(seat: SeatPort) -> dict[str, Any]:
-    """Return whether a seat's episode is over, and how its agent left."""
-    return {"done": seat.done, "left": seat.left}
-
-
 class GameHost:
     """The worlds of one game in this process, with the answers by idempotency key and the entries by transfer."""
 
@@ -64,8 +38,7 @@ class GameHost:
         self.spec = spec
         self.process_id = secrets.token_hex(8)
         """New for each process, so that a nexus notices a restart, which loses all worlds."""
-        self.worlds: dict[str, HostedWorld] = {}
-        self.codec = Codec()
+        self.worlds: dict[str, Bridge] = {}
         self._answers: OrderedDict[str, tuple[str, asyncio.Task[Reply]]] = OrderedDict()
         self._admitted: dict[str, tuple[str, str]] = {}
         self._withdrawn: set[str] = set()
@@ -78,7 +51,7 @@ class GameHost:
             "game": {name: getattr(self.spec, name) for name in _SPEC_FIELDS},
         }
 
-    def world(self, world_id: str) -> HostedWorld:
+    def world(self, world_id: str) -> Bridge:
         """Return a world; UnknownNameError if there is none of that name."""
         if world_id not in self.worlds:
             raise UnknownNameError("world", world_id, ())
@@ -91,7 +64,7 @@ class GameHost:
         if world_id not in self.worlds and len(self.worlds) >= WORLDS_MOST:
             raise UsageError(f"This process has {WORLDS_MOST} worlds, which is its limit.")
         await self.end(world_id)
-        hosted = self.worlds[world_id] = HostedWorld(LocalWorld(self.spec, world_seed, options, Context()))
+        hosted = self.worlds[world_id] = Bridge(LocalWorld(self.spec, world_seed, options, Context()))
         try:
             await hosted.port.begin(seed)
         except BaseException:
@@ -106,15 +79,16 @@ class GameHost:
         if hosted is not None:
             await hosted.port.close()
 
-    async def admit(self, world_id: str, avatar_id: str, entry: Entry) -> dict[str, Any]:
+    async def admit(self, world_id: str, avatar: str, entry: Mapping[str, JsonValue]) -> dict[str, Any]:
         """Import skills and items, unless the transfer was withdrawn."""
-        if entry.transfer_id in self._withdrawn:
-            raise UsageError(f"The transfer {entry.transfer_id!r} was withdrawn.")
+        transfer_id = str(entry.get("transfer_id"))
+        if transfer_id in self._withdrawn:
+            raise UsageError(f"The transfer {transfer_id!r} was withdrawn.")
         hosted = self.world(world_id)
         self.needs("transit")
-        receipt = await hosted.port.admit(avatar_id, entry)
-        self._admitted[entry.transfer_id] = (world_id, avatar_id)
-        return {"receipt": receipt, "seats": hosted.states()}
+        told = await hosted.admit(avatar, entry)
+        self._admitted[transfer_id] = (world_id, avatar)
+        return told
 
     async def withdraw(self, transfer_id: str) -> dict[str, Any]:
         """Undo the import of a transfer, and refuse any later import of it."""
@@ -126,8 +100,8 @@ class GameHost:
         return {"known": True, "boot": self.process_id, "package": package}
 
     def needs(self, ability: str) -> None:
-        """Check that the game declares an ability; AbilityMissingError if it does not."""
-        if ability not in self.spec.abilities:
+        """Check that the game declares an ability, if one is needed; AbilityMissingError if it does not."""
+        if ability and ability not in self.spec.abilities:
             raise AbilityMissingError(f"{self.spec.display_title} has no ability {ability!r}.")
 
     async def once(self, key: str | None, what: str, do: Callable[[], Awaitable[Any]], wait: float) -> Response:

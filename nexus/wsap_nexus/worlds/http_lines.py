@@ -22,6 +22,7 @@ from urllib.parse import quote
 from wsap_core.errors import WsapError
 from wsap_core.specs import AdapterSpec
 from wsap_nexus.errors import WorldFailedError
+from wsap_nexus.worlds.bridge import ROUTES
 from wsap_nexus.worlds.game_client import GameClient, GameLostError
 from wsap_nexus.worlds.workers.frames import TAKEN_BACK, answer, failure
 from wsap_nexus.worlds.workers.pool import WorkerTimeouts
@@ -33,27 +34,6 @@ SECONDS = 120.0
 """Seconds for one call; a longer deadline of the game has precedence."""
 BACK = 60.0
 """Seconds to wait for a game that is gone, before its agents are recalled."""
-
-
-_ASKED: Mapping[str, tuple[str, str, Mapping[str, str]]] = {
-    "begin": ("PUT", "", {}),
-    "close": ("DELETE", "", {}),
-    "open_seat": ("POST", "/seats/{seat}/jack-in", {}),
-    "observe": ("GET", "/seats/{seat}/observation", {}),
-    "look": ("GET", "/seats/{seat}/view", {}),
-    "resolve": ("POST", "/seats/{seat}/act", {"action": "action"}),
-    "leave": ("POST", "/seats/{seat}/jack-out", {"mode": "mode"}),
-    "avatars": ("GET", "/seats/{agent}/avatars", {}),
-    "create_avatar": ("POST", "/seats/{agent}/avatars", {"wanted": "wanted"}),
-    "admit": ("POST", "/avatars/{avatar}/admit", {"entry": "entry"}),
-    "release": ("POST", "/avatars/{avatar}/release", {"transfer_id": "transfer"}),
-    "death": ("GET", "/avatars/{avatar}/death", {}),
-    "respawn": ("POST", "/avatars/{avatar}/respawn", {"agent": "agent", "option": "option"}),
-    "snapshot": ("GET", "/snapshot", {}),
-    "restore": ("POST", "/restore", {"state": "state"}),
-    "render": ("GET", "/view", {}),
-}
-"""Operation -> HTTP method, path, and the body: its field -> the field of the request."""
 
 
 class HttpLine:
@@ -160,13 +140,15 @@ class HttpLine:
         if op == "create":
             self._seed, self._options = asked["seed"], asked["options"]
             return None
-        method, template, takes = _ASKED[op]
+        route = ROUTES[op]
         names = {name: quote(str(asked[name]), safe="") for name in ("seat", "agent", "avatar") if name in asked}
-        body = {told: asked[name] for told, name in takes.items()} if method != "GET" else None
+        body = {name: asked[name] for name in route.body} if route.method != "GET" else None
         if op == "begin":
             body = {"world_seed": self._seed, "seed": asked["seed"], "options": self._options}
-        told = await self._client.ask(method, self._path + template.format(**names), body)
-        return _state_of(told, self._game) if op == "snapshot" else told
+        told = await self._client.ask(route.method, self._path + route.path.format(**names), body)
+        if op == "snapshot":
+            _check_state(told, self._game)
+        return told
 
     def _lose(self, why: str, *, to_blame: bool) -> None:
         if not self.gone:
@@ -174,13 +156,11 @@ class HttpLine:
             self._on_lost(self, why, to_blame)
 
 
-def _state_of(told: Mapping[str, Any], game: str) -> str:
-    state = told.get("state")
+def _check_state(told: Mapping[str, Any], game: str) -> None:
     try:
-        base64.b64decode(state, validate=True)  # type: ignore[arg-type]  # a value that is no text raises, too
+        base64.b64decode(told.get("state"), validate=True)  # type: ignore[arg-type]  # what is no text raises, too
     except (TypeError, ValueError):
         raise WorldFailedError(f"The game {game!r} gave an invalid snapshot.") from None
-    return str(state)
 
 
 class HttpLines:

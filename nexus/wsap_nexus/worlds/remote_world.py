@@ -123,7 +123,7 @@ class RemoteWorld:
         """Export the portable items; none from a game without transit."""
         if "transit" not in self._spec.abilities:
             return protocol.TransitPackage(transfer_id)
-        told = await self.ask("release", avatar=avatar_id, transfer=transfer_id)
+        told = await self.ask("release", avatar=avatar_id, transfer_id=transfer_id)
         package: protocol.TransitPackage = self.read(protocol.TransitPackage, told, "package")
         return package
 

@@ -2,7 +2,6 @@
 
 frames.py            the messages on the pipes: numbered frames of canonical JSON
 blame.py             eight bytes with the world that a worker is calling, readable after its death
-bridge.py            a world behind the protocol: one request in, one reply out
 host.py              the worker's side: many worlds, one event loop
 main.py              the worker's process
 pipe.py              one worker, seen from the nexus

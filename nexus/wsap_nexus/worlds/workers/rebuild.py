@@ -175,7 +175,7 @@ class RebuildingLine:
         await self._ready()
         position = self.journal.position if self.journal.is_settled else None
         seats, generation = list(self._opened), self._generation
-        state = str(await self.ask("snapshot", changes=False))
+        state = str((await self.ask("snapshot", changes=False))["state"])
         if position is not None and generation == self._generation:
             self.journal.rebase(state, seats, position)
             self._steps = 0
@@ -241,7 +241,7 @@ class RebuildingLine:
             if reply[:1] == FAILED:
                 self._every = 0  # the journal is kept whole from now on
             else:
-                self.journal.rebase(read_answer(reply)[0], seats, position)
+                self.journal.rebase(read_answer(reply)[0]["state"], seats, position)
 
         self._saving = True
         self._call(self._link, request("snapshot", self.number), saved, self._deadline)

@@ -1,0 +1,165 @@
+"""A world behind messages: an operation with its values in, JSON-ready data out; for workers and over HTTP."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from wsap_core.errors import UnknownNameError, UsageError
+from wsap_core.protocol import Action, AvatarSpec, Entry
+from wsap_core.protocol.wire import Codec
+from wsap_nexus.worlds.port import WorldPort
+from wsap_nexus.worlds.seats import SeatPort, default_action, leave
+
+# Any, in this module: JSON.
+
+Told = dict[str, Any]
+"""An answer: parts of the protocol, and what JSON holds, by name."""
+
+
+@dataclass(frozen=True)
+class Route:
+    """How an operation is asked over HTTP. In the path and the body are its values, under the same names."""
+
+    method: str
+    path: str
+    """Below that of the world."""
+    body: tuple[str, ...] = ()
+    ability: str = ""
+    """What a game needs for it, if anything."""
+    once: bool = True
+    """Whether it is done once for an idempotency key, if it changes something."""
+
+
+ROUTES: Mapping[str, Route] = {
+    "begin": Route("PUT", ""),
+    "close": Route("DELETE", ""),
+    "open_seat": Route("POST", "/seats/{seat}/jack-in"),
+    "observe": Route("GET", "/seats/{seat}/observation"),
+    "look": Route("GET", "/seats/{seat}/view", ability="render"),
+    "resolve": Route("POST", "/seats/{seat}/act", ("action",)),
+    "leave": Route("POST", "/seats/{seat}/jack-out", ("mode",)),
+    "avatars": Route("GET", "/seats/{agent}/avatars"),
+    "create_avatar": Route("POST", "/seats/{agent}/avatars", ("wanted",)),
+    "admit": Route("POST", "/avatars/{avatar}/admit", ("entry",), "transit"),
+    "release": Route("POST", "/avatars/{avatar}/release", ("transfer_id",), "transit"),
+    "death": Route("GET", "/avatars/{avatar}/death"),
+    "respawn": Route("POST", "/avatars/{avatar}/respawn", ("agent", "option")),
+    "snapshot": Route("GET", "/snapshot", ability="snapshot"),
+    "restore": Route("POST", "/restore", ("state",), "snapshot", once=False),
+    "render": Route("GET", "/view", ability="render"),
+}
+"""Operation -> route, for both sides: `http_lines` asks them and `bridge_routes` answers."""
+
+
+class Bridge:
+    """One world with its open seats. The methods with an answer are its operations."""
+
+    def __init__(self, port: WorldPort) -> None:
+        self.port = port
+        self._seats: dict[str, SeatPort] = {}
+        self._codec = Codec()
+
+    def seat(self, name: str) -> SeatPort:
+        """Return an open seat; UnknownNameError if there is none of that name."""
+        if name not in self._seats:
+            raise UnknownNameError("seat", name, self._seats)
+        return self._seats[name]
+
+    def states(self) -> Told:
+        """Return the state of each open seat."""
+        return {name: _state(seat) for name, seat in sorted(self._seats.items())}
+
+    # --- the world --------------------------------------------------------------------------------
+
+    async def begin(self, seed: int) -> Told:
+        """Begin the first episode."""
+        await self.port.begin(seed)
+        return {"can_snapshot": self.port.can_snapshot, "seats": self.states()}
+
+    async def open_seat(self, seat: str) -> Told:
+        """Bind an agent to its avatar, or a new one."""
+        opened = self._seats[seat] = await self.port.open_seat(seat)
+        return {"action_space": opened.action_space, **_state(opened)}
+
+    async def avatars(self, agent: str) -> Told:
+        """Return the avatars of an agent."""
+        return {"avatars": list(await self.port.avatars(agent))}
+
+    async def create_avatar(self, agent: str, wanted: Any) -> Told:
+        """Create an avatar for an agent; None where opening a seat creates it."""
+        decoded = self._codec.decode(AvatarSpec, wanted, where="wanted avatar")
+        return {"avatar": await self.port.create_avatar(agent, decoded)}
+
+    async def admit(self, avatar: str, entry: Any) -> Told:
+        """Import skills and items."""
+        decoded = self._codec.decode(Entry, entry, where="entry")
+        return {"receipt": await self.port.admit(avatar, decoded), "seats": self.states()}
+
+    async def release(self, avatar: str, transfer_id: str) -> Told:
+        """Export the portable items."""
+        return {"package": await self.port.release(avatar, transfer_id)}
+
+    async def death(self, avatar: str) -> Told:
+        """Return the death of a destroyed avatar; None where the game reports no deaths."""
+        return {"death": await self.port.death(avatar)}
+
+    async def respawn(self, agent: str, avatar: str, option: str) -> Told:
+        """Respawn a destroyed avatar."""
+        return {"message": await self.port.respawn(agent, avatar, option), "seats": self.states()}
+
+    async def snapshot(self) -> Told:
+        """Return the world's whole state, in base64."""
+        return {"state": base64.b64encode(await self.port.snapshot()).decode("ascii")}
+
+    async def restore(self, state: str) -> Told:
+        """Restore a snapshot; the same seats must be open."""
+        try:
+            data = base64.b64decode(state, validate=True)
+        except ValueError:
+            raise UsageError("The state is not base64.") from None
+        await self.port.restore(data)
+        return {"seats": self.states()}
+
+    async def render(self) -> Told:
+        """Return the view for spectators."""
+        return {"view": await self.port.render()}
+
+    # --- seats ------------------------------------------------------------------------------------
+
+    async def observe(self, seat: str) -> Told:
+        """Return a seat's observation at its next decision point."""
+        port = self.seat(seat)
+        return {"observation": await port.observe(), "ended": port.ended}
+
+    async def resolve(self, seat: str, action: Any) -> Told:
+        """Carry out an action."""
+        port = self.seat(seat)
+        outcome = await port.step(self._codec.decode(Action, action, where="action"))
+        return {
+            "action": outcome.action,
+            "result": outcome.result,
+            "stepped": outcome.stepped,
+            "out": outcome.left,
+            "death": outcome.death,
+            "done": port.done,
+            "left": port.left,
+        }
+
+    async def look(self, seat: str) -> Told:
+        """Return a seat's view."""
+        return {"view": await self.seat(seat).look()}
+
+    async def leave(self, seat: str, mode: str) -> Told:
+        """Remove an agent from its avatar by force."""
+        return {"jack_out": await leave(self.seat(seat), mode)}
+
+    async def default_action(self, seat: str) -> Told:
+        """Return the action for a missed deadline; None if the game declares none."""
+        return {"default_action": await default_action(self.seat(seat))}
+
+
+def _state(seat: SeatPort) -> Told:
+    return {"description": seat.game_description, "done": seat.done, "left": seat.left}
