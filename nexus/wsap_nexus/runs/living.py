@@ -14,6 +14,7 @@ from wsap_core.errors import RecordMismatchError, UsageError, WorldError, WsapEr
 from wsap_core.protocol import Tick
 from wsap_core.protocol.values import JsonValue
 from wsap_core.protocol.wire import dumps
+from wsap_core.worlds import World
 from wsap_nexus.runs.controls import Controls
 from wsap_nexus.runs.life_log import LifeEvent, LoggedInfluence, LoggedPassage, LoggedRewind, Notes
 from wsap_nexus.runs.recorder import Recorder
@@ -25,14 +26,6 @@ from wsap_nexus.runs.world_calls import WorldJournal
 
 Inbox = Callable[[], Sequence[tuple[int, Mapping[str, JsonValue]]]]
 """Gives the influences that wait: the number of each, and its body."""
-
-
-class AfterTick(Protocol):
-    """Told of a tick."""
-
-    async def __call__(self, tick: Tick, *, new: bool) -> None:
-        """Take it in before the next begins."""
-        ...
 
 
 class Passages(Protocol):
@@ -59,65 +52,68 @@ class Passages(Protocol):
         ...
 
 
-class LivingWorld(Protocol):
-    """A world that lives, wherever it runs."""
-
-    async def advance(self) -> Tick:
-        """Carry out the next tick, and return what it did."""
-        ...
-
-    def influence(self, body: Mapping[str, JsonValue]) -> str | Awaitable[str]:
-        """Take an influence, and return what was done; `UsageError` if it can't be."""
-        ...
-
-    async def settle(self) -> None:
-        """Finish what nothing depends on."""
-        ...
-
-
 @dataclass
 class Life:
-    """A world's ticks in one run.
+    """A world's ticks in one run, which lead its seats from one to the next.
 
     `play` drives them: recorded ones first, compared with the record, then new ones. Nothing else drives the world.
     """
 
-    world: LivingWorld
-    game: str
-    """The game's name, for messages."""
+    world: World
     tally: SeatTally
     recorder: Recorder
     controls: Controls
-    limit: int | None = None
+    limit: int | None
     """Ticks in the whole run; None for no limit."""
-    history: deque[LifeEvent] = field(default_factory=deque)
+    history: deque[LifeEvent]
     """What is carried out again before new ticks."""
-    order: ReplayOrder | None = None
+    order: ReplayOrder | None
     """The recorded order of ticks and the acts of seats, in a run that has seats."""
-    inbox: Inbox = tuple
-    passages: Passages | None = None
+    inbox: Inbox
+    passages: Passages | None
     """Those who come and go, in a world that is open."""
-    after_tick: AfterTick | None = None
-    """Told of each tick before the next begins, and whether it is `new` rather than carried out again."""
-    again: bool = False
+    again: bool
     """Whether the history is that of another run, which is played again: recorded in this one, and nothing after it."""
-    rewind: Callable[[LoggedRewind], Awaitable[None]] | None = None
-    """Goes back to an earlier tick, as the other run did."""
-    done: bool = False
-    number: int = 0
+    number: int
     """The last tick; 0 before the first."""
-    between: bool = True
-    """Whether the world stands between two ticks: it was not stopped in the middle of one."""
+    between: Between
+    loops: Sequence[Playing]
+    notes: Notes
+    journal: WorldJournal
+    count: Callable[[bool], None]
+    """Told of each tick, and whether it is new, for the totals."""
+    save: Callable[[int], Awaitable[None]]
+    """Saves the state after a new tick, if that is due."""
+    go_back: Callable[[bytes], Awaitable[None]]
+    """Puts the world into a recorded state."""
+    observers: Sequence[Callable[[Tick], None]]
+    """Told of each new tick."""
+    done: bool = False
+    interrupted: bool = False
+    """Whether the world was stopped in the middle of a tick."""
     _taken: set[int] = field(default_factory=set)
 
-    async def play(self, episode: int) -> None:
-        """Drive the world until it is done, the limit is reached, or the run is stopped.
+    async def play(self, episode: int, order: ReplayOrder, seats: Sequence[asyncio.Task[None]]) -> None:
+        """Drive the world of an episode until it is done, the limit is reached, or the run is stopped.
+
+        At the limit the seats end, which wait for the next tick or decide in it.
 
         Raises:
             WorldError: the world fails, or counts its ticks wrongly.
             RecordMismatchError: it does not go the way that is recorded.
             StorageError: something can't be recorded.
         """
+        try:
+            await self._drive(episode)
+        finally:
+            order.deadlock.leave(WORLD)
+        if not self.done:
+            await self.between.reached(self.loops)
+            self.between.leave(over=True)
+            for seat in seats:
+                seat.cancel()
+
+    async def _drive(self, episode: int) -> None:
         last = -inf  # the first begins at once
         while self.history or not (self.again or self.done or self._used_up):
             if self.history:
@@ -152,8 +148,11 @@ class Life:
     async def _repeat(self, episode: int, logged: LifeEvent) -> None:
         order = self.order or ReplayOrder()
         if isinstance(logged, LoggedRewind):
-            assert self.rewind is not None  # whoever plays such a run again has one
-            await self.rewind(logged)
+            await self.world.settle()
+            self.recorder.rewound(logged.to, logged.world)
+            self.notes.went_back(logged.to, logged.notes)
+            self.journal.rewind()
+            await self.go_back(logged.world)
             self.number, self.done = logged.to, False
             return
         made = position_of_event(logged.seq, WORLD)
@@ -180,8 +179,8 @@ class Life:
         await order.reach(made)
         if dumps(tick) != logged.line:
             raise RecordMismatchError(
-                f"{self.game!r} did not go the way it was recorded in tick {logged.number}, so the run can't be "
-                "resumed; is it another version of the game?"
+                f"{self.world.spec.name!r} did not go the way it was recorded in tick {logged.number}, so the run "
+                "can't be resumed; is it another version of the game?"
             )
         order.passed(made)
         if self.again:
@@ -189,22 +188,29 @@ class Life:
         await self._passed(tick, new=self.again)
 
     async def _advance(self) -> Tick:
-        self.between = False
+        self.interrupted = True
         if self.order is None:
             tick = await self.world.advance()
         else:
             with self.order.deadlock.world(WORLD):
                 tick = await self.world.advance()
-        self.between = True
+        self.interrupted = False
         # The first tick of a run has any number: a world may go on that began elsewhere.
         if tick.number != self.number + 1 and (self.number or tick.number < 1):
-            raise WorldError(f"The game {self.game!r} gave tick {tick.number} after tick {self.number}.")
+            raise WorldError(f"The game {self.world.spec.name!r} gave tick {tick.number} after tick {self.number}.")
         return tick
 
     async def _passed(self, tick: Tick, *, new: bool) -> None:
         self.number, self.done = tick.number, tick.done
-        if self.after_tick is not None:
-            await self.after_tick(tick, new=new)
+        self.notes.reached(tick.number)
+        self.count(new)
+        if self.loops:
+            await self.between.reached(self.loops)
+        if new and not tick.done:
+            await self.save(tick.number)
+        self.between.leave()
+        for observer in self.observers if new else ():
+            observer(tick)
 
     async def _take_influences(self, episode: int) -> None:
         if self.order is not None and not self.order.over:
@@ -228,55 +234,3 @@ class Life:
     async def _influence(self, body: Mapping[str, JsonValue]) -> str:
         said = self.world.influence(body)
         return await said if inspect.isawaitable(said) else said
-
-
-@dataclass
-class RunLife:
-    """Drives the world of a run tick by tick, and leads the seats from one to the next."""
-
-    life: Life
-    between: Between
-    loops: Sequence[Playing]
-    count: Callable[[bool], None]
-    """Told of each tick, and whether it is new, for the totals."""
-    notes: Notes
-    save: Callable[[int], Awaitable[None]]
-    """Saves the state after a new tick, if that is due."""
-    go_back: Callable[[bytes], Awaitable[None]]
-    """Puts the world into a recorded state."""
-    journal: WorldJournal
-    observers: Sequence[Callable[[Tick], None]] = field(default=())
-
-    def __post_init__(self) -> None:
-        self.life.after_tick = self._after_tick
-        self.life.rewind = self._rewind
-
-    async def play(self, episode: int, order: ReplayOrder, seats: Sequence[asyncio.Task[None]]) -> None:
-        """Drive the world of an episode; at its limit, end the seats, which wait for the next tick or decide in it."""
-        try:
-            await self.life.play(episode)
-        finally:
-            order.deadlock.leave(WORLD)
-        if not self.life.done:
-            await self.between.reached(self.loops)
-            self.between.leave(over=True)
-            for seat in seats:
-                seat.cancel()
-
-    async def _after_tick(self, tick: Tick, *, new: bool) -> None:
-        self.notes.reached(tick.number)
-        self.count(new)
-        if self.loops:
-            await self.between.reached(self.loops)
-        if new and not tick.done:
-            await self.save(tick.number)
-        self.between.leave()
-        for observer in self.observers if new else ():
-            observer(tick)
-
-    async def _rewind(self, logged: LoggedRewind) -> None:
-        await self.life.world.settle()
-        self.life.recorder.rewound(logged.to, logged.world)
-        self.notes.went_back(logged.to, logged.notes)
-        self.journal.rewind()
-        await self.go_back(logged.world)

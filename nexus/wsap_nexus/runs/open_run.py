@@ -13,7 +13,7 @@ from wsap_core.seams.context import derive_seed
 from wsap_core.seams.game import Snapshots
 from wsap_core.seams.options import Options, check_used
 from wsap_core.specs import AgentSpec
-from wsap_nexus.runs.living import RunLife
+from wsap_nexus.runs.living import Life
 from wsap_nexus.runs.loop import SeatLoop
 from wsap_nexus.runs.plan import SeatPlan
 from wsap_nexus.runs.replay_order import ReplayOrder
@@ -84,12 +84,12 @@ class OpenRun(Run):
     @property
     def world_ended(self) -> bool:
         """Whether the world has come to its end, so that no tick is waited for."""
-        return self._life is not None and self._life.life.done
+        return self._life is not None and self._life.done
 
     @override
-    async def _live(self, life: RunLife, order: ReplayOrder, seats: list[asyncio.Task[None]]) -> None:
+    async def _live(self, life: Life, order: ReplayOrder, seats: list[asyncio.Task[None]]) -> None:
         await super()._live(life, order, seats)
-        if life.life.done and self._passages is not None:
+        if life.done and self._passages is not None:
             await self._passages.take(self._episode)
 
     @override

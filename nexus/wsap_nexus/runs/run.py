@@ -24,7 +24,7 @@ from wsap_llm.middleware import Meter
 from wsap_nexus.runs.controls import Controls
 from wsap_nexus.runs.journal import PictureBook
 from wsap_nexus.runs.life_log import Notes
-from wsap_nexus.runs.living import Inbox, Life, Passages, RunLife
+from wsap_nexus.runs.living import Inbox, Life, Passages
 from wsap_nexus.runs.loop import SeatLoop
 from wsap_nexus.runs.memory import RunMemories
 from wsap_nexus.runs.observers import Observer, StepTaken
@@ -115,7 +115,7 @@ class Run:
             spec, plan.seed, plan.options, self._clock, around, skills=skills, offline=offline
         )
         self._loops: list[SeatLoop] = []
-        self._life: RunLife | None = None
+        self._life: Life | None = None
         self._between = Between()
         # As many are gone through again if the run is stopped before the next snapshot.
         since = sum(map(len, self._past.history.values())) + len(self._past.life)
@@ -236,7 +236,7 @@ class Run:
         return self.summary()
 
     def _is_over(self) -> bool:
-        if self._life is not None and not self._life.life.done:
+        if self._life is not None and not self._life.done:
             return True  # stopped, at the limit, or left by all
         if self.controls.stopping or self._venue.one_episode or any(loop.seat.left is not None for loop in self._loops):
             return True
@@ -267,15 +267,13 @@ class Run:
             spec = self._agent_specs[seat_plan.name]
             self._loops.append(self._loop(seat_plan, spec, seats[seat_plan.name], agent_options, limit))
         if plan.lives and (world := self._venue.living) is not None:
-            tally, number = self._tallies[WORLD], self._past.tick or 0
-            life = Life(
-                world, self.spec.name, tally, self._recorder, self.controls, plan.steps, self._past.life, self._order,
-                self._inbox, passages=self._passages, again=self._past.again, number=number,
-            )  # fmt: skip
-            self._life = RunLife(
-                life, self._between, self._loops, self._count, self._notes,
-                lambda tick: self._saver.save_if_due(self._episode, tick), self._venue.restore, self.world_journal,
-                self._observers_of_ticks,
+            past = self._past
+            self._life = Life(
+                world, self._tallies[WORLD], self._recorder, self.controls, limit=plan.steps, history=past.life,
+                order=self._order, inbox=self._inbox, passages=self._passages, again=past.again, number=past.tick or 0,
+                between=self._between, loops=self._loops, notes=self._notes, journal=self.world_journal,
+                count=self._count, save=lambda tick: self._saver.save_if_due(self._episode, tick),
+                go_back=self._venue.restore, observers=self._observers_of_ticks,
             )  # fmt: skip
         check_used(f"The agent {' or '.join(sorted({repr(s.agent) for s in seated}))}", *agent_options)
         for loop in self._loops:
@@ -330,10 +328,10 @@ class Run:
             raise stuck_at(stuck, self.spec.name, self._loops)
         if self.world is not None and self._life is not None:
             await self.world.settle()
-            if not self._loops and self._life.life.between:  # it goes on under a version with other ticks, too
-                await self._saver.save_at_stop(self._episode, self._life.life.number)
+            if not self._loops and not self._life.interrupted:  # it goes on under a version with other ticks, too
+                await self._saver.save_at_stop(self._episode, self._life.number)
 
-    async def _live(self, life: RunLife, order: ReplayOrder, seats: list[asyncio.Task[None]]) -> None:
+    async def _live(self, life: Life, order: ReplayOrder, seats: list[asyncio.Task[None]]) -> None:
         await life.play(self._episode, order, seats)
 
     async def _play_seat(self, loop: SeatLoop, order: ReplayOrder) -> None:

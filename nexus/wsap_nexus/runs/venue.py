@@ -15,7 +15,6 @@ from wsap_core.seams.services import Services
 from wsap_core.specs import AdapterSpec
 from wsap_core.worlds import World
 from wsap_llm.secrets import with_secrets
-from wsap_nexus.runs.living import LivingWorld
 from wsap_nexus.worlds.port import LocalWorld
 from wsap_nexus.worlds.seats import SeatPort
 
@@ -47,7 +46,7 @@ class Venue(Protocol):
         ...
 
     @property
-    def living(self) -> LivingWorld | None:
+    def living(self) -> World | None:
         """The world, if it is open and lives."""
         ...
 
@@ -117,7 +116,7 @@ class OwnVenue:
                 await face.admit(world.avatar_of(seat).avatar_id, entry)
 
     @property
-    def living(self) -> LivingWorld | None:
+    def living(self) -> World | None:
         """The world, if it is open and lives."""
         return self.world if self.world is not None and self.world.lives else None
 
