@@ -211,7 +211,7 @@ def _run_row(nexus: Nexus, row: Any, who: dict[str, list[dict[str, str]]], priva
     return {
         "id": row.id,
         "game": row.game,
-        "agent": label_of(row),
+        "agent": label_of(row.agent, row.config),
         "status": "playing" if nexus.playing(row.id) is not None else row.status,
         "created": row.created,
         "players": who.get(row.id, []),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Any
 
 from wsap_core.errors import WireError
 from wsap_nexus.runs.plan import RunPlan
@@ -13,26 +13,12 @@ from wsap_nexus.store.records import RunRecord
 from wsap_nexus.store.repository import Repository
 
 
-class Labelled(Protocol):
-    """A run, or a row of its table."""
-
-    @property
-    def agent(self) -> str:
-        """Its label, as it was recorded."""
-        ...
-
-    @property
-    def config(self) -> Mapping[str, Any]:
-        """Its plan."""
-        ...
-
-
-def label_of(record: Labelled) -> str:
-    """Return who plays in a run, with their models, which labels of earlier versions lack."""
+def label_of(agent: str, config: Mapping[str, Any]) -> str:
+    """Return who plays in a run, with their models, which the recorded label `agent` of an earlier version lacks."""
     try:
-        return RunPlan.from_config(record.config).agent_label
+        return RunPlan.from_config(config).agent_label
     except WireError:
-        return record.agent
+        return agent
 
 
 def row_of(repository: Repository, record: RunRecord, status: str, *, resumable: bool) -> dict[str, Any]:
@@ -49,7 +35,7 @@ def row_of(repository: Repository, record: RunRecord, status: str, *, resumable:
     return {
         "run": record.id,
         "game": record.game,
-        "agent": label_of(record),
+        "agent": label_of(record.agent, record.config),
         "model": only_model(seat["model"] for seat in seats),
         "seed": record.seed,
         "step_limit": record.step_limit,

@@ -109,20 +109,17 @@ def read_step(seq: int, episode: int, step: int, body: bytes, codec: Codec) -> L
         raise WireError(f"Event {seq} of the run is not a step: {error}.") from error
 
 
-def read_snapshot(body: bytes) -> tuple[bytes, dict[str, bytes]]:
-    """Return the world's and the agents' state of a recorded snapshot; WireError if the body is not one."""
+def read_snapshot(body: bytes) -> tuple[bytes, dict[str, bytes], dict[str, Mapping[str, Any]]]:
+    """Return the states of a recorded snapshot: the world's, each agent's, and each seat's, which its loop has.
+
+    Raises:
+        WireError: the body is not one.
+    """
     try:
         data = json.loads(body)
         world = base64.b64decode(data["world"], validate=True)
-        return world, {k: base64.b64decode(v, validate=True) for k, v in data["agents"].items()}
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise WireError(f"A recorded snapshot is damaged: {error}.") from error
-
-
-def read_seats(body: bytes) -> dict[str, Mapping[str, Any]]:
-    """Return the state of each seat's loop in a recorded snapshot; WireError if the body is not one."""
-    try:
-        return {str(name): dict(state) for name, state in json.loads(body).get("seats", {}).items()}
+        agents = {k: base64.b64decode(v, validate=True) for k, v in data["agents"].items()}
+        return world, agents, {str(name): dict(state) for name, state in data.get("seats", {}).items()}
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise WireError(f"A recorded snapshot is damaged: {error}.") from error
 

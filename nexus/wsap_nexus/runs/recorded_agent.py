@@ -19,7 +19,7 @@ Decided = tuple[Action, DecisionInfo | None]
 class RecordedAgent:
     """Decides what is recorded, and waits where nothing more is."""
 
-    def __init__(self, decided: Iterable[Decided]) -> None:
+    def __init__(self, decided: Iterable[Decided] = ()) -> None:
         self.last_decision: DecisionInfo | None = None
         self._left = deque(decided)
 

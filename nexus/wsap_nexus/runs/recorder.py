@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from wsap_core.protocol import Action, ActionResult, DeathEvent, Observation
 from wsap_core.protocol.wire import dumps
@@ -22,27 +22,8 @@ from wsap_nexus.runs.logged import decision_body, snapshot_body
 from wsap_nexus.runs.replay_order import OpenChoices
 from wsap_nexus.runs.trajectory import WORLD
 
-
-class Log(Protocol):
-    """Where a recorder writes: the log of one run."""
-
-    def append(
-        self,
-        run_id: str,
-        kind: str,
-        body: str | bytes,
-        *,
-        seat: str | None,
-        episode: int,
-        step: int | None,
-        takes: int | None = None,
-    ) -> int:
-        """Add an event and return its number; `takes` a row out of the inbox with it."""
-        ...
-
-    async def flushed(self) -> None:
-        """Return when everything appended so far is committed."""
-        ...
+if TYPE_CHECKING:
+    from wsap_nexus.store.eventlog import LogWriter
 
 
 class Recorder:
@@ -53,7 +34,7 @@ class Recorder:
             one before: a process that dies has one call of each seat to make again, at most, and that is known.
     """
 
-    def __init__(self, log: Log | None, run_id: str | None, *, careful: bool = False) -> None:
+    def __init__(self, log: LogWriter | None, run_id: str | None, *, careful: bool = False) -> None:
         self.careful = careful
         """Whether requests are committed before they are sent."""
         self._log = log

@@ -24,6 +24,7 @@ from wsap_nexus.runs.controls import Controls
 from wsap_nexus.runs.life_log import PASSAGES, LoggedPassage, read_life
 from wsap_nexus.runs.open_run import OpenRun
 from wsap_nexus.runs.plan import RunPlan, SeatPlan, game_of
+from wsap_nexus.runs.recorded_agent import RecordedAgent
 from wsap_nexus.runs.resume import Checkpoint, read_past
 from wsap_nexus.runs.run import Run
 from wsap_nexus.runs.session import ResolvedSpecs, resolve_specs
@@ -66,23 +67,8 @@ def view_of_run(spec: AdapterSpec, runs: RunReader, run: str, selection: Mapping
     return view
 
 
-class Silent:
+class Silent(RecordedAgent):
     """An agent that does nothing: what is recorded is done in its place."""
-
-    async def initialize(self, game_description: str, action_space: protocol.ActionSpace) -> None:
-        """Take nothing in."""
-
-    async def decide(self, observation: protocol.Observation) -> protocol.Action:
-        """Never decide."""
-        await asyncio.Event().wait()
-        raise AssertionError("nobody sets it")
-
-    async def reflect(self, result: protocol.ActionResult) -> None:
-        """Learn nothing."""
-
-    async def plan(self, goals: Sequence[protocol.Goal]) -> Sequence[str]:
-        """Plan nothing."""
-        return ()
 
     def snapshot(self) -> bytes:
         """Return nothing."""
@@ -244,8 +230,8 @@ class Runs(RecordedRuns):
         self._host = host
 
     @override
-    def _about(self, run: RunRecord) -> dict[str, Any]:  # Any: JSON
-        return {**super()._about(run), "summary": summary_now(self._repository, run)}
+    def about(self, run: str) -> Mapping[str, Any]:  # Any: JSON
+        return {**super().about(run), "summary": summary_now(self._repository, self._repository.get_run(run))}
 
     async def restored(self, run: str, step: int | None = None) -> GameAdapter:
         """Return a world that lives as it was after a tick; see `wsap_core.seams.services.RunReader`.

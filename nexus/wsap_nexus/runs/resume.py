@@ -162,8 +162,7 @@ def read_past(
         past.first_episode = max(0, past.last_episode)
     if snapshot is not None:
         past.tick = snapshot.step
-        past.world, past.agents = logged.read_snapshot(snapshot.body)
-        past.seats = logged.read_seats(snapshot.body)
+        past.world, past.agents, past.seats = logged.read_snapshot(snapshot.body)
         past.first_episode = snapshot.episode
     return past
 

@@ -14,12 +14,13 @@ import time
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from dataclasses import asdict, dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 from wsap_core.errors import WireError
 from wsap_core.protocol.wire import dumps
 from wsap_nexus.runs.logged import read_decision
 from wsap_nexus.runs.plan import RunPlan
+from wsap_nexus.runs.recorder import Recorder
 from wsap_nexus.runs.replay_order import OpenChoices
 from wsap_nexus.runs.summary import SeatScore, counts, seats_json, with_world
 from wsap_nexus.runs.tally import NO_WORLD_USAGE, SeatTally, WorldUsage
@@ -105,27 +106,6 @@ _FEW = 10_000
 """Events after the last totals that are counted for a list of runs."""
 
 
-class Writes(Protocol):
-    """Where totals are recorded."""
-
-    @property
-    def open_choices(self) -> OpenChoices:
-        """The choices of several seats that have not led to a step yet."""
-        ...
-
-    def totals(self, body: Mapping[str, Any], steps: int) -> int:
-        """Record totals after so many steps of all seats, and return the number of the event."""
-        ...
-
-
-class Reads(Protocol):
-    """Where totals are read; a `Repository` is one."""
-
-    def read_events(self, run_id: str, *, from_seq: int = 0, to_seq: int | None = None) -> Iterator[EventRecord]:
-        """Yield the events of a run, oldest first."""
-        ...
-
-
 @dataclass(frozen=True)
 class _Link:
     """An event that has the episodes of the last `span` intervals."""
@@ -167,7 +147,7 @@ class TotalsWriter:
         past: the last that were recorded; those of a new run by default.
     """
 
-    def __init__(self, log: Writes, every: int, past: Totals | None = None) -> None:
+    def __init__(self, log: Recorder | _CountedTotals, every: int, past: Totals | None = None) -> None:
         self._log = log
         self._every = every
         self._links = list(past.links) if past is not None else []
@@ -200,7 +180,7 @@ class TotalsWriter:
         self._finished = {name: len(tally.episodes) for name, tally in tallies.items()}
 
 
-def read_totals(log: Reads, event: EventRecord | None, seats: Mapping[str, SeatTally]) -> Totals:
+def read_totals(log: Repository | _CountedTotals, event: EventRecord | None, seats: Mapping[str, SeatTally]) -> Totals:
     """Return the totals that an event has, in the tallies of the seats; nothing for None.
 
     Raises:

@@ -56,10 +56,7 @@ class RecordedRuns:
 
     def about(self, run: str) -> Mapping[str, Any]:
         """Return what a run is, as the first line of its export; UnknownNameError if there is no such run."""
-        return self._about(self._repository.get_run(run))
-
-    def _about(self, run: RunRecord) -> dict[str, Any]:
-        return _header(run)
+        return _header(self._repository.get_run(run))
 
     def ticks(self, run: str) -> int:
         """Return the number of a run's newest tick, once what was rewound is left out; see `RunReader`.

@@ -8,7 +8,6 @@ from __future__ import annotations
 import time
 from contextlib import suppress
 from pathlib import Path
-from typing import Protocol
 
 from sqlalchemy import Connection, text
 from sqlalchemy.exc import SQLAlchemyError
@@ -36,28 +35,8 @@ _TRY = text("SELECT pg_try_advisory_lock(:key)")
 _LOOK = text("SELECT value FROM counter WHERE name = :name FOR SHARE")
 
 
-class InstanceLock(Protocol):
-    """The right to run a nexus on a database."""
-
-    def acquire(self, patience: float = 0.0) -> None:
-        """Acquire the lock, waiting for up to `patience` seconds; NexusRunningError if another process holds it."""
-        ...
-
-    def check(self) -> None:
-        """Acquire the lock again if its connection was interrupted.
-
-        Raises:
-            LockLostError: another nexus holds it, or held it since.
-        """
-        ...
-
-    def release(self) -> None:
-        """Release the lock."""
-        ...
-
-
 def instance_lock(database: Database) -> InstanceLock:
-    """Return the lock of a database, not yet acquired."""
+    """Return the right to run a nexus on a database, not yet acquired."""
     return _FileLock(database) if database.is_sqlite else _ServerLock(database)
 
 
@@ -76,6 +55,8 @@ def _lost(database: Database) -> str:
 
 
 class _FileLock:
+    """The lock of the process itself."""
+
     def __init__(self, database: Database) -> None:
         from filelock import FileLock  # deferred for weight: reading needs no lock
 
@@ -84,6 +65,7 @@ class _FileLock:
         self._lock = FileLock(Path(f"{Path(database.where).resolve()}.nexus.lock"), timeout=0)
 
     def acquire(self, patience: float = 0.0) -> None:
+        """Acquire the lock, waiting for up to `patience` seconds; NexusRunningError if another process holds it."""
         from filelock import Timeout
 
         try:
@@ -92,7 +74,11 @@ class _FileLock:
             raise _refusal(self._database) from None
 
     def check(self) -> None:
-        pass  # the lock is the process's own
+        """Acquire the lock again if its connection was interrupted; there is none to a file.
+
+        Raises:
+            LockLostError: another nexus holds it, or held it since.
+        """
 
     def release(self) -> None:
         self._lock.release()
@@ -173,3 +159,7 @@ class _ServerLock:
     def _check_epoch(self, connection: Connection) -> None:
         if connection.execute(_LOOK, {"name": _EPOCH}).scalar() != self._epoch:
             raise LockLostError(_lost(self._database))
+
+
+InstanceLock = _FileLock | _ServerLock
+"""The right to run a nexus on a database."""

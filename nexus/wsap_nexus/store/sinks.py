@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from types import ModuleType
-from typing import ClassVar, NamedTuple, Protocol
+from typing import ClassVar, NamedTuple
 
 from sqlalchemy import Connection, Executable, bindparam, delete, insert, update
 
@@ -104,22 +104,6 @@ except ImportError:  # Windows
 
 BUSY_SECONDS = 30.0
 """Seconds that the writer waits for another process."""
-
-
-class Sink(Protocol):
-    """Commits groups."""
-
-    def commit(self, group: Group) -> None:
-        """Commit a group as a whole."""
-        ...
-
-    def force(self) -> None:
-        """Return when every commit has reached the disk."""
-        ...
-
-    def close(self) -> None:
-        """Close the connection."""
-        ...
 
 
 def open_sink(database: Database, *, busy_seconds: float = BUSY_SECONDS) -> Sink:
@@ -246,6 +230,9 @@ class CoreSink:
     def close(self) -> None:
         """Close the connection."""
         self._connection.close()
+
+
+Sink = SqliteSink | CoreSink
 
 
 def _touch() -> Executable:
