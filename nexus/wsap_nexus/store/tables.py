@@ -6,15 +6,16 @@ touching another. Reading a run reads neighbouring pages, since its events are a
 The other tables are the nexus' records; its events (`nexus_event`) are written in the transactions that they
 report.
 
-SQLModel tables do not validate values; `mapping.checked_run` and `mapping.checked` do.
+SQLModel tables do not validate values; `entities.checked_run` and `entities.checked` do.
 """
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from sqlalchemy import JSON, CheckConstraint, Column, ForeignKey, Index, Integer, LargeBinary, Text, text
-from sqlalchemy.orm import registry
+from sqlalchemy.orm import declared_attr, registry
 from sqlmodel import Field, SQLModel
 
 from wsap_core.seams.context import SEED_LIMIT
@@ -34,7 +35,11 @@ IS_SELDOM = text(f"kind IN ({', '.join(map(repr, sorted(SELDOM)))})")
 
 
 class Base(SQLModel, registry=registry()):
-    """The base of all tables."""
+    """The base of all tables: `NexusEventRow` is a row of the table `nexus_event`."""
+
+    @declared_attr.directive
+    def __tablename__(cls) -> str:  # noqa: N805 the class
+        return re.sub(r"(?<!^)(?=[A-Z])", "_", cls.__name__.removesuffix("Row")).lower()
 
 
 class RunFields(SQLModel):
@@ -55,7 +60,6 @@ class RunFields(SQLModel):
 class RunRow(Base, RunFields, table=True):
     """One run."""
 
-    __tablename__ = "run"
     __table_args__ = (Index("run_newest", "created", "id"),)
 
     config: dict[str, Any] = Field(sa_column=Column(JSON, nullable=False))
@@ -65,7 +69,6 @@ class RunRow(Base, RunFields, table=True):
 class EventRow(Base, table=True):
     """One event; `eventlog` validates and writes it, `repository` reads it."""
 
-    __tablename__ = "event"
     __table_args__ = (
         CheckConstraint("seq >= 0", name="event_seq_counts_from_0"),
         Index("event_seldom", "run_id", "kind", "seq", sqlite_where=IS_SELDOM, postgresql_where=IS_SELDOM),
@@ -90,8 +93,6 @@ class EventRow(Base, table=True):
 class DictionaryRow(Base, table=True):
     """A compression dictionary for bodies of one kind in one run."""
 
-    __tablename__ = "dictionary"
-
     run_id: str = Field(sa_column=Column(ForeignKey("run.id", ondelete="CASCADE"), primary_key=True))
     number: int = Field(primary_key=True)
     kind: str = Field(max_length=LONGEST_NAME)
@@ -102,7 +103,6 @@ class DictionaryRow(Base, table=True):
 class InboxRow(Base, table=True):
     """An influence on a world that lives, which waits for whoever plays its run."""
 
-    __tablename__ = "inbox"
     __table_args__ = (Index("inbox_run", "run_id", "number"), {"sqlite_autoincrement": True})
 
     number: int | None = Field(default=None, sa_column=Column(Integer, primary_key=True, autoincrement=True))
@@ -114,7 +114,6 @@ class InboxRow(Base, table=True):
 class AgentRow(Base, table=True):
     """One agent of the nexus."""
 
-    __tablename__ = "agent"
     __table_args__ = (Index("agent_place", "place", "id"),)
 
     id: str = Field(primary_key=True, max_length=LONGEST_NAME)
@@ -139,8 +138,6 @@ class AgentRow(Base, table=True):
 class SkillRow(Base, table=True):
     """The skill of an agent in a domain."""
 
-    __tablename__ = "skill"
-
     agent_id: str = Field(sa_column=Column(ForeignKey("agent.id", ondelete="CASCADE"), primary_key=True))
     domain: str = Field(primary_key=True, max_length=LONGEST_NAME)
     level: float
@@ -148,8 +145,6 @@ class SkillRow(Base, table=True):
 
 class EvidenceRow(Base, table=True):
     """The evidence of a skill: an action or achievement in one game, with the times it counted."""
-
-    __tablename__ = "evidence"
 
     agent_id: str = Field(sa_column=Column(ForeignKey("agent.id", ondelete="CASCADE"), primary_key=True))
     domain: str = Field(primary_key=True, max_length=LONGEST_NAME)
@@ -162,8 +157,6 @@ class EvidenceRow(Base, table=True):
 class AchievementRow(Base, table=True):
     """An achievement of an agent, with its first time and its count."""
 
-    __tablename__ = "achievement"
-
     agent_id: str = Field(sa_column=Column(ForeignKey("agent.id", ondelete="CASCADE"), primary_key=True))
     game: str = Field(primary_key=True, max_length=LONGEST_NAME)
     name: str = Field(primary_key=True, max_length=LONGEST_NAME)
@@ -174,7 +167,6 @@ class AchievementRow(Base, table=True):
 class ItemRow(Base, table=True):
     """One portable item, in exactly one place."""
 
-    __tablename__ = "item"
     __table_args__ = (Index("item_owner", "agent_id", "place"),)
 
     id: str = Field(primary_key=True, max_length=LONGEST_NAME)
@@ -191,7 +183,6 @@ class ItemRow(Base, table=True):
 class WorldRow(Base, table=True):
     """One world: an instance of a game, running or stored."""
 
-    __tablename__ = "world"
     __table_args__ = (Index("world_owner", "game", "owner"),)
 
     id: str = Field(primary_key=True, max_length=LONGEST_NAME)
@@ -211,7 +202,6 @@ class WorldRow(Base, table=True):
 class AvatarRow(Base, table=True):
     """One avatar of an agent in a world."""
 
-    __tablename__ = "avatar"
     __table_args__ = (Index("avatar_agent", "agent_id", "game"),)
 
     world_id: str = Field(sa_column=Column(ForeignKey("world.id", ondelete="CASCADE"), primary_key=True))
@@ -227,7 +217,6 @@ class AvatarRow(Base, table=True):
 class SessionRow(Base, table=True):
     """One session of an agent in a world."""
 
-    __tablename__ = "session"
     __table_args__ = (
         Index("session_agent", "agent_id", "id"),
         Index("session_visits", "agent_id", "game"),
@@ -255,7 +244,6 @@ class SessionRow(Base, table=True):
 class TransferRow(Base, table=True):
     """One transfer of an agent between the nexus and a world."""
 
-    __tablename__ = "transfer"
     __table_args__ = (
         Index("transfer_open", "agent_id", unique=True, sqlite_where=text("state = 'prepared'"),
               postgresql_where=text("state = 'prepared'")),
@@ -272,10 +260,8 @@ class TransferRow(Base, table=True):
     data: dict[str, Any] = Field(sa_column=Column(JSON, nullable=False))
 
 
-class MetaGoalRow(Base, table=True):
+class MetagoalRow(Base, table=True):
     """A meta-goal of an agent."""
-
-    __tablename__ = "metagoal"
 
     agent_id: str = Field(sa_column=Column(ForeignKey("agent.id", ondelete="CASCADE"), primary_key=True))
     id: str = Field(primary_key=True, max_length=LONGEST_NAME)
@@ -289,7 +275,6 @@ class MetaGoalRow(Base, table=True):
 class LetterRow(Base, table=True):
     """A message between agents in the nexus, or from a person; one row for each who gets it."""
 
-    __tablename__ = "letter"
     __table_args__ = (Index("letter_recipient", "recipient", "read"),)
 
     id: int | None = Field(default=None, sa_column=Column(Integer, primary_key=True, autoincrement=True))
@@ -305,8 +290,6 @@ class LetterRow(Base, table=True):
 class TokenRow(Base, table=True):
     """A bearer token's hash, and whom it is good for."""
 
-    __tablename__ = "token"
-
     hash: str = Field(primary_key=True, max_length=LONGEST_NAME)
     agent_id: str | None = Field(default=None, max_length=LONGEST_NAME)
     """None for whoever runs the nexus."""
@@ -315,8 +298,6 @@ class TokenRow(Base, table=True):
 
 class AnswerRow(Base, table=True):
     """What was answered to a request with an idempotency key, to answer it again."""
-
-    __tablename__ = "answer"
 
     scope: str = Field(primary_key=True, max_length=LONGEST_NAME)
     key: str = Field(primary_key=True, max_length=LONGEST_NAME)
@@ -329,16 +310,12 @@ class AnswerRow(Base, table=True):
 class CounterRow(Base, table=True):
     """How many ids of a kind were given out; never goes back, whatever is deleted."""
 
-    __tablename__ = "counter"
-
     name: str = Field(primary_key=True, max_length=LONGEST_NAME)
     value: int
 
 
 class GameRow(Base, table=True):
     """How a game stands in the nexus, where that is not simply available."""
-
-    __tablename__ = "game"
 
     name: str = Field(primary_key=True, max_length=LONGEST_NAME)
     status: str = Field(max_length=20)
@@ -351,7 +328,6 @@ class GameRow(Base, table=True):
 class NexusEventRow(Base, table=True):
     """What happened in the nexus; written in the transaction that it tells of."""
 
-    __tablename__ = "nexus_event"
     __table_args__ = (
         Index("nexus_event_agent", "agent_id", "seq"),
         Index("nexus_event_agent_kind", "agent_id", "kind", "seq"),
@@ -371,8 +347,6 @@ class NexusEventRow(Base, table=True):
 
 class ListenerRow(Base, table=True):
     """How far a listener has come in the log of the nexus."""
-
-    __tablename__ = "listener"
 
     name: str = Field(primary_key=True, max_length=LONGEST_NAME)
     seq: int
