@@ -30,7 +30,6 @@ from wsap_core.specs import AdapterSpec
 from wsap_llm.backends.pool import ModelPool, RequestPolicy
 from wsap_llm.middleware import Budget, BudgetLimits, Budgets
 from wsap_nexus.api import resume_run
-from wsap_nexus.hub.settings import Settings
 from wsap_nexus.runs.controls import Controls
 from wsap_nexus.runs.plan import RunPlan
 from wsap_nexus.runs.recorder import Recorder
@@ -46,6 +45,7 @@ from wsap_nexus.store.repository import Repository
 from wsap_nexus.worlds.placement import Placement
 from wsap_nexus.worlds.port import LocalWorld
 from wsap_nexus.worlds.serve_world import world_app
+from wsap_nexus.worlds.workers.pool import WorkerPool
 
 
 @pytest.fixture
@@ -339,7 +339,7 @@ SPEC = AdapterSpec("village", "A village.", "asking_world:Village", title="The v
 def test_a_world_that_asks_models_stays_where_they_are() -> None:
     record = WorldRecord("w", SPEC.name, None, 0, {}, "")
     home = Context(services=Services(models=ModelPool(village_host(Teller()))))
-    placement = Placement(Settings(workers=1), lambda: home, lambda game, world, error: None)
+    placement = Placement(WorkerPool(1), lambda: home, lambda game, world, error: None)
     assert isinstance(placement.make(SPEC, record), LocalWorld)
     with pytest.raises(UsageError, match="The village asks language models itself, so it can't be served on its own"):
         world_app(SPEC)

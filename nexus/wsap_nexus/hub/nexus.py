@@ -40,6 +40,7 @@ from wsap_nexus.store.events.endings import GAME_OFFLINE
 from wsap_nexus.store.lock import EVERY, instance_lock
 from wsap_nexus.store.nexus_store import NexusStore
 from wsap_nexus.worlds.placement import Placement
+from wsap_nexus.worlds.workers.pool import WorkerPool
 
 
 class Nexus:
@@ -79,7 +80,9 @@ class Nexus:
             self.nexus_store, self.settings.max_failures, self.settings.failure_window, on_close=self._call_back
         )
         """Which games may be entered, and why others may not."""
-        self.placement = Placement(self.settings, self._world_context, self.breaker.count)
+        workers, timeouts, logs = self.settings.workers, self.settings.timeouts, self.settings.logs
+        pool = WorkerPool(workers, timeouts, logs=logs) if workers else None
+        self.placement = Placement(pool, self._world_context, self.breaker.count)
         self.remote_games = RemoteGames(self.nexus_store, self.clock, self.settings.game_hosts, self.breaker.count)
         kept = [world.game for world in self.settings.worlds]
         self.catalog = Catalog(host, self.settings.games, self.remote_games, self.breaker, kept=kept)

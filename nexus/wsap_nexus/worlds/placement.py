@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
-from typing import Protocol
 
 from wsap_core.errors import MissingServiceError, PluginError
 from wsap_core.loading import portable_reference
@@ -14,41 +12,23 @@ from wsap_nexus.errors import WorldFailedError
 from wsap_nexus.store.entities import WorldRecord
 from wsap_nexus.worlds.port import LocalWorld, WorldPort
 from wsap_nexus.worlds.remote_world import RemoteWorld
-from wsap_nexus.worlds.workers.pool import WorkerPool, WorkerTimeouts
+from wsap_nexus.worlds.workers.pool import WorkerPool
 
 FailureListener = Callable[[str, str, WorldFailedError], object]
 """Called with the game, the world and the error, each time a world crashed its worker."""
-
-
-class HasWorkers(Protocol):
-    """Settings of workers."""
-
-    @property
-    def workers(self) -> int:
-        """The maximum number of worker processes; 0 runs worlds in the nexus' process."""
-        ...
-
-    @property
-    def timeouts(self) -> WorkerTimeouts:
-        """Their timeouts."""
-        ...
-
-    @property
-    def logs(self) -> Path | None:
-        """The folder for the output of games; None discards it."""
-        ...
 
 
 class Placement:
     """Makes worlds.
 
     Args:
+        pool: the workers; None runs worlds in the nexus' process.
         context: returns the context of a world in this process.
         on_failure: called for each crash of a worker.
     """
 
-    def __init__(self, settings: HasWorkers, context: Callable[[], Context], on_failure: FailureListener) -> None:
-        self.pool = WorkerPool(settings.workers, settings.timeouts, logs=settings.logs) if settings.workers else None
+    def __init__(self, pool: WorkerPool | None, context: Callable[[], Context], on_failure: FailureListener) -> None:
+        self.pool = pool
         """The workers; None without any."""
         self._context = context
         self._on_failure = on_failure
