@@ -22,8 +22,21 @@ than a game elsewhere is waited for that was started anew."""
 
 State = Literal["busy", "for its place", "for the world", "for others"]
 
-_TURNS = 20
-# Turns of the event loop after which whoever was woken is awake.
+TURNS = 20
+"""Turns of the event loop after which whoever was woken is awake."""
+
+
+async def is_set_within(seconds: float, event: asyncio.Event, clock: Clock) -> bool:
+    """Return once an event is set, or so many seconds have passed, whether it is set."""
+    happening = asyncio.create_task(event.wait())
+    late = asyncio.create_task(clock.sleep(seconds))
+    try:
+        await asyncio.wait({happening, late}, return_when=asyncio.FIRST_COMPLETED)
+        return happening.done()
+    finally:
+        for task in (happening, late):
+            task.cancel()
+        await asyncio.gather(happening, late, return_exceptions=True)
 
 
 class DeadlockDetector:
@@ -89,10 +102,11 @@ class DeadlockDetector:
             if not self._everybody_waits:
                 pass
             elif "for the world" in self._states.values():
-                if await self._nothing_moves_for(WORLD_TIMEOUT):
+                self._moved.clear()
+                if not await is_set_within(WORLD_TIMEOUT, self._moved, self._clock):
                     break
             else:
-                for _ in range(_TURNS):
+                for _ in range(TURNS):
                     await asyncio.sleep(0)
                 if self._moves == before:
                     break
@@ -106,18 +120,6 @@ class DeadlockDetector:
     @property
     def _everybody_waits(self) -> bool:
         return self._following() is not None and bool(self._states) and "busy" not in self._states.values()
-
-    async def _nothing_moves_for(self, seconds: float) -> bool:
-        self._moved.clear()
-        moved = asyncio.create_task(self._moved.wait())
-        late = asyncio.create_task(self._clock.sleep(seconds))
-        try:
-            await asyncio.wait({moved, late}, return_when=asyncio.FIRST_COMPLETED)
-            return not moved.done()
-        finally:
-            for task in (moved, late):
-                task.cancel()
-            await asyncio.gather(moved, late, return_exceptions=True)
 
     @contextmanager
     def _waiting(self, seat: str, state: State) -> Iterator[None]:

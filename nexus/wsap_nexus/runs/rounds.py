@@ -7,9 +7,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Protocol
 
 from wsap_core.seams.clock import Clock
-
-_TURNS = 20
-# Turns of the event loop after which whoever was woken is awake.
+from wsap_nexus.runs.deadlock import TURNS, is_set_within
 
 
 class Playing(Protocol):
@@ -52,7 +50,7 @@ class Between:
         self._open.clear()
         while True:
             self._moved.clear()
-            for _ in range(_TURNS):
+            for _ in range(TURNS):
                 await asyncio.sleep(0)
             if not any(seat.taking_in for seat in seats):
                 return
@@ -138,17 +136,12 @@ class RoundEnd:
         return True
 
     async def _somebody_comes(self) -> bool:
-        for _ in range(_TURNS):
+        for _ in range(TURNS):
             if self._came.is_set():
                 return True
             await asyncio.sleep(0)
         if self.elsewhere and not self._taking_in:
-            coming = asyncio.create_task(self._came.wait())
-            late = asyncio.create_task(self._clock.sleep(self.PATIENCE))
-            await asyncio.wait({coming, late}, return_when=asyncio.FIRST_COMPLETED)
-            for task in (coming, late):
-                task.cancel()
-            await asyncio.gather(coming, late, return_exceptions=True)
+            await is_set_within(self.PATIENCE, self._came, self._clock)
         if self._taking_in:
             await self._came.wait()
         return self._came.is_set()
