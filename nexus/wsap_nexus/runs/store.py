@@ -16,6 +16,7 @@ from wsap_nexus.paths import database_location, prepare_home
 from wsap_nexus.store.database import Database
 from wsap_nexus.store.errors import OutdatedDatabaseError, said_clearly
 from wsap_nexus.store.eventlog import LogWriter
+from wsap_nexus.store.files import is_held
 from wsap_nexus.store.repository import Repository
 
 # Numbers of advisory locks on PostgreSQL: the first says that they are runs.
@@ -107,8 +108,6 @@ def hold_run(database: Database, run_id: str) -> Iterator[None]:
 
 def is_played(database: Database, run_id: str) -> bool:
     """Return whether a process plays a run: on this machine or, for a database on a server, anywhere."""
-    from filelock import FileLock, Timeout
-
     if not database.is_sqlite:
         try:
             with hold_run(database, run_id):
@@ -116,12 +115,4 @@ def is_played(database: Database, run_id: str) -> bool:
         except StorageLockedError:
             return True
     path = Path(f"{database.where}.{run_id}.lock")
-    if not path.exists():
-        return False
-    lock = FileLock(path, timeout=0)
-    try:
-        lock.acquire()
-    except (Timeout, OSError):
-        return True
-    lock.release()
-    return False
+    return path.exists() and is_held(path)

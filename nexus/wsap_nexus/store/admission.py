@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from functools import lru_cache
 from typing import Any
 
 from sqlalchemy import text
@@ -12,24 +13,15 @@ from wsap_nexus.store.bodies import LARGEST_BODY
 from wsap_nexus.store.database import Database
 from wsap_nexus.store.tables import LONGEST_NAME
 
-_REMEMBERED = 10_000  # valid kinds and seats; further ones are checked each time
 
-
-class Admission:
-    """Validates the kinds and seats of events, each once."""
-
-    def __init__(self) -> None:
-        self._fit: set[str | None] = {None}
-
-    def check_names(self, kind: str, seat: str | None) -> None:
-        """Check a kind and a seat; StorageError if one is not text of 1 to 200 printable characters."""
-        if kind in self._fit and seat in self._fit and kind is not None:
-            return
-        _check_name("kind", kind)
-        if seat is not None:
-            _check_name("seat", seat)
-        if len(self._fit) < _REMEMBERED:
-            self._fit.update((kind, seat))
+@lru_cache(maxsize=10_000)
+def check_name(what: str, name: Any) -> None:
+    """Check the kind or the seat of an event; StorageError if it is not text of 1 to 200 printable characters."""
+    if not isinstance(name, str) or not 0 < len(name) <= LONGEST_NAME or not name.isprintable():
+        raise StorageError(
+            f"An event can't be recorded: its {what} has to be 1 to {LONGEST_NAME} printable characters, "
+            f"and is {ascii(name)[:80]}."
+        )
 
 
 def packed_body(kind: str, body: str | bytes) -> tuple[str, bytes]:
@@ -80,14 +72,6 @@ def checked_count(what: str, value: Any) -> int:
     if not 0 <= number < 2**31:
         raise StorageError(f"An event can't be recorded: its {what} has to count from 0, and is {value!r}.")
     return number
-
-
-def _check_name(what: str, name: Any) -> None:
-    if not isinstance(name, str) or not 0 < len(name) <= LONGEST_NAME or not name.isprintable():
-        raise StorageError(
-            f"An event can't be recorded: its {what} has to be 1 to {LONGEST_NAME} printable characters, "
-            f"and is {ascii(name)[:80]}."
-        )
 
 
 def _encoded(kind: str, body: str) -> bytes:

@@ -13,6 +13,7 @@ from pathlib import Path
 from wsap_core.errors import NotADatabaseError, StorageError, StorageLockedError, UsageError
 from wsap_core.untrusted import single_line
 from wsap_nexus.store.database import Database
+from wsap_nexus.store.files import is_held
 
 _PAGES = 2000
 # Copied between two reports of progress: 8 MB.
@@ -147,22 +148,10 @@ def _check_schema(path: Path, copy: Path) -> None:
 
 def _check_unused(where: Path) -> None:
     for path in where.parent.glob(f"{where.name}.*.lock"):
-        if _is_held(path):
+        if is_held(path):
             who = "a nexus runs on it; stop it with: wsap nexus stop" if path.name.endswith(
                 ".nexus.lock") else "a run is being recorded in it; wait for it, or stop it"  # fmt: skip
             raise StorageLockedError(f"The database {where} is in use: {who}.")
-
-
-def _is_held(path: Path) -> bool:
-    from filelock import FileLock, Timeout  # deferred for weight
-
-    lock = FileLock(path, timeout=0)
-    try:
-        lock.acquire()
-    except (Timeout, OSError):
-        return True
-    lock.release()
-    return False
 
 
 def _put_in_place(fresh: Path, where: Path, now: datetime) -> Path | None:

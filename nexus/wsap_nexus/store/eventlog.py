@@ -28,7 +28,7 @@ from typing import Any, Self
 
 from wsap_core.errors import StorageError, StorageFullError, StorageReadOnlyError, WsapError
 from wsap_core.protocol import wire
-from wsap_nexus.store.admission import Admission, checked_count, found_run, packed_body
+from wsap_nexus.store.admission import check_name, checked_count, found_run, packed_body
 from wsap_nexus.store.bodies import BodyEncoder
 from wsap_nexus.store.database import Database
 from wsap_nexus.store.errors import translate
@@ -88,7 +88,6 @@ class LogWriter:
         """Notifies callers: of a commit, or the end of the writer."""
         self._pending: list[Item | State] = []
         self._pending_bytes = 0
-        self._admission = Admission()
         self._next: dict[str, int] = {}
         self._committed: dict[str, int] = {}
         self._taken = 0
@@ -136,7 +135,9 @@ class LogWriter:
             UnknownNameError: the database has no such run.
         """
         # Checked on the caller's thread, since an error in the writer's thread ends the log.
-        self._admission.check_names(kind, seat)
+        check_name("kind", kind)
+        if seat is not None:
+            check_name("seat", seat)
         form, packed = packed_body(kind, body)
         if type(episode) is not int or episode < 0 or (step is not None and (type(step) is not int or step < 0)):
             episode, step = checked_count("episode", episode), None if step is None else checked_count("step", step)

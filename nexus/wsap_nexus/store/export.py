@@ -85,17 +85,8 @@ def _header(run: RunRecord) -> dict[str, Any]:
         "format": FORMAT,
         "format_version": FORMAT_VERSION,
         "run": run.id,
-        "game": run.game,
-        "agent": run.agent,
-        "seed": run.seed,
-        "step_limit": run.step_limit,
-        "config": run.config,
+        **{name: value for name, value in vars(run).items() if name != "id"},
         "status": run.status.value,
-        "created": run.created,
-        "updated": run.updated,
-        "wsap_version": run.wsap_version,
-        "protocol_version": run.protocol_version,
-        "summary": run.summary,
     }
 
 
@@ -104,15 +95,8 @@ def event_data(event: EventRecord) -> dict[str, Any]:
 
     The body is under `body` if it is strict JSON, else under `body_text`; bytes are under `body_base64`.
     """
-    head: dict[str, Any] = {
-        "run": event.run_id,
-        "seq": event.seq,
-        "kind": event.kind,
-        "seat": event.seat,
-        "episode": event.episode,
-        "step": event.step,
-        "time": event.time,
-    }
+    names = ("seq", "kind", "seat", "episode", "step", "time")
+    head: dict[str, Any] = {"run": event.run_id, **{name: getattr(event, name) for name in names}}
     if not event.is_text:
         return {**head, "body_base64": base64.b64encode(event.body).decode()}
     try:

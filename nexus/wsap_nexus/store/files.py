@@ -83,6 +83,19 @@ def check_owner(path: Path, where: str, busy_seconds: float) -> None:
         raise migrate.not_ours(where)
 
 
+def is_held(path: Path) -> bool:
+    """Return whether a process holds the lock that a file is; also where that can't be told."""
+    from filelock import FileLock, Timeout  # deferred for weight
+
+    lock = FileLock(path, timeout=0)
+    try:
+        lock.acquire()
+    except (Timeout, OSError):
+        return True
+    lock.release()
+    return False
+
+
 def reading_uri(path: Path) -> str:
     """Return the URI that opens a database for reading."""
     # In WAL mode a reader writes the index beside the file. Where it can't and there is no log, the file is immutable.

@@ -47,23 +47,12 @@ class NewRun:
 
 
 @dataclass(frozen=True, kw_only=True)
-class RunRecord:
+class RunRecord(NewRun):
     """A run in the database."""
 
     id: str
     """Short, readable, sorted by day: `20261120-crafter-7f3a`."""
-    game: str
-    """The game's name."""
-    agent: str
-    """A label of its agents."""
-    seed: int
-    """The seed."""
-    step_limit: int | None
-    """The limit of steps; None for one episode to its end."""
-    config: Mapping[str, Any]
-    """Everything needed to start it again."""
     status: RunStatus
-    """The status."""
     created: str
     """When it started: wall clock, ISO 8601, UTC."""
     updated: str

@@ -90,7 +90,9 @@ class Repository:
             values["id"] = new_run_id(run.game, now, token) if run.id is None else run.id
             checked_run(values)
             if self._insert(values):
-                return self._exactly(values["id"])
+                created = self.find_run(values["id"])
+                assert created is not None
+                return created
             if run.id is not None:
                 raise UsageError(f"There is a run {run.id!r} already; choose another name.")
         raise StorageError("No free run id was found; the source of ids repeats itself.")
@@ -232,10 +234,6 @@ class Repository:
         query = select(_INBOX.c.number, _INBOX.c.body).where(_INBOX.c.run_id == run_id).order_by(_INBOX.c.number)
         with self.database.read() as connection:
             return [(number, body) for number, body in connection.execute(query)]
-
-    def _exactly(self, run_id: str) -> RunRecord:
-        with self.database.read() as connection:
-            return _run_record(connection.execute(select(_RUN).where(_RUN.c.id == run_id)).one())
 
     def _unknown(self, name: str) -> UnknownNameError:
         with self.database.read() as connection:
