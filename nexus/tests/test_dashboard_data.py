@@ -291,7 +291,7 @@ def test_a_world_is_drawn_when_somebody_looks_and_five_times_a_second_at_most(tm
                 stay = await nexus.enter("ann", "hall", EntryRequest())
                 run = stay.session.run_id
                 face: Any = nexus.live.ports[run]
-                halls.append(face._world.adapter)
+                halls.append(face.world.adapter)
                 assert halls[0].drawn == 0, "nobody has looked"
                 first = await frames.of_run(run)
                 now = 0.19

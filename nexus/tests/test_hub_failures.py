@@ -293,7 +293,7 @@ def test_things_stay_in_a_failed_world_that_is_kept_and_come_out_of_it_later(tmp
             # Whoever asks next is told.
             field.nexus.live.ports[stay.session.run_id]._line._die(WorldFailedError(str(error)))  # type: ignore[attr-defined]
         else:
-            adapter = field.nexus.live.ports[stay.session.run_id]._world.adapter  # type: ignore[attr-defined]
+            adapter = field.nexus.live.ports[stay.session.run_id].world.adapter  # type: ignore[attr-defined]
 
             def act(action: object) -> None:
                 raise error

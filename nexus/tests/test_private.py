@@ -218,7 +218,7 @@ async def filled(served: Served) -> Scene:
         sessions = tuple(s.id for agent in agents for s in tx.sessions(agent_id=agent))
         last = tx.last_seq()
     runs = tuple(record.id for record in nexus.store.repository.list_runs())
-    players = world._world.adapter.game.state.players
+    players = world.world.adapter.game.state.players
     worlds = tuple(sorted({stay.session.world_id for stay in nexus.live.sessions.values()}))
     names = frozenset(player.role.name for player in players)
     return Scene(served, agents, sessions, runs, worlds, stays[0].session.world_id, names, playing, last)

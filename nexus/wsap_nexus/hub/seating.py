@@ -7,11 +7,12 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from typing_extensions import override
+
 from wsap_core.protocol import AvatarSpec, Entry
 from wsap_core.protocol.wire import Codec, encode
 from wsap_core.references import load_agent_spec
 from wsap_core.specs import AdapterSpec, AgentSpec
-from wsap_core.worlds import World
 from wsap_nexus.agents.identity import seat_plan
 from wsap_nexus.errors import WorldFailedError
 from wsap_nexus.hub.context import HubContext
@@ -20,6 +21,7 @@ from wsap_nexus.hub.external import ExternalAgent
 from wsap_nexus.hub.visitor_seat import VisitorSeat
 from wsap_nexus.runs.plan import RunPlan
 from wsap_nexus.runs.recorder import Recorder
+from wsap_nexus.runs.venue import Venue
 from wsap_nexus.runs.world_calls import JournalledModels, WorldJournal
 from wsap_nexus.store.entities import EXTERNAL
 from wsap_nexus.worlds.port import LocalWorld, WorldPort
@@ -101,7 +103,7 @@ def record_start(recorder: Recorder, arrivals: Sequence[WorldEntry], world: byte
     )
 
 
-class KeptVenue:
+class KeptVenue(Venue):
     """A world of the nexus with its seats.
 
     Args:
@@ -126,27 +128,9 @@ class KeptVenue:
         self._seats = dict(seats or {})
         self._start = start
 
-    @property
-    def world(self) -> World | None:
-        """None: what looks at it asks the nexus."""
-        return None
-
-    @property
-    def one_episode(self) -> bool:
-        """True: a stay is over when its episode is."""
-        return True
-
-    @property
-    def can_snapshot(self) -> bool:
-        """Whether its state can be taken and given back."""
-        return self.port.can_snapshot
-
-    @property
-    def living(self) -> None:
-        """None: the nexus drives its worlds, also while nobody is in them."""
-
+    @override
     async def open(self, seats: Sequence[str], seed: int) -> Mapping[str, SeatPort]:
-        """Return the open seats, after going back to where the stay began if need be."""
+        # After going back to where the stay began, if need be.
         if self._start is not None:
             start = json.loads(self._start)
             self._guests = {arrival["seat"]: arrival.get("goals", ()) for arrival in start["arrivals"]}
@@ -188,15 +172,3 @@ class KeptVenue:
             if encode(receipt) != arrival["receipt"]:
                 raise WorldFailedError(f"{self.port.spec.name!r} did not let {name!r} in as it was recorded.")
             self._seats[name] = await self.port.open_seat(name)
-
-    async def reset(self, seed: int) -> None:
-        """A stay is one episode; there is no other."""
-        raise NotImplementedError("a stay in a world is one episode")
-
-    async def snapshot(self) -> bytes:
-        """Return the world's whole state."""
-        return await self.port.snapshot()
-
-    async def restore(self, data: bytes) -> None:
-        """Become what the snapshot was taken of."""
-        await self.port.restore(data)

@@ -2,65 +2,61 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
+
+from typing_extensions import override
 
 from wsap_core.protocol import Entry
 from wsap_core.seams.clock import Clock
 from wsap_core.seams.context import Context
-from wsap_core.seams.options import Options, check_used
 from wsap_core.seams.services import Services
 from wsap_core.specs import AdapterSpec
 from wsap_core.worlds import World
-from wsap_llm.secrets import with_secrets
-from wsap_nexus.worlds.port import LocalWorld
+from wsap_nexus.worlds.port import LocalWorld, WorldPort
 from wsap_nexus.worlds.seats import SeatPort
 
 
-class Venue(Protocol):
+class Venue:
     """A world with seats, as a run uses it."""
 
-    @property
-    def world(self) -> World | None:
-        """The world, if it is open and in this process."""
-        ...
+    port: WorldPort
+    """The world, once it is open."""
+    world: World | None = None
+    """The same, if it is open, in this process, and the run's own."""
+    one_episode = True
+    """Whether play ends with the episode, however many decisions are left."""
 
     @property
     def can_snapshot(self) -> bool:
-        """Whether it has snapshots."""
-        ...
-
-    @property
-    def one_episode(self) -> bool:
-        """Whether play ends with the episode, however many decisions are left."""
-        ...
-
-    async def open(self, seats: Sequence[str], seed: int) -> Mapping[str, SeatPort]:
-        """Begin an episode from a seed and return the open seats by name."""
-        ...
-
-    async def reset(self, seed: int) -> None:
-        """Begin another episode."""
-        ...
+        """Whether its state can be taken and given back."""
+        return self.port.can_snapshot
 
     @property
     def living(self) -> World | None:
-        """The world, if it is open and lives."""
-        ...
+        """The world, if the run drives it and it lives."""
+        return self.world if self.world is not None and self.world.lives else None
+
+    async def open(self, seats: Sequence[str], seed: int) -> Mapping[str, SeatPort]:
+        """Begin an episode from a seed and return the open seats by name."""
+        raise NotImplementedError
+
+    async def reset(self, seed: int) -> None:
+        """Begin another episode, where there is one."""
+        raise NotImplementedError
 
     async def snapshot(self) -> bytes:
         """Return the world's whole state."""
-        ...
+        return await self.port.snapshot()
 
     async def restore(self, data: bytes) -> None:
         """Restore a snapshot."""
-        ...
+        await self.port.restore(data)
 
 
 @dataclass(eq=False)
-class OwnVenue:
+class OwnVenue(Venue):
     """A world in this process, made for one run.
 
     Args:
@@ -76,59 +72,28 @@ class OwnVenue:
     services: Services
     skills: Callable[[str], Mapping[str, float]] | None = None
     offline: bool = False
+    port: LocalWorld = field(init=False)
     world: World | None = field(default=None, init=False)
-    """The world, once it is open."""
+    one_episode = False
 
-    @property
-    def can_snapshot(self) -> bool:
-        """Whether it has snapshots."""
-        return self.world is not None and self.world.can_snapshot
-
-    @property
-    def one_episode(self) -> bool:
-        """False: there is always another."""
-        return False
-
+    @override
     async def open(self, seats: Sequence[str], seed: int) -> Mapping[str, SeatPort]:
-        """Make the world, begin an episode, and open the seats."""
-        options = Options(self.options if self.offline else with_secrets(self.options, os.environ))
-        context = Context.create(self.seed, config=options, clock=self.clock, services=self.services)
-        world = World.create(self.spec, context)
-        check_used(f"The game {self.spec.name!r}", options)
-        self.world = world
+        context = Context(clock=self.clock, services=self.services)
+        self.port = LocalWorld(self.spec, self.seed, self.options, context, offline=self.offline)
+        world = self.world = self.port.world
         await world.reset(seed)
         opened = {name: world.open_seat(name) for name in seats}
-        await self._admit(seed)
+        await self._admit(world, seed)
         return opened
 
+    @override
     async def reset(self, seed: int) -> None:
-        """Begin another episode."""
-        await self._open.reset(seed)
-        await self._admit(seed)
+        await self.port.world.reset(seed)
+        await self._admit(self.port.world, seed)
 
-    async def _admit(self, seed: int) -> None:
+    async def _admit(self, world: World, seed: int) -> None:
         """Hand a game with transit the skills of its agents; they bring no items."""
-        world = self._open
-        face = LocalWorld.of(world)
         for seat in world.seats:
             if self.skills and "transit" in self.spec.abilities and (skills := dict(self.skills(seat))):
                 entry = Entry(f"{seat}-{seed}", seat, skills)
-                await face.admit(world.avatar_of(seat).avatar_id, entry)
-
-    @property
-    def living(self) -> World | None:
-        """The world, if it is open and lives."""
-        return self.world if self.world is not None and self.world.lives else None
-
-    async def snapshot(self) -> bytes:
-        """Return the world's whole state."""
-        return self._open.snapshot()
-
-    async def restore(self, data: bytes) -> None:
-        """Restore a snapshot."""
-        self._open.restore(data)
-
-    @property
-    def _open(self) -> World:
-        assert self.world is not None  # whoever asks has opened it
-        return self.world
+                await self.port.admit(world.avatar_of(seat).avatar_id, entry)

@@ -86,51 +86,62 @@ class WorldPort(Protocol):
 
 
 class LocalWorld:
-    """A world in this process."""
+    """A world in this process.
+
+    Args:
+        context: has the clock and the services.
+        offline: nobody outside is asked, so that no variable with a key in it is needed.
+    """
 
     def __init__(
-        self, spec: AdapterSpec, seed: int, options: Mapping[str, Any], context: Context | None = None
+        self,
+        spec: AdapterSpec,
+        seed: int,
+        options: Mapping[str, Any],
+        context: Context | None = None,
+        *,
+        offline: bool = False,
     ) -> None:
-        own = Options(with_secrets(options, os.environ))
+        own = Options(options if offline else with_secrets(options, os.environ))
         base = context or Context()
         self.services = base.services
-        self._world = World.create(spec, Context.create(seed, config=own, clock=base.clock, services=base.services))
+        self.world = World.create(spec, Context.create(seed, config=own, clock=base.clock, services=base.services))
         check_used(f"The game {spec.name!r}", own)
 
     @classmethod
     def of(cls, world: World) -> LocalWorld:
         """Return the port of an existing world."""
         port = cls.__new__(cls)
-        port._world, port.services = world, Services()
+        port.world, port.services = world, Services()
         return port
 
     @property
     def spec(self) -> AdapterSpec:
         """The game."""
-        return self._world.spec
+        return self.world.spec
 
     @property
     def can_snapshot(self) -> bool:
         """Whether its state can be taken and given back."""
-        return self._world.can_snapshot
+        return self.world.can_snapshot
 
     async def begin(self, seed: int) -> None:
         """Begin the first episode."""
-        await self._world.reset(seed)
+        await self.world.reset(seed)
 
     async def open_seat(self, agent_id: str) -> SeatPort:
         """Bind an agent to the avatar it has, or a new one."""
-        return self._world.open_seat(agent_id)
+        return self.world.open_seat(agent_id)
 
     async def avatars(self, agent_id: str) -> Sequence[protocol.Avatar]:
         """Return the avatars of an agent."""
-        if self._world.has_avatars:
+        if self.world.has_avatars:
             return await self._ask(lambda: self._bodies.list_avatars(agent_id))
-        return [self._world.avatar_of(agent_id)]
+        return [self.world.avatar_of(agent_id)]
 
     async def create_avatar(self, agent_id: str, wanted: protocol.AvatarSpec) -> protocol.Avatar | None:
         """Create an avatar; None if the game has no avatars of its own."""
-        if not self._world.has_avatars:
+        if not self.world.has_avatars:
             return None
         return await self._ask(lambda: self._bodies.create_avatar(agent_id, wanted))
 
@@ -139,17 +150,17 @@ class LocalWorld:
         if "transit" not in self.spec.abilities:
             reason = f"{self.spec.display_title} lets nothing in."
             return protocol.Receipt(entry.transfer_id, refused={item.item_id: reason for item in entry.items})
-        return await self._ask(lambda: cast(Transits, self._world.adapter).admit(avatar_id, entry))
+        return await self._ask(lambda: cast(Transits, self.world.adapter).admit(avatar_id, entry))
 
     async def release(self, avatar_id: str, transfer_id: str) -> protocol.TransitPackage:
         """Export the portable items."""
         if "transit" not in self.spec.abilities:
             return protocol.TransitPackage(transfer_id)
-        return await self._ask(lambda: cast(Transits, self._world.adapter).release(avatar_id, transfer_id))
+        return await self._ask(lambda: cast(Transits, self.world.adapter).release(avatar_id, transfer_id))
 
     async def death(self, avatar_id: str) -> protocol.DeathEvent | None:
         """Return the death of a destroyed avatar."""
-        return await self._ask(lambda: self._bodies.handle_death(avatar_id)) if self._world.has_avatars else None
+        return await self._ask(lambda: self._bodies.handle_death(avatar_id)) if self.world.has_avatars else None
 
     async def respawn(self, agent_id: str, avatar_id: str, option: str) -> str:
         """Respawn a destroyed avatar."""
@@ -160,25 +171,25 @@ class LocalWorld:
 
     async def snapshot(self) -> bytes:
         """Return the whole state."""
-        return await self._ask(self._world.snapshot)
+        return await self._ask(self.world.snapshot)
 
     async def restore(self, data: bytes) -> None:
         """Restore a snapshot."""
-        await self._ask(lambda: self._world.restore(data))
+        await self._ask(lambda: self.world.restore(data))
 
     async def render(self) -> protocol.View | None:
         """Return the view for spectators."""
-        return await self._ask(self._world.render)
+        return await self._ask(self.world.render)
 
     async def close(self) -> None:
         """Close the game if it can be closed."""
-        close = getattr(self._world.adapter, "close", None)
+        close = getattr(self.world.adapter, "close", None)
         if callable(close):
             await self._ask(close)
 
     @property
     def _bodies(self) -> AvatarGameAdapter:
-        return cast(AvatarGameAdapter, self._world.adapter)
+        return cast(AvatarGameAdapter, self.world.adapter)
 
     async def _ask(self, question: Callable[[], Any]) -> T:
         # A game's methods may be synchronous or not, whatever their protocols say.
