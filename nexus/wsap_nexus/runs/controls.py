@@ -60,31 +60,28 @@ class Controls:
         """True once the run was asked to stop."""
         self._running = asyncio.Event()
         self._running.set()
-        self._paused = self._held = False
+        self.paused = False
+        """Whether decisions wait."""
+        self._held = False
         self._allowance = 0
         self._finishing = False
         self._last_yield = time.monotonic()
         self._stopped = asyncio.Event()
 
-    @property
-    def paused(self) -> bool:
-        """Whether decisions wait."""
-        return self._paused
-
     def pause(self) -> None:
         """Let no further decision begin."""
-        self._paused = True
+        self.paused = True
         self._running.clear()
 
     def resume(self) -> None:
         """Go on."""
-        self._allowance, self._paused = 0, False
+        self._allowance, self.paused = 0, False
         self._let_run()
 
     def step_once(self) -> None:
         """While paused, let one decision through."""
         self._allowance += 1
-        self._paused = False
+        self.paused = False
         self._let_run()
 
     def hold(self) -> None:
@@ -99,7 +96,7 @@ class Controls:
         self._let_run()
 
     def _let_run(self) -> None:
-        if not self._held and not self._paused:
+        if not self._held and not self.paused:
             self._running.set()
 
     def stop(self) -> None:

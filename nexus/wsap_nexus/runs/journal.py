@@ -117,7 +117,8 @@ class SeatJournal:
         self._pictures = pictures or PictureBook(recorder)
         self._recorder = recorder
         self._seat = seat
-        self._offline = offline
+        self.offline = offline
+        """Whether a recorded run is played again."""
         self._careful = recorder.careful and not offline
         self._replies: dict[str, list[Reply]] = {}
         self._refusals: dict[str, str] = {}
@@ -128,11 +129,6 @@ class SeatJournal:
         """The calls to the seat's tools."""
         for event in past:
             self._take(event)
-
-    @property
-    def offline(self) -> bool:
-        """Whether a recorded run is played again."""
-        return self._offline
 
     def add(self, key: str, request: Request, reply: Reply) -> None:
         """Record a call, in the log alone."""
@@ -193,7 +189,7 @@ class SeatJournal:
 
     def note_model(self, address: str, abilities: Abilities, prompts: str) -> None:
         """Record what a model can do, and the version of the templates: prompts depend on both."""
-        if self._models.get(address) != abilities or self._offline:
+        if self._models.get(address) != abilities or self.offline:
             self._models[address] = abilities
             told = {"model": address, "abilities": encode(abilities), "prompts": prompts}
             self._recorder.write("model", told, seat=self._seat)
@@ -217,7 +213,7 @@ class SeatJournal:
                 return
             self._replies.setdefault(event["key"], []).append(read_reply(event["reply"]))
             self._failures.setdefault(event["key"], []).append(None)
-            if not self._offline:  # a run that is played again is recorded whole, in a log of its own
+            if not self.offline:  # a run that is played again is recorded whole, in a log of its own
                 self._pictures.note(event.get("messages", ()))
         except (KeyError, TypeError) as error:
             raise WireError(f"A recorded call to a model is damaged: {error}.") from error

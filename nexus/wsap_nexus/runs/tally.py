@@ -58,7 +58,7 @@ class ForcedStreak:
 _COUNTS = ("steps", "reward", "done", "repaired", "forced", "unconstrained", "cut", "continued", "unlocking", "episode")
 _LATER = ("chosen", "_episode_forced", "_episode_repaired")
 """Counts that states of earlier versions lack."""
-_OPEN = ("_seed", "_episode_steps", "_episode_reward")
+_OPEN = ("_seed", "episode_steps", "_episode_reward")
 
 
 @dataclass
@@ -94,8 +94,9 @@ class SeatTally:
     unlocked: dict[str, int] = field(default_factory=dict)
     """Achievements of the episode of the last step, and the number, from 1, of the step that unlocked each."""
     hash: TrajectoryHash = field(default_factory=TrajectoryHash)
+    episode_steps: int = 0
+    """How many decisions the open episode has."""
     _seed: int = 0
-    _episode_steps: int = 0
     _episode_reward: float = 0.0
     _episode_forced: int = 0
     _episode_repaired: int = 0
@@ -130,11 +131,11 @@ class SeatTally:
         done: bool, info: DecisionInfo | None, outcome: str = "done",
     ) -> None:  # fmt: skip
         """Count one resolved step without its line, so that the hash stays behind."""
-        if not self._episode_steps:
+        if not self.episode_steps:
             self.unlocked = {}
         self.steps += 1
         self.reward += reward
-        self._episode_steps += 1
+        self.episode_steps += 1
         self._episode_reward += reward
         names = tuple(achievements)
         self.unlocking += bool(names)
@@ -183,9 +184,9 @@ class SeatTally:
 
     def close_episode(self) -> None:
         """Move the open episode, if it has any step, to the finished ones."""
-        if self._episode_steps:
+        if self.episode_steps:
             self.episodes.append(self._current())
-        self._episode_steps, self._episode_reward, self._episode_forced, self._episode_repaired = 0, 0.0, 0, 0
+        self.episode_steps, self._episode_reward, self._episode_forced, self._episode_repaired = 0, 0.0, 0, 0
 
     def all_episodes(self) -> list[EpisodeSummary]:
         """Return every episode that has a step, the open one included, so that no mean leaves one out.
@@ -195,12 +196,7 @@ class SeatTally:
         """
         found = [self._decoded(episode) if isinstance(episode, list) else episode for episode in self.episodes]
         self.episodes = [*found]
-        return [*found, self._current()] if self._episode_steps else found
-
-    @property
-    def episode_steps(self) -> int:
-        """How many decisions the open episode has."""
-        return self._episode_steps
+        return [*found, self._current()] if self.episode_steps else found
 
     @property
     def digest(self) -> str:
@@ -266,7 +262,7 @@ class SeatTally:
     def _current(self) -> EpisodeSummary:
         return EpisodeSummary(
             seed=self._seed,
-            steps=self._episode_steps,
+            steps=self.episode_steps,
             reward=self._episode_reward,
             achievements=tuple(sorted(self.unlocked)),
             done=self.done,

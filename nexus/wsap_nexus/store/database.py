@@ -17,11 +17,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Self
 
 from sqlalchemy import Connection, Engine, create_engine, event
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError, DatabaseError, NoSuchModuleError
+from sqlalchemy.pool import QueuePool
 
 from wsap_core import errors
 from wsap_core.protocol import wire
@@ -272,7 +273,7 @@ def _sqlite_engine(path: Path, *, read_only: bool, busy_seconds: float) -> Engin
             raise
         return connection
 
-    engine = create_engine("sqlite://", creator=connect, json_serializer=wire.dumps, poolclass=_queue_pool())
+    engine = create_engine("sqlite://", creator=connect, json_serializer=wire.dumps, poolclass=QueuePool)
     event.listen(engine, "begin", _begin)
     return engine
 
@@ -289,12 +290,6 @@ def _execute_patiently(connection: sqlite3.Connection, pragma: str, busy_seconds
             if "locked" not in str(error) or time.monotonic() >= deadline:
                 raise
         time.sleep(0.02)
-
-
-def _queue_pool() -> type[Any]:
-    from sqlalchemy.pool import QueuePool
-
-    return QueuePool
 
 
 def _pragmas(path: Path, *, read_only: bool) -> list[str]:

@@ -43,10 +43,6 @@ def utc_now() -> datetime:
     return datetime.now(UTC)
 
 
-def _token() -> str:
-    return secrets.token_hex(2)
-
-
 class Repository:
     """Creates runs, and reads runs and events.
 
@@ -55,7 +51,11 @@ class Repository:
     """
 
     def __init__(
-        self, database: Database, *, now: Callable[[], datetime] = utc_now, token: Callable[[], str] = _token
+        self,
+        database: Database,
+        *,
+        now: Callable[[], datetime] = utc_now,
+        token: Callable[[], str] = lambda: secrets.token_hex(2),
     ) -> None:
         self.database = database
         self._now = now

@@ -12,7 +12,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import ClassVar, NamedTuple
 
-from sqlalchemy import Connection, Executable, bindparam, delete, insert, update
+from sqlalchemy import Connection, delete, insert, update
 
 from wsap_nexus.store.bodies import BodyEncoder, NewDictionary
 from wsap_nexus.store.database import Database
@@ -220,9 +220,10 @@ class CoreSink:
             if group.taken:
                 connection.execute(delete(_INBOX).where(_INBOX.c.number.in_(group.taken)))
             for run_id, when in group.touched.items():
-                connection.execute(_touch(), {"run": run_id, "updated": when})
+                connection.execute(update(_RUN).where(_RUN.c.id == run_id).values(updated=when))
             for run_id, (status, summary) in group.states.items():
-                connection.execute(_set_state(status, summary, run_id))
+                changed = {"status": status} | ({} if summary is None else {"summary": json.loads(summary)})
+                connection.execute(update(_RUN).where(_RUN.c.id == run_id).values(**changed))
 
     def force(self) -> None:
         """Do nothing: the server syncs each commit."""
@@ -233,14 +234,3 @@ class CoreSink:
 
 
 Sink = SqliteSink | CoreSink
-
-
-def _touch() -> Executable:
-    return update(_RUN).where(_RUN.c.id == bindparam("run")).values(updated=bindparam("updated"))
-
-
-def _set_state(status: str, summary: str | None, run_id: str) -> Executable:
-    values: dict[str, object] = {"status": status}
-    if summary is not None:
-        values["summary"] = json.loads(summary)
-    return update(_RUN).where(_RUN.c.id == run_id).values(**values)

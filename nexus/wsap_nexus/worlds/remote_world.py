@@ -47,22 +47,14 @@ class RemoteWorld:
         on_failure: OnFailure | None = None,
         snapshot_every: int = SNAPSHOT_EVERY,
     ) -> None:
-        self._spec = spec
+        self.spec = spec
+        """The game."""
         self._line = RebuildingLine(
             spec, seed, options, factory=factory, pool=pool, on_failure=on_failure, snapshot_every=snapshot_every
         )
-        self._can_snapshot = "snapshot" in spec.abilities
-        self._seats: dict[str, RemoteSeat] = {}
-
-    @property
-    def spec(self) -> AdapterSpec:
-        """The game."""
-        return self._spec
-
-    @property
-    def can_snapshot(self) -> bool:
+        self.can_snapshot = "snapshot" in spec.abilities
         """Whether its state can be taken and given back."""
-        return self._can_snapshot
+        self._seats: dict[str, RemoteSeat] = {}
 
     @property
     def last_state(self) -> bytes | None:
@@ -82,7 +74,7 @@ class RemoteWorld:
     async def begin(self, seed: int) -> None:
         """Begin the first episode; where that makes the world anew, its seats are closed."""
         told = await self.ask("begin", seed=seed)
-        self._can_snapshot = bool(told.get("can_snapshot", self._can_snapshot))
+        self.can_snapshot = bool(told.get("can_snapshot", self.can_snapshot))
         if "seats" in told:
             self._take(told)
         else:
@@ -99,7 +91,7 @@ class RemoteWorld:
         told = await self.ask("avatars", changes=False, agent=agent_id)
         found = told.get("avatars")
         if not isinstance(found, list):
-            raise WorldFailedError(f"The game {self._spec.name!r} gave no list of avatars.")
+            raise WorldFailedError(f"The game {self.spec.name!r} gave no list of avatars.")
         return [self.read(protocol.Avatar, {"avatar": body}, "avatar") for body in found]
 
     async def create_avatar(self, agent_id: str, wanted: protocol.AvatarSpec) -> protocol.Avatar | None:
@@ -111,8 +103,8 @@ class RemoteWorld:
 
     async def admit(self, avatar_id: str, entry: protocol.Entry) -> protocol.Receipt:
         """Import skills and items; a game without transit refuses all items."""
-        if "transit" not in self._spec.abilities:
-            reason = f"{self._spec.display_title} lets nothing in."
+        if "transit" not in self.spec.abilities:
+            reason = f"{self.spec.display_title} lets nothing in."
             return protocol.Receipt(entry.transfer_id, refused={item.item_id: reason for item in entry.items})
         told = await self.ask("admit", avatar=avatar_id, entry=entry)
         self._take(told)
@@ -121,7 +113,7 @@ class RemoteWorld:
 
     async def release(self, avatar_id: str, transfer_id: str) -> protocol.TransitPackage:
         """Export the portable items; none from a game without transit."""
-        if "transit" not in self._spec.abilities:
+        if "transit" not in self.spec.abilities:
             return protocol.TransitPackage(transfer_id)
         told = await self.ask("release", avatar=avatar_id, transfer_id=transfer_id)
         package: protocol.TransitPackage = self.read(protocol.TransitPackage, told, "package")
@@ -170,7 +162,7 @@ class RemoteWorld:
 
     async def view(self, op: str, **values: Any) -> protocol.View | None:
         """Return what is drawn; None where the game draws nothing."""
-        if "render" not in self._spec.abilities:
+        if "render" not in self.spec.abilities:
             return None
         view: protocol.View | None = self.maybe(protocol.View, await self.ask(op, changes=False, **values), "view")
         return view
@@ -178,11 +170,11 @@ class RemoteWorld:
     def read(self, kind: type[Any], told: Mapping[str, Any], name: str) -> Any:
         """Return a protocol value of an answer; WorldFailedError if it is invalid."""
         try:
-            value = self._codec.decode(kind, told.get(name), where=f"{name} of {self._spec.name!r}")
+            value = self._codec.decode(kind, told.get(name), where=f"{name} of {self.spec.name!r}")
             # The game may have another name here than in its own process.
-            return replace(value, game_id=self._spec.name) if isinstance(value, protocol.Avatar) else value
+            return replace(value, game_id=self.spec.name) if isinstance(value, protocol.Avatar) else value
         except WireError as error:
-            raise WorldFailedError(f"The game {self._spec.name!r} answered what it may not: {error}") from error
+            raise WorldFailedError(f"The game {self.spec.name!r} answered what it may not: {error}") from error
 
     def maybe(self, kind: type[Any], told: Mapping[str, Any], name: str) -> Any:
         """Return a protocol value of an answer as `read` does; None where there is none."""
@@ -192,7 +184,7 @@ class RemoteWorld:
     def _codec(self) -> Codec:
         """What reads the game's messages; types that can't be loaded here are read as what they extend."""
         known = []
-        for reference in self._spec.wire_types:
+        for reference in self.spec.wire_types:
             try:
                 known.append(load(reference))
             except WsapError:
