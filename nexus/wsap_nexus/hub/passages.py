@@ -14,15 +14,15 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from wsap_core.errors import WsapError
-from wsap_core.protocol import AvatarSpec, AvatarState, Entry
+from wsap_core.protocol import AvatarState
 from wsap_core.protocol.values import JsonValue
-from wsap_core.protocol.wire import Codec, encode
+from wsap_core.protocol.wire import encode
 from wsap_core.specs import AdapterSpec
 from wsap_core.worlds import World
 from wsap_llm.secrets import redacted
 from wsap_nexus.agents.identity import seat_plan
 from wsap_nexus.agents.memory import AgentMemories
-from wsap_nexus.errors import AgentPausedError, AlreadyInWorldError, WorldFailedError
+from wsap_nexus.errors import AgentPausedError, AlreadyInWorldError
 from wsap_nexus.hub.agent_context import AgentContext
 from wsap_nexus.hub.context import HubContext
 from wsap_nexus.hub.entering import PreparedEntry, WorldEntry, commit_enter, enter_world
@@ -40,7 +40,7 @@ from wsap_nexus.runs.plan import SeatPlan
 from wsap_nexus.runs.recorder import Recorder
 from wsap_nexus.store.entities import AvatarRecord, SessionRecord, WorldRecord
 from wsap_nexus.store.records import EventRecord
-from wsap_nexus.worlds.port import LocalWorld
+from wsap_nexus.worlds.port import LocalWorld, let_in_again
 from wsap_nexus.worlds.seats import SeatPort
 
 
@@ -213,18 +213,11 @@ class WorldPassages:
         self._context.store.writer.flush()
 
     async def _arrive_again(self, logged: LoggedPassage) -> None:
-        codec, body = Codec(), logged.body
-        entry = codec.decode(Entry, body["entry"], where="recorded arrival")
         with self._context.nexus_store.look() as tx:
-            cancelled = tx.transfer_state(entry.transfer_id) == "cancelled"
+            cancelled = tx.transfer_state(logged.body["entry"]["transfer_id"]) == "cancelled"
         if cancelled and not self._was_taken_out(logged):
             return  # it was not committed
-        wanted = codec.decode(AvatarSpec, body["wanted"], where="recorded arrival")
-        await self._port.create_avatar(logged.seat, wanted)
-        receipt = await self._port.admit(str(body["avatar"]), entry)
-        if encode(receipt) != body["receipt"]:
-            raise WorldFailedError(f"{self._spec.name!r} did not let {logged.seat!r} in as it was recorded.")
-        await self._sit_again(logged, await self._port.open_seat(logged.seat))
+        await self._sit_again(logged, await let_in_again(self._port, logged.seat, logged.body))
 
     def _was_taken_out(self, logged: LoggedPassage) -> bool:
         return next((event.kind == "departed" for event in self._later(logged) if event.seat == logged.seat), False)

@@ -9,12 +9,9 @@ from typing import Any
 
 from typing_extensions import override
 
-from wsap_core.protocol import AvatarSpec, Entry
-from wsap_core.protocol.wire import Codec, encode
 from wsap_core.references import load_agent_spec
 from wsap_core.specs import AdapterSpec, AgentSpec
 from wsap_nexus.agents.identity import seat_plan
-from wsap_nexus.errors import WorldFailedError
 from wsap_nexus.hub.context import HubContext
 from wsap_nexus.hub.entering import PreparedEntry, WorldEntry, entry_seed
 from wsap_nexus.hub.external import ExternalAgent
@@ -24,7 +21,7 @@ from wsap_nexus.runs.recorder import Recorder
 from wsap_nexus.runs.venue import Venue
 from wsap_nexus.runs.world_calls import JournalledModels, WorldJournal
 from wsap_nexus.store.entities import EXTERNAL
-from wsap_nexus.worlds.port import LocalWorld, WorldPort
+from wsap_nexus.worlds.port import LocalWorld, WorldPort, let_in_again
 from wsap_nexus.worlds.seats import SeatPort
 
 
@@ -163,12 +160,5 @@ class KeptVenue(Venue):
                 self._seats[name] = await self.port.open_seat(name)
             await self.port.restore(base64.b64decode(start["world"]))
             return
-        codec = Codec()
         for arrival in start["arrivals"]:
-            entry = codec.decode(Entry, arrival["entry"], where="recorded arrival")
-            name = arrival["seat"]
-            await self.port.create_avatar(name, codec.decode(AvatarSpec, arrival["wanted"], where="recorded arrival"))
-            receipt = await self.port.admit(arrival["avatar"], entry)
-            if encode(receipt) != arrival["receipt"]:
-                raise WorldFailedError(f"{self.port.spec.name!r} did not let {name!r} in as it was recorded.")
-            self._seats[name] = await self.port.open_seat(name)
+            self._seats[arrival["seat"]] = await let_in_again(self.port, arrival["seat"], arrival)

@@ -6,6 +6,7 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from wsap_core.errors import UsageError, WireError
 from wsap_core.protocol.values import JsonValue
@@ -71,7 +72,8 @@ class LoggedPassage:
     seq: int
     seat: str
     arrives: bool
-    body: Mapping[str, JsonValue]
+    body: Mapping[str, Any]
+    """Any: JSON."""
 
 
 LifeEvent = LoggedTick | LoggedInfluence | LoggedRewind | LoggedPassage

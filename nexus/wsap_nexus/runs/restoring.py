@@ -11,10 +11,9 @@ from sqlalchemy import select
 from typing_extensions import override
 
 from wsap_core import protocol
-from wsap_core.errors import PluginError, UsageError, WorldError, WsapError
+from wsap_core.errors import PluginError, UsageError, WsapError
 from wsap_core.factories import load
 from wsap_core.host import PluginHost
-from wsap_core.protocol.wire import Codec, encode
 from wsap_core.seams.game import GameAdapter
 from wsap_core.seams.services import RunReader
 from wsap_core.specs import AdapterSpec, AgentSpec
@@ -34,7 +33,7 @@ from wsap_nexus.store.history import TickPosition, find_tick
 from wsap_nexus.store.records import RunRecord
 from wsap_nexus.store.repository import Repository
 from wsap_nexus.store.tables import METADATA
-from wsap_nexus.worlds.port import LocalWorld, avatar_in
+from wsap_nexus.worlds.port import LocalWorld, avatar_in, let_in_again
 from wsap_nexus.worlds.seats import SeatPort, leave
 
 
@@ -107,20 +106,16 @@ class Revisited:
 
     async def again(self, logged: LoggedPassage) -> None:
         """Carry out an arrival or departure again."""
-        seat, body, port, codec = logged.seat, logged.body, self._port, Codec()
+        seat = logged.seat
         if not logged.arrives:
             while seat not in self._going and seat in self._here:
                 self._goes.clear()
                 await self._goes.wait()
-            await self._let_out(seat, str(body["transfer"]))
+            await self._let_out(seat, str(logged.body["transfer"]))
             return
-        entry = codec.decode(protocol.Entry, body["entry"], where="recorded arrival")
-        if entry.transfer_id in self._cancelled and not self._leaves(logged):
+        if logged.body["entry"]["transfer_id"] in self._cancelled and not self._leaves(logged):
             return
-        await port.create_avatar(seat, codec.decode(protocol.AvatarSpec, body["wanted"], where="recorded arrival"))
-        if encode(await port.admit(str(body["avatar"]), entry)) != body["receipt"]:
-            raise WorldError(f"The game {port.spec.name!r} did not let {seat!r} in as it was recorded.")
-        await self._sit(logged, await port.open_seat(seat))
+        await self._sit(logged, await let_in_again(self._port, seat, logged.body))
 
     async def restored(self, restore: Callable[[], Awaitable[None]]) -> None:
         """Open the seats of those who were there when the state was saved, have it restored, and seat them."""

@@ -9,6 +9,7 @@ from typing import Any, Protocol, TypeVar, cast
 
 from wsap_core import protocol
 from wsap_core.errors import WorldError
+from wsap_core.protocol.wire import Codec, encode
 from wsap_core.seams.context import Context
 from wsap_core.seams.game import AvatarGameAdapter, Transits
 from wsap_core.seams.options import Options, check_used
@@ -201,6 +202,25 @@ class LocalWorld:
 def is_alive(avatar: protocol.Avatar) -> bool:
     """Return whether an avatar can be entered without respawning."""
     return avatar.state is not protocol.AvatarState.DESTROYED
+
+
+async def let_in_again(world: WorldPort, seat: str, arrival: Mapping[str, Any]) -> SeatPort:
+    """Let an agent in as it was recorded, and return its seat.
+
+    Args:
+        arrival: `wanted`, `entry`, the `avatar` that was made and the `receipt`, as JSON.
+
+    Raises:
+        WorldFailedError: the world does not do the same.
+        WireError: the record is damaged.
+    """
+    codec = Codec()
+    wanted = codec.decode(protocol.AvatarSpec, arrival["wanted"], where="recorded arrival")
+    entry = codec.decode(protocol.Entry, arrival["entry"], where="recorded arrival")
+    await world.create_avatar(seat, wanted)
+    if encode(await world.admit(str(arrival["avatar"]), entry)) != arrival["receipt"]:
+        raise WorldFailedError(f"The game {world.spec.name!r} did not let {seat!r} in as it was recorded.")
+    return await world.open_seat(seat)
 
 
 async def avatar_in(world: WorldPort, seat_name: str, avatar_id: str | None) -> protocol.Avatar:
