@@ -47,8 +47,9 @@ class Log:
     async def flushed(self) -> None: ...
 
     def append(
-        self, run_id: str, kind: str, body: str | bytes, *, seat: str | None, episode: int, step: int | None
-    ) -> int:
+        self, run_id: str, kind: str, body: str | bytes, *, seat: str | None = None, episode: int = 0,
+        step: int | None = None,
+    ) -> int:  # fmt: skip
         packed = body.encode() if isinstance(body, str) else body
         self.events.append(
             EventRecord(

@@ -269,8 +269,9 @@ class Log:
         self.bodies: list[dict[str, Any]] = []
 
     def append(
-        self, run_id: str, kind: str, body: str | bytes, *, seat: str | None, episode: int, step: int | None
-    ) -> int:
+        self, run_id: str, kind: str, body: str | bytes, *, seat: str | None = None, episode: int = 0,
+        step: int | None = None,
+    ) -> int:  # fmt: skip
         self.bodies.append(json.loads(body))
         return len(self.bodies)
 

@@ -126,7 +126,8 @@ class Recorder:
 
     def influence(self, episode: int, body: Mapping[str, Any], number: int | None, **outcome: str) -> None:
         """Record an influence as number so and so leaves the inbox: what was `said` about it, or why `refused`."""
-        self._write("influence", dumps({"body": body, **outcome}), seat=WORLD, episode=episode, takes=number)
+        takes = {} if number is None else {"takes": number}
+        self._write("influence", dumps({"body": body, **outcome}), seat=WORLD, episode=episode, **takes)
 
     def snapshot(
         self, episode: int, world: bytes, agents: Mapping[str, bytes], seats: Mapping[str, Any] | None = None,
@@ -179,16 +180,7 @@ class Recorder:
         """Record something else about the run, or about a seat: canonical JSON, or what it is to be made of."""
         self._write(kind, body if isinstance(body, str) else dumps(dict(body)), seat=seat, episode=episode)
 
-    def _write(
-        self,
-        kind: str,
-        body: str,
-        *,
-        seat: str | None = None,
-        episode: int = 0,
-        step: int | None = None,
-        takes: int | None = None,
-    ) -> None:
+    def _write(self, kind: str, body: str, **where: Any) -> None:
+        """Append an event; `where` is as in `LogWriter.append`."""
         if self._log is not None and self._run_id is not None:
-            more = {} if takes is None else {"takes": takes}
-            self.latest = self._log.append(self._run_id, kind, body, seat=seat, episode=episode, step=step, **more)
+            self.latest = self._log.append(self._run_id, kind, body, **where)

@@ -10,7 +10,7 @@ from wsap_core.errors import WsapError
 from wsap_core.protocol.lines import plural
 from wsap_core.seams.agent import NO_USAGE, Usage
 from wsap_core.specs import AdapterSpec, EpisodeSummary
-from wsap_nexus.runs.tally import NO_WORLD_USAGE, SeatTally, WorldUsage, add_causes
+from wsap_nexus.runs.tally import NO_WORLD_USAGE, OF_DECISIONS, SeatTally, WorldUsage, add_causes
 from wsap_nexus.runs.trajectory import WORLD, combined
 
 MOST_EPISODES = 200
@@ -244,6 +244,7 @@ def counts(seats: Sequence[SeatTally], world: SeatTally | None = None) -> dict[s
             for name in episode.achievements:
                 times[name] = times.get(name, 0) + 1
     usage = sum((s.usage for s in seats), NO_USAGE)
+    of_decisions = {name: sum(getattr(seat, name) for seat in seats) for name in OF_DECISIONS}
     causes: dict[str, int] = {}
     outcomes: dict[str, int] = {}
     for seat in seats:
@@ -258,12 +259,7 @@ def counts(seats: Sequence[SeatTally], world: SeatTally | None = None) -> dict[s
         "achievements": dict(sorted(times.items())),
         "decisions": {
             "total": sum(s.steps for s in seats),
-            "repaired": sum(s.repaired for s in seats),
-            "forced": sum(s.forced for s in seats),
-            "unconstrained": sum(s.unconstrained for s in seats),
-            "cut": sum(s.cut for s in seats),
-            "continued": sum(s.continued for s in seats),
-            **({"chosen": chosen} if (chosen := sum(s.chosen for s in seats)) else {}),
+            **{name: times for name, times in of_decisions.items() if times or name != "chosen"},
             **({"causes": causes} if causes else {}),
         },
         **({"outcomes": outcomes} if outcomes else {}),

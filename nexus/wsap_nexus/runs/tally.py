@@ -55,6 +55,8 @@ class ForcedStreak:
             )
 
 
+OF_DECISIONS = ("repaired", "forced", "unconstrained", "cut", "continued", "chosen")
+"""What is counted of how decisions came about: fields of `DecisionInfo`."""
 _COUNTS = ("steps", "reward", "done", "repaired", "forced", "unconstrained", "cut", "continued", "unlocking", "episode")
 _LATER = ("chosen", "_episode_forced", "_episode_repaired")
 """Counts that states of earlier versions lack."""
@@ -145,16 +147,12 @@ class SeatTally:
         if outcome != "done":
             add_causes(self.outcomes, {outcome: 1})
         if info is not None:
-            self.repaired += info.repaired
-            self.forced += info.forced
+            for name in OF_DECISIONS:
+                setattr(self, name, getattr(self, name) + getattr(info, name))
             self._episode_repaired += info.repaired
             self._episode_forced += info.forced
             if info.forced:
                 add_causes(self.causes, {info.cause: 1})
-            self.unconstrained += info.unconstrained
-            self.cut += info.cut
-            self.continued += info.continued
-            self.chosen += info.chosen
         if self._last is not NO_USAGE:
             self._settled += self._last
         self._last = NO_USAGE if info is None else info.usage

@@ -203,12 +203,9 @@ class MetaGoalReached(AgentEvent):
 class MetaGoalAbandoned(AgentEvent):
     """An agent gave up a goal across games."""
 
+    TOLD = "{who} gave up {its} goal {goal}"
     kind: Literal["meta_goal_abandoned"] = "meta_goal_abandoned"
     goal: str
-
-    @override
-    def sentence(self, names: Names = BY_ID) -> str:
-        return f"{names.who(self.agent_id)} gave up {names.its(self.agent_id)} goal {plain(self.goal)}"
 
 
 class MessageSent(NexusEvent):
@@ -244,6 +241,7 @@ class MessageSent(NexusEvent):
 class DiaryWritten(AgentEvent):
     """An agent's diary got an entry."""
 
+    TOLD = "{who} wrote in {its} diary: {text:120}"
     kind: Literal["diary"] = "diary"
     text: str
     own_words: bool = False
@@ -252,10 +250,6 @@ class DiaryWritten(AgentEvent):
     """Why the agent could not write it."""
     written: str | None = None
     """When it was first written, for an imported entry: ISO 8601."""
-
-    @override
-    def sentence(self, names: Names = BY_ID) -> str:
-        return f"{names.who(self.agent_id)} wrote in {names.its(self.agent_id)} diary: {short(self.text, 120)}"
 
 
 class Spoken(AgentEvent):
@@ -282,8 +276,5 @@ class Talked(Spoken):
 class Whispered(Spoken):
     """A person said something that an agent hears or reads later."""
 
+    TOLD = "A person whispered to {them}: {text:300}"
     kind: Literal["whispered"] = "whispered"
-
-    @override
-    def sentence(self, names: Names = BY_ID) -> str:
-        return f"A person whispered to {names.them(self.agent_id)}: {short(self.text)}"

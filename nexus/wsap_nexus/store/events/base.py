@@ -89,8 +89,8 @@ class NexusEvent(BaseModel):
     """The fields of the body that anybody may see; None where only `readers` and the admin learn of the event."""
 
     TOLD: ClassVar[str] = ""
-    """The event as a sentence. In braces are methods of `Names` for its agent, `place` for its game, and `because` for
-    its `error`, `why` or `reason`."""
+    """The event as a sentence. In braces are methods of `Names` for its agent, `place` for its game, `because` for its
+    `error`, `why` or `reason`, and other fields: `{goal}` as it is told, and `{text:120}` cut to so many characters."""
 
     kind: str
     seq: int = 0
@@ -140,19 +140,27 @@ class NexusEvent(BaseModel):
         return {name: getattr(self, name) for name in names}
 
 
-class _Parts(dict[str, str]):
+class _Quoted(str):
+    def __format__(self, longest: str) -> str:
+        return short(self, int(longest)) if longest else plain(self)
+
+
+class _Parts(dict[str, object]):
     """The parts of an event's sentence, by name."""
 
     def __init__(self, event: NexusEvent, names: Names) -> None:
         self._event, self._names = event, names
 
-    def __missing__(self, name: str) -> str:
+    def __missing__(self, name: str) -> object:
         event = self._event
         if name == "place":
             return place(event.game)
         if name == "because":
             return because(next(getattr(event, each) for each in ("error", "why", "reason") if hasattr(event, each)))
-        return str(getattr(self._names, name)(event.agent_id))
+        if name in type(event).model_fields:
+            value = getattr(event, name)
+            return _Quoted(value) if isinstance(value, str) else value
+        return getattr(self._names, name)(event.agent_id)
 
 
 class AgentEvent(NexusEvent):

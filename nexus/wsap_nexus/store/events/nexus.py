@@ -6,7 +6,7 @@ from typing import Literal
 
 from typing_extensions import override
 
-from wsap_nexus.store.events.base import BY_ID, GameEvent, Names, NexusEvent, because, count, place, short
+from wsap_nexus.store.events.base import BY_ID, GameEvent, Names, NexusEvent, count, place, short
 
 
 class NexusStarted(NexusEvent):
@@ -59,26 +59,20 @@ class DiskFull(NexusEvent):
     """The disk of the database was full, and has room again."""
 
     PUBLIC = frozenset({"seconds"})
+    TOLD = "The disk was full; agents were held for {seconds:g} seconds"
     kind: Literal["disk_full"] = "disk_full"
     seconds: float = 0.0
     """How long agents were held."""
-
-    @override
-    def sentence(self, names: Names = BY_ID) -> str:
-        return f"The disk was full; agents were held for {self.seconds:g} seconds"
 
 
 class ListenerFailed(NexusEvent):
     """A listener raised or took too long; told once for each listener while the nexus runs."""
 
     PUBLIC = frozenset({"listener"})
+    TOLD = "The listener {listener:80} failed{because}"
     kind: Literal["listener_failed"] = "listener_failed"
     listener: str
     error: str = ""
-
-    @override
-    def sentence(self, names: Names = BY_ID) -> str:
-        return f"The listener {short(self.listener, 80)} failed{because(self.error)}"
 
 
 class GameJoined(GameEvent):

@@ -121,6 +121,7 @@ class AvatarChanged(AgentEvent):
     """The state of an agent's avatar changed."""
 
     PUBLIC = frozenset({"world", "avatar", "state"})
+    TOLD = "{whose} avatar in {place} is {state}"
     kind: Literal["avatar_changed"] = "avatar_changed"
     world: str = ""
     avatar: str = ""
@@ -130,10 +131,6 @@ class AvatarChanged(AgentEvent):
     @override
     def minor(self) -> bool:
         return True  # dying, entering and leaving tell of it, too
-
-    @override
-    def sentence(self, names: Names = BY_ID) -> str:
-        return f"{names.whose(self.agent_id)} avatar in {place(self.game)} is {plain(self.state)}"
 
 
 class VisitStarted(AgentEvent):
@@ -154,13 +151,10 @@ class OnwardRefused(AgentEvent):
     """An agent could not go straight on from one world to another."""
 
     PUBLIC = frozenset({"destination"})
+    TOLD = "{who} could not go on to {destination:80}{because}"
     kind: Literal["onward_refused"] = "onward_refused"
     destination: str
     why: str = ""
-
-    @override
-    def sentence(self, names: Names = BY_ID) -> str:
-        return f"{names.who(self.agent_id)} could not go on to {short(self.destination, 80)}{because(self.why)}"
 
 
 # --- what goes wrong ------------------------------------------------------------------------------
@@ -247,6 +241,7 @@ class TransferSettled(AgentEvent):
     """A person decided what became of an unresolved transfer."""
 
     PUBLIC = frozenset({"transfer", "outcome"})
+    TOLD = "{whose} transfer to {place} was settled by a person: the items have {outcome}"
     kind: Literal["transfer_settled"] = "transfer_settled"
     transfer: str = ""
     outcome: str
@@ -254,11 +249,6 @@ class TransferSettled(AgentEvent):
     items: Sequence[str] = ()
     to: str = ""
     """Where the items are now: "escrow", "world" or "lost"."""
-
-    @override
-    def sentence(self, names: Names = BY_ID) -> str:
-        whose = names.whose(self.agent_id)
-        return f"{whose} transfer to {place(self.game)} was settled by a person: the items have {self.outcome}"
 
 
 # --- items ----------------------------------------------------------------------------------------
