@@ -22,7 +22,7 @@ HEAD = """# The events of a nexus
 
 A nexus writes every event to its log, in the transaction of the change. `GET /nexus/events` and `wsap
 nexus watch --json` return the events, and listeners of plugins receive them (see
-[](../how-to/listen-to-a-nexus.md)). Each is one of the classes below, from `wsap_nexus.store.events`;
+[](../how-to/listen-to-a-nexus.md)). Each is one of the classes below;
 `event.sentence()` describes it in English. `python tools/write_event_reference.py` generates this page.
 
 Every event has a `kind`, a `seq` (its number in the log), a `time` (seconds since 1970) and, if it is about one,
@@ -82,7 +82,7 @@ def page() -> str:
             and found.__module__ == module.__name__
             and "kind" in vars(found)["__annotations__"]
         ]
-        parts += [f"## {title}\n", *(section(event) for event in classes)]
+        parts += [f"## {title}\n", f"The classes are in `{module.__name__}`.\n", *(section(event) for event in classes)]
     table = "\n".join(f"| `{reason}` | {told} |" for reason, told in ENDINGS.items())
     return "\n".join([*parts, ENDING + table]) + "\n"
 

@@ -21,7 +21,7 @@ from wsap_nexus.agents.agent_file import Package, read_package, write_package
 from wsap_nexus.agents.metagoals import TEMPLATES, pursuits, set_goal
 from wsap_nexus.store.database import Database
 from wsap_nexus.store.entities import Policy, SkillGain
-from wsap_nexus.store.events import DiaryWritten
+from wsap_nexus.store.events.agents import DiaryWritten
 from wsap_nexus.store.nexus_store import NexusStore, Transaction
 
 

@@ -27,7 +27,9 @@ from wsap_nexus.store.backup import back_up, restore
 from wsap_nexus.store.database import Database
 from wsap_nexus.store.entities import EntryRequest, SkillGain
 from wsap_nexus.store.eventlog import LogWriter
-from wsap_nexus.store.events import DiaryWritten, Entered, Left, OtherEvent
+from wsap_nexus.store.events import OtherEvent
+from wsap_nexus.store.events.agents import DiaryWritten
+from wsap_nexus.store.events.sessions import Entered, Left
 from wsap_nexus.store.nexus_store import NexusStore
 from wsap_nexus.store.records import NewRun, RunStatus
 from wsap_nexus.store.repository import Repository

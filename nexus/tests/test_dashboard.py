@@ -25,7 +25,7 @@ from wsap_core.protocol.wire import dumps
 from wsap_nexus.hub.nexus import Nexus, Settings
 from wsap_nexus.runs.store import open_store
 from wsap_nexus.store.entities import EntryRequest, Policy
-from wsap_nexus.store.events import AchievementEarned
+from wsap_nexus.store.events.agents import AchievementEarned
 from wsap_nexus.store.records import NewRun, RunStatus
 from wsap_nexus.store.tables import METADATA
 

@@ -24,7 +24,8 @@ from wsap_nexus.hub.live_session import LiveSession
 from wsap_nexus.hub.nexus import Nexus, Settings
 from wsap_nexus.runs.store import Store, open_store
 from wsap_nexus.store.entities import EntryRequest, Policy, SessionRecord
-from wsap_nexus.store.events import DiaryWritten, Names, NexusEvent
+from wsap_nexus.store.events import Names, NexusEvent
+from wsap_nexus.store.events.agents import DiaryWritten
 from wsap_nexus.store.events.base import count
 
 anywhere = pytest.mark.parametrize("workers", [0, 1], ids=["in-process", "in-a-worker"])

@@ -17,7 +17,7 @@ from wsap_nexus.agents.metagoals import TEMPLATES, MetaGoal, Requirement, Reward
 from wsap_nexus.agents.requirements import TYPES
 from wsap_nexus.store import Database
 from wsap_nexus.store.entities import SkillGain
-from wsap_nexus.store.events import Entered, Left
+from wsap_nexus.store.events.sessions import Entered, Left
 from wsap_nexus.store.nexus_store import NexusStore, Transaction
 
 GAMES = ("crafter", "echo", "matrix")

@@ -24,7 +24,10 @@ from wsap_nexus.hub.nexus import Nexus, Settings
 from wsap_nexus.runs.store import open_store
 from wsap_nexus.store.database import Database
 from wsap_nexus.store.entities import EntryRequest, Policy
-from wsap_nexus.store.events import AgentRegistered, DiaryWritten, Died, Left, ListenerFailed, NexusEvent, OtherEvent
+from wsap_nexus.store.events import NexusEvent, OtherEvent
+from wsap_nexus.store.events.agents import AgentRegistered, DiaryWritten
+from wsap_nexus.store.events.nexus import ListenerFailed
+from wsap_nexus.store.events.sessions import Died, Left
 from wsap_nexus.store.nexus_store import NexusStore
 
 

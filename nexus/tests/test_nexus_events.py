@@ -21,28 +21,10 @@ from wsap_nexus.cli.nexus.report import AgentRow
 from wsap_nexus.cli.nexus.watch_client import Sight
 from wsap_nexus.cli.nexus.watch_screen import overview
 from wsap_nexus.store.database import Database
-from wsap_nexus.store.events import (
-    ENDINGS,
-    KINDS,
-    AchievementEarned,
-    AgentFailed,
-    Died,
-    Entered,
-    GameJoined,
-    ItemFound,
-    ItemMoved,
-    Left,
-    Names,
-    NexusEvent,
-    OtherEvent,
-    SkillGained,
-    Talked,
-    VisitStarted,
-    WorldFailed,
-    read_event,
-    sentences,
-    why_ended,
-)
+from wsap_nexus.store.events import ENDINGS, KINDS, Names, NexusEvent, OtherEvent, read_event, sentences, why_ended
+from wsap_nexus.store.events.agents import AchievementEarned, AgentFailed, SkillGained, Talked
+from wsap_nexus.store.events.nexus import GameJoined
+from wsap_nexus.store.events.sessions import Died, Entered, ItemFound, ItemMoved, Left, VisitStarted, WorldFailed
 from wsap_nexus.store.nexus_store import NexusStore
 
 ADA = Names({"ada": "Ada", "bob": "Bob"})

@@ -11,26 +11,26 @@ from sqlalchemy import Row, bindparam, select
 from wsap_core.protocol import Event
 from wsap_core.protocol.lines import plural
 from wsap_core.untrusted import single_line
-from wsap_nexus.store import events
 from wsap_nexus.store.entities import DiaryEntry, SessionRecord
+from wsap_nexus.store.events import Names, NexusEvent, agents, kind_of, read_row, sessions, why_ended
 from wsap_nexus.store.nexus_store import Transaction
 from wsap_nexus.store.tables import METADATA
 
 NEWS = (
-    events.Died,
-    events.EntryRefused,
-    events.ItemsRefused,
-    events.MetaGoalReached,
-    events.OnwardRefused,
-    events.Talked,
-    events.TransferCancelled,
-    events.WorldCrashed,
-    events.WorldFailed,
+    sessions.Died,
+    sessions.EntryRefused,
+    sessions.ItemsRefused,
+    agents.MetaGoalReached,
+    sessions.OnwardRefused,
+    agents.Talked,
+    sessions.TransferCancelled,
+    sessions.WorldCrashed,
+    sessions.WorldFailed,
 )
 """The events that are news for an agent that is back in the nexus."""
 MOST_NEWS = 10
 
-E = TypeVar("E", bound=events.NexusEvent)
+E = TypeVar("E", bound=NexusEvent)
 
 _EVENT = METADATA.tables["nexus_event"]
 _LAST = 2**62
@@ -50,28 +50,28 @@ def latest(tx: Transaction, agent_id: str, *kinds: type[E], limit: int = 20, bef
     rows: list[Row[Any]] = []
     # One query for each kind reads only the rows that it returns.
     for kind in kinds:
-        given = {"agent": agent_id, "kind": events.kind_of(kind), "before": before or _LAST, "most": limit}
+        given = {"agent": agent_id, "kind": kind_of(kind), "before": before or _LAST, "most": limit}
         rows += tx.connection.execute(_LATEST, given)
     rows.sort(key=lambda row: -int(row.seq))
-    found = (events.read_row(row) for row in rows[:limit])
+    found = (read_row(row) for row in rows[:limit])
     return [event for event in found if isinstance(event, kinds)]
 
 
 def news(tx: Transaction, agent_id: str) -> list[Event]:
     """Return the news of an agent since it last entered a world, newest first; words of a person as speech."""
-    begun = latest(tx, agent_id, events.Entered, limit=1)
+    begun = latest(tx, agent_id, sessions.Entered, limit=1)
     since = begun[0].seq if begun else 0
     told: list[Event] = []
     for event in tx.events(after=since, agent=agent_id, kinds=NEWS)[: -MOST_NEWS - 1 : -1]:
-        happened = Event(_news(event, agent_id), "speech" if isinstance(event, events.Talked) else "info")
+        happened = Event(_news(event, agent_id), "speech" if isinstance(event, agents.Talked) else "info")
         if happened not in told:
             told.append(happened)
     return told
 
 
-def _news(event: events.NexusEvent, agent_id: str) -> str:
-    told = f"{event.sentence(events.Names(reader=agent_id)).rstrip('.')}."
-    return f"{told} {respawn_words(event.death_respawn_options)}" if isinstance(event, events.Died) else told
+def _news(event: NexusEvent, agent_id: str) -> str:
+    told = f"{event.sentence(Names(reader=agent_id)).rstrip('.')}."
+    return f"{told} {respawn_words(event.death_respawn_options)}" if isinstance(event, sessions.Died) else told
 
 
 def respawn_words(options: Sequence[Mapping[str, Any]]) -> str:
@@ -90,7 +90,7 @@ def respawn_words(options: Sequence[Mapping[str, Any]]) -> str:
     return f"It can live again: {', '.join(told)}."
 
 
-def death_words(death: events.Died) -> str:
+def death_words(death: sessions.Died) -> str:
     """Return a sentence about the death of an avatar."""
     killer = f", killed by {single_line(death.death_killer)[:80]}" if death.death_killer else ""
     avatar = single_line(death.death_avatar_id)[:80] or "An avatar"
@@ -100,7 +100,7 @@ def death_words(death: events.Died) -> str:
 def ways_back(tx: Transaction, agent_id: str, game: str) -> dict[str, str]:
     """Return a sentence about the respawn options of each dead avatar of an agent in a game: avatar -> sentence."""
     found: dict[str, str] = {}
-    for event in latest(tx, agent_id, events.Died, limit=50):
+    for event in latest(tx, agent_id, sessions.Died, limit=50):
         if event.game == game and event.death_avatar_id not in found:
             found[event.death_avatar_id] = respawn_words(event.death_respawn_options)
     return found
@@ -108,13 +108,13 @@ def ways_back(tx: Transaction, agent_id: str, game: str) -> dict[str, str]:
 
 def failure_of(tx: Transaction, agent_id: str) -> str:
     """Return the error that paused an agent; empty if a person paused it."""
-    newest = latest(tx, agent_id, events.AgentFailed, events.AgentPaused, events.AgentResumed, limit=1)
-    return _short(newest[0].error, 500) if newest and isinstance(newest[0], events.AgentFailed) else ""
+    newest = latest(tx, agent_id, agents.AgentFailed, agents.AgentPaused, agents.AgentResumed, limit=1)
+    return _short(newest[0].error, 500) if newest and isinstance(newest[0], agents.AgentFailed) else ""
 
 
 def session_facts(tx: Transaction, session: SessionRecord) -> list[str]:
     """Return the facts of a closed session, as sentences in the first person."""
-    newest = latest(tx, session.agent_id, events.SkillGained, events.Died, events.ItemFound, limit=200)
+    newest = latest(tx, session.agent_id, agents.SkillGained, sessions.Died, sessions.ItemFound, limit=200)
     own = [e for e in reversed(newest) if e.session_id == session.id]
     stats = session.stats
     facts = [f"I was in {session.game} for {plural(session.steps, 'decision')}."]
@@ -128,14 +128,14 @@ def session_facts(tx: Transaction, session: SessionRecord) -> list[str]:
         most = sorted(done.items(), key=lambda pair: (-pair[1], pair[0]))[:3]
         told = [f"{_short(name, 60)} ({plural(times, 'time')})" for name, times in most]
         facts.append(f"What I did most: {', '.join(told)}.")
-    levels = {event.domain: event.level for event in own if isinstance(event, events.SkillGained)}
+    levels = {event.domain: event.level for event in own if isinstance(event, agents.SkillGained)}
     if levels:
         grown = ", ".join(f"{domain} {level:.2f}" for domain, level in sorted(levels.items()))
         facts.append(f"I have learned something: {grown}.")
-    things = [_short(event.item.get("name"), 80) for event in own if isinstance(event, events.ItemFound)]
+    things = [_short(event.item.get("name"), 80) for event in own if isinstance(event, sessions.ItemFound)]
     if things:
         facts.append(f"I brought back {', '.join(things)}.")
-    facts += [f"I died: {_short(event.death_cause, 80)}." for event in own if isinstance(event, events.Died)]
+    facts += [f"I died: {_short(event.death_cause, 80)}." for event in own if isinstance(event, sessions.Died)]
     facts.append(_ending(session))
     return facts
 
@@ -147,7 +147,7 @@ def _ending(session: SessionRecord) -> str:
         onward = f" I went on to {_short(stats['destination'], 80)}." if stats.get("destination") else ""
         return f"I left of my own will{why}.{onward}"
     condition = f": {_short(session.terms.exit_when, 200)}" if session.reason == "condition" else ""
-    return f"My session ended: {events.why_ended(session.reason)}{condition}."
+    return f"My session ended: {why_ended(session.reason)}{condition}."
 
 
 def _short(text: object, limit: int = 300) -> str:
@@ -168,10 +168,10 @@ def composed(tx: Transaction, session: SessionRecord) -> str:
 
 def write_entry(tx: Transaction, session: SessionRecord, text: str, *, own_words: bool, error: str = "") -> None:
     """Add an entry to the diary of a session's agent, unless the session has one."""
-    for event in latest(tx, session.agent_id, events.DiaryWritten, limit=50):
+    for event in latest(tx, session.agent_id, agents.DiaryWritten, limit=50):
         if event.session_id == session.id:
             return
-    entry = events.DiaryWritten(
+    entry = agents.DiaryWritten(
         agent_id=session.agent_id,
         game=session.game,
         session_id=session.id,
@@ -192,5 +192,5 @@ def entries(tx: Transaction, agent_id: str, *, before: int | None = None, limit:
             event.session_id,
             event.own_words,
         )
-        for event in latest(tx, agent_id, events.DiaryWritten, limit=limit, before=before)
+        for event in latest(tx, agent_id, agents.DiaryWritten, limit=limit, before=before)
     ]

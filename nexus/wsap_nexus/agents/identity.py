@@ -16,7 +16,7 @@ from wsap_llm.backends.pool import ModelPool
 from wsap_llm.secrets import redacted
 from wsap_nexus.runs.plan import SeatPlan, agent_named
 from wsap_nexus.store.entities import EXTERNAL, AgentIdentity, Policy
-from wsap_nexus.store.events import PersonaChanged, PolicyChanged
+from wsap_nexus.store.events.agents import PersonaChanged, PolicyChanged
 from wsap_nexus.store.nexus_store import Transaction
 
 LONGEST = 10_000

@@ -17,7 +17,8 @@ from wsap_core.errors import UsageError
 from wsap_core.protocol import AgentMessage
 from wsap_core.seams.clock import Clock
 from wsap_core.worlds.mailbox import MAX_LENGTH, MAX_WAITING
-from wsap_nexus.store.events import GameEvent, MessageSent, NexusEvent, TeamChanged
+from wsap_nexus.store.events import GameEvent, NexusEvent
+from wsap_nexus.store.events.agents import MessageSent, TeamChanged
 from wsap_nexus.store.nexus_store import Transaction
 from wsap_nexus.store.tables import METADATA
 

@@ -18,7 +18,8 @@ from sqlalchemy import Row, insert, select, update
 from wsap_core.errors import UsageError
 from wsap_core.protocol import Goal, PortableItem
 from wsap_nexus.agents.requirements import KINDS, Requirement, Tally, fold, measure, named_games, values_of
-from wsap_nexus.store.events import MetaGoalAbandoned, MetaGoalReached, MetaGoalSet, NexusEvent
+from wsap_nexus.store.events import NexusEvent
+from wsap_nexus.store.events.agents import MetaGoalAbandoned, MetaGoalReached, MetaGoalSet
 from wsap_nexus.store.nexus_store import Transaction
 from wsap_nexus.store.repository import NEXUS
 from wsap_nexus.store.tables import METADATA

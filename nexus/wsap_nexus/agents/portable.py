@@ -25,7 +25,7 @@ from wsap_nexus.agents import agent_file
 from wsap_nexus.agents.metagoals import TEMPLATES, pursuits
 from wsap_nexus.errors import TransitError
 from wsap_nexus.store.entities import Policy
-from wsap_nexus.store.events import AgentImported, AgentRemoved, DiaryWritten, SkillGained
+from wsap_nexus.store.events.agents import AgentImported, AgentRemoved, DiaryWritten, SkillGained
 from wsap_nexus.store.nexus_store import Transaction
 from wsap_nexus.store.tables import METADATA
 

@@ -22,7 +22,9 @@ from typing import Any
 
 from wsap_core.errors import UsageError
 from wsap_core.protocol import SKILL_DOMAINS
-from wsap_nexus.store.events import Entered, ItemFound, Left, NexusEvent, SkillGained
+from wsap_nexus.store.events import NexusEvent
+from wsap_nexus.store.events.agents import SkillGained
+from wsap_nexus.store.events.sessions import Entered, ItemFound, Left
 from wsap_nexus.store.repository import NEXUS
 
 TYPES = (

@@ -33,7 +33,9 @@ from wsap_nexus.runs.plan import RunPlan, SeatPlan
 from wsap_nexus.runs.recorder import Recorder
 from wsap_nexus.runs.store import Store
 from wsap_nexus.store.entities import AgentIdentity, Answered, DiaryEntry, Exchange, Policy, SessionRecord
-from wsap_nexus.store.events import Left, MessageSent, NexusEvent, Talked, Whispered
+from wsap_nexus.store.events import NexusEvent
+from wsap_nexus.store.events.agents import MessageSent, Talked, Whispered
+from wsap_nexus.store.events.sessions import Left
 from wsap_nexus.store.nexus_store import NexusStore, Transaction
 from wsap_nexus.store.records import NewRun
 from wsap_nexus.store.repository import NEXUS

@@ -19,7 +19,8 @@ from wsap_core.errors import ConfigError
 from wsap_core.protocol.wire import encode
 from wsap_nexus.http.refusals import ForbiddenError, UnauthorizedError
 from wsap_nexus.store.entities import AgentIdentity, SessionRecord
-from wsap_nexus.store.events import AgentRemoved, NexusEvent
+from wsap_nexus.store.events import NexusEvent
+from wsap_nexus.store.events.agents import AgentRemoved
 from wsap_nexus.store.nexus_store import NexusStore
 from wsap_nexus.store.tables import METADATA
 

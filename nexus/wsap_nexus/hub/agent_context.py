@@ -25,7 +25,7 @@ from wsap_nexus.runs.plan import SeatPlan
 from wsap_nexus.runs.recorder import Recorder
 from wsap_nexus.runs.resume import Checkpoint, read_call_events
 from wsap_nexus.store.entities import AvatarRecord, EntryRequest, SessionRecord
-from wsap_nexus.store.events import Entered, Left, OnwardRefused, TransferCancelled, VisitStarted
+from wsap_nexus.store.events.sessions import Entered, Left, OnwardRefused, TransferCancelled, VisitStarted
 from wsap_nexus.store.nexus_store import Transaction
 from wsap_nexus.store.records import RunStatus
 from wsap_nexus.worlds.seats import SeatPort

@@ -18,7 +18,7 @@ from wsap_core.specs import AdapterSpec
 from wsap_core.untrusted import single_line
 from wsap_nexus.errors import WorldFailedError
 from wsap_nexus.hub.remote_games import RemoteGames
-from wsap_nexus.store.events import GameAvailable, GameFailed, GameInMaintenance, GameOffline
+from wsap_nexus.store.events.nexus import GameAvailable, GameFailed, GameInMaintenance, GameOffline
 from wsap_nexus.store.nexus_store import NexusStore, Transaction
 from wsap_nexus.store.tables import METADATA
 from wsap_nexus.worlds.game_info import GameInfo

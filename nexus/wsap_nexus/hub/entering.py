@@ -26,7 +26,7 @@ from wsap_nexus.agents.metagoals import advance
 from wsap_nexus.errors import AgentPausedError, AlreadyInWorldError, DiedAsleepError, RosterFullError
 from wsap_nexus.hub.item_transfer import by_reason, lose_world, take_items
 from wsap_nexus.store.entities import AgentIdentity, AvatarRecord, EntryRequest, SessionRecord, WorldRecord
-from wsap_nexus.store.events import Died, Entered, TransferCancelled
+from wsap_nexus.store.events.sessions import Died, Entered, TransferCancelled
 from wsap_nexus.store.nexus_store import NexusStore, Transaction
 from wsap_nexus.worlds.port import WorldPort, avatar_in
 from wsap_nexus.worlds.seats import SeatPort, leave

@@ -26,8 +26,9 @@ from wsap_nexus.runs.logged import read_snapshot, read_step
 from wsap_nexus.runs.run import Run
 from wsap_nexus.runs.trajectory import step_line
 from wsap_nexus.store.entities import SessionRecord, WorldRecord
-from wsap_nexus.store.events import AgentFailed, EntryRefused, SessionForceClosed, WorldCrashed
+from wsap_nexus.store.events.agents import AgentFailed
 from wsap_nexus.store.events.endings import FAILED, WORLD_FAILED
+from wsap_nexus.store.events.sessions import EntryRefused, SessionForceClosed, WorldCrashed
 from wsap_nexus.store.nexus_store import Transaction
 from wsap_nexus.store.repository import Repository
 from wsap_nexus.worlds.port import WorldPort

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from wsap_core.protocol import TransitPackage
 from wsap_nexus.errors import ConservationError
-from wsap_nexus.store.events import ItemsRefused
+from wsap_nexus.store.events.sessions import ItemsRefused
 from wsap_nexus.store.nexus_store import Transaction
 
 

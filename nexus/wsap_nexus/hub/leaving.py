@@ -20,7 +20,7 @@ from wsap_nexus.agents.skills import skill_gains
 from wsap_nexus.hub.item_transfer import lose_world, take_items
 from wsap_nexus.hub.live_session import SessionStats
 from wsap_nexus.store.entities import SessionRecord
-from wsap_nexus.store.events import Died, Left
+from wsap_nexus.store.events.sessions import Died, Left
 from wsap_nexus.store.nexus_store import Transaction
 from wsap_nexus.worlds.port import WorldPort, avatar_in
 from wsap_nexus.worlds.seats import SeatPort, leave

@@ -17,7 +17,8 @@ from wsap_core.untrusted import single_line
 from wsap_nexus import hookspecs
 from wsap_nexus.hookspecs import Listener, ListenerSpec
 from wsap_nexus.store.eventlog import TRY_AGAIN
-from wsap_nexus.store.events import ListenerFailed, NexusEvent
+from wsap_nexus.store.events import NexusEvent
+from wsap_nexus.store.events.nexus import ListenerFailed
 from wsap_nexus.store.nexus_store import NexusStore
 
 SECONDS = 60.0

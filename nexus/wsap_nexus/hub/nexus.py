@@ -35,8 +35,9 @@ from wsap_nexus.runs.session import InstalledSpecs
 from wsap_nexus.runs.store import Store
 from wsap_nexus.runs.world_calls import journalled
 from wsap_nexus.store.entities import AgentIdentity, EntryRequest, SessionRecord
-from wsap_nexus.store.events import AgentPaused, AgentResumed, NexusStarted, NexusStopped
+from wsap_nexus.store.events.agents import AgentPaused, AgentResumed
 from wsap_nexus.store.events.endings import GAME_OFFLINE
+from wsap_nexus.store.events.nexus import NexusStarted, NexusStopped
 from wsap_nexus.store.lock import EVERY, instance_lock
 from wsap_nexus.store.nexus_store import NexusStore
 from wsap_nexus.worlds.placement import Placement

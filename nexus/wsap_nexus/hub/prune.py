@@ -31,7 +31,7 @@ from wsap_core.seams.clock import Clock
 from wsap_nexus.hub.item_transfer import lose_world
 from wsap_nexus.hub.place import GAME
 from wsap_nexus.store.database import Database
-from wsap_nexus.store.events import PruneFailed, RecordsPruned
+from wsap_nexus.store.events.nexus import PruneFailed, RecordsPruned
 from wsap_nexus.store.nexus_store import NexusStore, Transaction
 from wsap_nexus.store.records import RunStatus
 from wsap_nexus.store.repository import Repository

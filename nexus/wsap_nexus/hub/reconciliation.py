@@ -13,7 +13,7 @@ from sqlalchemy import Row
 
 from wsap_core.errors import UnknownNameError, UsageError
 from wsap_nexus.errors import TransitError
-from wsap_nexus.store.events import TransferSettled
+from wsap_nexus.store.events.sessions import TransferSettled
 from wsap_nexus.store.nexus_store import Transaction
 
 Outcome = Literal["arrived", "returned"]

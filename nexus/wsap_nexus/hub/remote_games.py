@@ -28,7 +28,8 @@ from wsap_core.version import PROTOCOL_VERSION
 from wsap_nexus.errors import WorldFailedError
 from wsap_nexus.hub.entering import cancel_entry
 from wsap_nexus.store.entities import WorldRecord
-from wsap_nexus.store.events import GameJoined, TransferCancelled, TransferUnresolved
+from wsap_nexus.store.events.nexus import GameJoined
+from wsap_nexus.store.events.sessions import TransferCancelled, TransferUnresolved
 from wsap_nexus.store.nexus_store import NexusStore, Transaction
 from wsap_nexus.store.tables import METADATA
 from wsap_nexus.worlds.game_client import GameClient

@@ -38,8 +38,8 @@ from wsap_nexus.runs.resume import Checkpoint
 from wsap_nexus.runs.run import Run
 from wsap_nexus.runs.store import Store, is_played
 from wsap_nexus.store.entities import EntryRequest, SessionRecord
-from wsap_nexus.store.events import Entered, Left
 from wsap_nexus.store.events.endings import INTERRUPTED, RUN_FAILED
+from wsap_nexus.store.events.sessions import Entered, Left
 from wsap_nexus.store.nexus_store import NexusStore, Transaction
 from wsap_nexus.store.records import RunStatus
 from wsap_nexus.store.repository import NEXUS, Repository

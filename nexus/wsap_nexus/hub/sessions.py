@@ -29,8 +29,8 @@ from wsap_nexus.runs.recorder import Recorder
 from wsap_nexus.runs.resume import Checkpoint, read_past
 from wsap_nexus.runs.run import Run
 from wsap_nexus.store.entities import SessionRecord, WorldRecord
-from wsap_nexus.store.events import SessionResumed
 from wsap_nexus.store.events.endings import GAME_OFFLINE
+from wsap_nexus.store.events.sessions import SessionResumed
 from wsap_nexus.store.records import NewRun, RunStatus
 from wsap_nexus.worlds.placement import saved_on_the_way
 from wsap_nexus.worlds.port import WorldPort

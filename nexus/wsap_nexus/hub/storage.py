@@ -15,7 +15,7 @@ from wsap_nexus.hub.context import LiveState
 from wsap_nexus.hub.prune import DAY, prune
 from wsap_nexus.runs.store import Store
 from wsap_nexus.store.eventlog import TRY_AGAIN
-from wsap_nexus.store.events import DiskFull
+from wsap_nexus.store.events.nexus import DiskFull
 from wsap_nexus.store.nexus_store import NexusStore
 from wsap_nexus.store.room import free_bytes, has_room, used_bytes
 

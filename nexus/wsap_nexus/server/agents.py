@@ -24,7 +24,7 @@ from wsap_nexus.server.idempotency import IdempotentRequest, Intent
 from wsap_nexus.server.policies import read_policies
 from wsap_nexus.server.seats import check_external, describe_seat, idempotent_act, observe, the_agent
 from wsap_nexus.store.entities import EXTERNAL, Answered, DiaryEntry, Exchange
-from wsap_nexus.store.events import AgentRenamed
+from wsap_nexus.store.events.agents import AgentRenamed
 
 router = APIRouter(prefix="/agents", tags=["agents"])
 

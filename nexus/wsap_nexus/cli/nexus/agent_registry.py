@@ -15,7 +15,7 @@ from wsap_core.errors import UsageError
 from wsap_core.untrusted import single_line
 from wsap_nexus.cli.common import database_option, plural, print_lines, said
 from wsap_nexus.cli.nexus.connection import http_to, locked, looking, reading, running_on, writing
-from wsap_nexus.store.events import AgentPaused, AgentResumed
+from wsap_nexus.store.events.agents import AgentPaused, AgentResumed
 
 if TYPE_CHECKING:
     from wsap_nexus.store.entities import Policy

@@ -1,4 +1,4 @@
-"""The events of the nexus: one class for each kind.
+"""The events of the nexus: one class for each kind, in `agents`, `sessions` and `nexus`.
 
 An event is written by `Transaction.note(Entered(agent_id="ada", ...))` in the transaction that it tells of, and
 read back as the same class. `NexusEvent.sentence` tells it, for every reader alike.
@@ -13,7 +13,6 @@ from typing import Any
 from pydantic import ValidationError
 
 from wsap_nexus.store.events import agents, nexus, sessions
-from wsap_nexus.store.events.agents import *  # noqa: F403 the classes of the events
 from wsap_nexus.store.events.base import AgentEvent as AgentEvent
 from wsap_nexus.store.events.base import GameEvent as GameEvent
 from wsap_nexus.store.events.base import Names as Names
@@ -22,8 +21,6 @@ from wsap_nexus.store.events.base import OtherEvent as OtherEvent
 from wsap_nexus.store.events.base import sentences as sentences
 from wsap_nexus.store.events.endings import ENDINGS as ENDINGS
 from wsap_nexus.store.events.endings import why_ended as why_ended
-from wsap_nexus.store.events.nexus import *  # noqa: F403
-from wsap_nexus.store.events.sessions import *  # noqa: F403
 
 KINDS: Mapping[str, type[NexusEvent]] = {
     str(found.model_fields["kind"].default): found

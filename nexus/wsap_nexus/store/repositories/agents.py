@@ -21,7 +21,8 @@ from wsap_nexus.store.entities import (
     identity_of,
     recorded,
 )
-from wsap_nexus.store.events import AchievementEarned, AgentRegistered, MessageSent, Names, NexusEvent, SkillGained
+from wsap_nexus.store.events import Names, NexusEvent
+from wsap_nexus.store.events.agents import AchievementEarned, AgentRegistered, MessageSent, SkillGained
 from wsap_nexus.store.repositories.log import EventRepository, matching
 from wsap_nexus.store.tables import METADATA
 

@@ -10,7 +10,7 @@ from wsap_core.protocol import PortableItem
 from wsap_core.protocol.wire import encode
 from wsap_nexus.errors import ConservationError
 from wsap_nexus.store.entities import ItemRecord, checked_item, item_of
-from wsap_nexus.store.events import ItemFound, ItemMoved, ItemsMoved
+from wsap_nexus.store.events.sessions import ItemFound, ItemMoved, ItemsMoved
 from wsap_nexus.store.repositories.log import EventRepository, matching
 from wsap_nexus.store.tables import METADATA
 

@@ -15,7 +15,7 @@ from wsap_core.protocol.wire import encode
 from wsap_llm.secrets import redacted
 from wsap_nexus.errors import AvatarStateError
 from wsap_nexus.store.entities import AvatarRecord, WorldRecord, avatar_of
-from wsap_nexus.store.events import AvatarChanged
+from wsap_nexus.store.events.sessions import AvatarChanged
 from wsap_nexus.store.repositories.log import EventRepository, matching
 from wsap_nexus.store.tables import METADATA
 
