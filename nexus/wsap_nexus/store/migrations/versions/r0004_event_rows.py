@@ -13,8 +13,6 @@ from alembic import op
 
 revision = "0004"
 down_revision = "0003"
-branch_labels = None
-depends_on = None
 
 _PIECE = 1000
 # Events that are moved at once.

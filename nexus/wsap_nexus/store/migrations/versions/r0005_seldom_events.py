@@ -7,8 +7,6 @@ from alembic import op
 
 revision = "0005"
 down_revision = "0004"
-branch_labels = None
-depends_on = None
 
 _SELDOM = "kind IN ('lessons', 'mind', 'plan', 'snapshot', 'start', 'tools', 'totals', 'whisper')"
 
