@@ -22,6 +22,7 @@ from wsap_nexus.runs.logged import Logged, LoggedChoice, LoggedLeave, LoggedStep
 from wsap_nexus.runs.observers import StepTaken
 from wsap_nexus.runs.recorder import Recorder
 from wsap_nexus.runs.replay_order import LogPosition, ReplayOrder
+from wsap_nexus.runs.resume import Checkpoint
 from wsap_nexus.runs.rounds import Between, RoundEnd
 from wsap_nexus.runs.tally import ForcedStreak, SeatTally
 from wsap_nexus.runs.trajectory import step_line
@@ -36,11 +37,9 @@ class SeatLoop:
     Args:
         limit: decisions in the whole run; None for no limit.
         deadline: seconds for a decision; None for as long as it takes.
-        history: recorded events to replay before new decisions.
+        past: has what is recorded of the seat, to replay before new decisions.
         order: the recorded order of the seats' actions; None for a world of one seat. With an order every
             choice is recorded before the world hears of it.
-        looked: log position of an observation that was recorded without a decision.
-        lessons: the recorded lessons of the agent: number of the decision -> lines.
         decide_along: whether the agent decides along during the replay, so that its own state follows; False for
             a person.
     """
@@ -53,13 +52,11 @@ class SeatLoop:
         recorder: Recorder,
         controls: Controls,
         *,
-        limit: int | None = None,
-        deadline: float | None = None,
-        history: deque[Logged] | None = None,
-        order: ReplayOrder | None = None,
-        looked: LogPosition | None = None,
-        lessons: Mapping[int, tuple[str, ...]] | None = None,
-        decide_along: bool = True,
+        limit: int | None,
+        deadline: float | None,
+        past: Checkpoint,
+        order: ReplayOrder | None,
+        decide_along: bool,
     ) -> None:
         self.seat = seat
         self.agent = agent
@@ -68,9 +65,10 @@ class SeatLoop:
         self._controls = controls
         self._limit = limit
         self._deadline = deadline
-        self._history = history if history is not None else deque()
+        self._history = past.history.get(seat.agent_id, deque[Logged]())
         self._order = order
-        self._looked = looked
+        self._looked = past.looked.get(seat.agent_id)
+        """Log position of an observation that was recorded without a decision."""
         self._decide_along = decide_along
         self.after_step: Callable[[StepTaken], Awaitable[None] | None] | None = None
         """Told after each new decision."""
@@ -81,7 +79,7 @@ class SeatLoop:
         self._plan: tuple[str, ...] = ()
         self._planned = 1
         self._goals = GoalWatch()
-        self.lessons: dict[int, tuple[str, ...]] = dict(lessons or {})
+        self.lessons = dict(past.lessons.get(seat.agent_id, {}))
         """The lessons that the agent drew in this run, by the number of the decision (from 0) after which it did."""
         self._latest: tuple[int, int, DecisionInfo] | None = None
         self._forced = ForcedStreak(seat.agent_id, agent)

@@ -53,21 +53,11 @@ class Seating:
             UsageError: what the spec makes is no agent.
             PluginError: it can't be made.
         """
-        name, past = plan.name, self.past
+        deadline = None if spec.interactive else self.game.deadline
         return SeatLoop(
-            seat,
-            self._agent(plan, spec, given),
-            self.tallies[name],
-            self.recorder,
-            controls,
-            limit=limit,
-            deadline=None if spec.interactive else self.game.deadline,
-            history=past.history.get(name),
-            order=order,
-            looked=past.looked.get(name),
-            lessons=past.lessons.get(name),
-            decide_along=not spec.interactive,
-        )
+            seat, self._agent(plan, spec, given), self.tallies[plan.name], self.recorder, controls, limit=limit,
+            deadline=deadline, past=self.past, order=order, decide_along=not spec.interactive,
+        )  # fmt: skip
 
     def _agent(self, plan: SeatPlan, spec: AgentSpec, given: list[Options]) -> Agent:
         past, game = self.past, self.game
