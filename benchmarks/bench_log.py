@@ -7,7 +7,7 @@ canonical JSON; from the real adapter under random play if wsap-crafter is insta
 alike). Three ways to store them, in turn in every round, so that whatever else the machine does
 falls on all alike:
 
-    log          wsap_nexus.store.LogWriter: appended one by one, compressed, committed in groups;
+    log          wsap_nexus.store.eventlog.LogWriter: appended one by one, compressed, committed in groups;
                  timed from the first append until all is committed and forced to the disk
     autocommit   sqlite3, one commit for each event, bodies as they are: the naive way
     executemany  sqlite3, groups of 256 in one commit, bodies as they are: as fast as SQLite goes
@@ -29,7 +29,10 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from wsap_nexus.store import Database, LogWriter, NewRun, Repository
+from wsap_nexus.store.database import Database
+from wsap_nexus.store.eventlog import LogWriter
+from wsap_nexus.store.records import NewRun
+from wsap_nexus.store.repository import Repository
 
 ASKED = {"events_per_s": 50_000, "bytes_per_event": 900, "caller_us": 5.0}
 GROUP = 256

@@ -161,7 +161,7 @@ def fill(database: str, agents: int, events: int) -> None:
     """Write that many agents, events of the nexus, and events of runs."""
     from sqlalchemy import insert
 
-    from wsap_nexus.store import NewRun
+    from wsap_nexus.store.records import NewRun
     from wsap_nexus.store.tables import METADATA
 
     with open_store(database) as store:

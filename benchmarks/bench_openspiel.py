@@ -25,7 +25,8 @@ from openspiel_games import Goofspiel, KuhnPoker, OpenSpielGame, TicTacToe
 
 import wsap_nexus
 from wsap_check import run_checks
-from wsap_nexus.store import Database, Repository
+from wsap_nexus.store.database import Database
+from wsap_nexus.store.repository import Repository
 
 Z = 2.5758
 """Standard deviations of a 99 % confidence interval."""

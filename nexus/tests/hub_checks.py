@@ -14,7 +14,7 @@ from typing import Any
 import zstandard
 from sqlalchemy import Connection, text
 
-from wsap_nexus.store import Database
+from wsap_nexus.store.database import Database
 
 LEGAL = {
     None: {"unbound"},

@@ -48,10 +48,11 @@ from wsap_nexus.runs.logged import read_step
 from wsap_nexus.runs.plan import RunPlan
 from wsap_nexus.runs.run import Run
 from wsap_nexus.runs.store import open_store
-from wsap_nexus.store import Database, Repository
+from wsap_nexus.store.database import Database
 from wsap_nexus.store.entities import Policy, WorldRecord
 from wsap_nexus.store.events import NexusEvent
 from wsap_nexus.store.nexus_store import NexusStore
+from wsap_nexus.store.repository import Repository
 from wsap_nexus.worlds.port import LocalWorld
 
 GAMES = ("quarry", "crafter", "matrix")

@@ -41,7 +41,7 @@ from wsap_core.host import PluginHost
 from wsap_nexus.hub import remote_games
 from wsap_nexus.hub.nexus import Nexus, Settings
 from wsap_nexus.runs.store import open_store
-from wsap_nexus.store import Database
+from wsap_nexus.store.database import Database
 from wsap_nexus.store.entities import Policy
 from wsap_nexus.store.events import NexusEvent
 from wsap_nexus.store.nexus_store import NexusStore

@@ -34,7 +34,7 @@ from wsap_core.protocol import Goal
 from wsap_nexus.hub.nexus import Nexus, Settings
 from wsap_nexus.hub.settings import KeptWorld
 from wsap_nexus.runs.store import open_store
-from wsap_nexus.store import Database
+from wsap_nexus.store.database import Database
 from wsap_nexus.store.entities import Policy
 from wsap_nexus.store.events import NexusEvent
 

@@ -11,7 +11,9 @@ from typing import Any
 import pytest
 
 from wsap_core.cli import main
-from wsap_nexus.store import Database, LogWriter, Repository
+from wsap_nexus.store.database import Database
+from wsap_nexus.store.eventlog import LogWriter
+from wsap_nexus.store.repository import Repository
 
 
 @pytest.fixture(autouse=True)

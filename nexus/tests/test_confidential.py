@@ -27,7 +27,7 @@ from wsap_nexus.runs.controls import Controls
 from wsap_nexus.runs.plan import RunPlan, SeatPlan
 from wsap_nexus.runs.session import replies_of, start
 from wsap_nexus.runs.store import open_store
-from wsap_nexus.store import Database
+from wsap_nexus.store.database import Database
 from wsap_nexus.store.entities import Policy
 from wsap_nexus.store.export import export_jsonl
 from wsap_nexus.store.nexus_store import NexusStore

@@ -23,7 +23,7 @@ from wsap_nexus.cli.nexus.status import status_lines
 from wsap_nexus.cli.nexus.watch_client import WatchClient
 from wsap_nexus.hub import storage
 from wsap_nexus.state import Running, birth
-from wsap_nexus.store import Database
+from wsap_nexus.store.database import Database
 from wsap_nexus.store.entities import EXTERNAL, EntryRequest, Policy
 from wsap_nexus.store.room import has_room
 

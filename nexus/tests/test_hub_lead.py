@@ -22,7 +22,7 @@ from wsap_nexus.http.listening import Address
 from wsap_nexus.hub.nexus import Nexus, Settings
 from wsap_nexus.runs.store import hold_run, is_played, open_store
 from wsap_nexus.server.serve import serve
-from wsap_nexus.store import Database
+from wsap_nexus.store.database import Database
 from wsap_nexus.store.eventlog import LogWriter
 from wsap_nexus.store.lock import instance_lock
 from wsap_nexus.store.nexus_store import NexusStore
@@ -33,7 +33,7 @@ OTHER = """
 import sys
 from wsap_core.errors import WsapError
 from wsap_nexus.store.lock import instance_lock
-from wsap_nexus.store import Database
+from wsap_nexus.store.database import Database
 
 with Database.open(sys.argv[1]) as database:
     try:

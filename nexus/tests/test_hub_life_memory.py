@@ -15,7 +15,7 @@ from wsap_llm.memory.facts import FactsMemory
 from wsap_llm.memory.fulltext import create as fulltext
 from wsap_nexus.agents.memory import AgentMemories, SavedMemories
 from wsap_nexus.runs.plan import SeatPlan
-from wsap_nexus.store import Database
+from wsap_nexus.store.database import Database
 from wsap_nexus.store.entities import EXTERNAL, EntryRequest, Policy
 from wsap_nexus.store.nexus_store import NexusStore
 

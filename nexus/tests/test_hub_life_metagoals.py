@@ -15,7 +15,7 @@ from wsap_core.protocol import PortableItem
 from wsap_nexus.agents import metagoals
 from wsap_nexus.agents.metagoals import TEMPLATES, MetaGoal, Requirement, Reward, advance, own_goal, pursuits, set_goal
 from wsap_nexus.agents.requirements import TYPES
-from wsap_nexus.store import Database
+from wsap_nexus.store.database import Database
 from wsap_nexus.store.entities import SkillGain
 from wsap_nexus.store.events.sessions import Entered, Left
 from wsap_nexus.store.nexus_store import NexusStore, Transaction

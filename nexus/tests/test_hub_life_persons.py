@@ -17,7 +17,7 @@ from wsap_nexus.agents.metagoals import TEMPLATES, advance, own_goal, pursuits, 
 from wsap_nexus.agents.skills import GameEntry, suggestions
 from wsap_nexus.hub.nexus import Nexus, Settings
 from wsap_nexus.runs.store import open_store
-from wsap_nexus.store import Database
+from wsap_nexus.store.database import Database
 from wsap_nexus.store.entities import EXTERNAL, AgentIdentity, EntryRequest, Policy, SessionRecord
 from wsap_nexus.store.events.sessions import Entered
 from wsap_nexus.store.nexus_store import NexusStore

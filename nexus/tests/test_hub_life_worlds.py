@@ -26,9 +26,9 @@ from wsap_nexus.hub.visitor_seat import VisitorSeat
 from wsap_nexus.runs.logged import read_step
 from wsap_nexus.runs.store import open_store
 from wsap_nexus.runs.trajectory import step_line
-from wsap_nexus.store import Repository
 from wsap_nexus.store.entities import EXTERNAL, EntryRequest, Policy
 from wsap_nexus.store.nexus_store import NexusStore
+from wsap_nexus.store.repository import Repository
 from wsap_nexus.worlds.port import LocalWorld
 
 MODEL = {"model": "script/it", "memory": "fulltext", "plan": False, "style": "json"}

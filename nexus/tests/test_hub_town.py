@@ -9,7 +9,7 @@ import pytest
 from life_kit import host_with, nexus_at
 
 from wsap_nexus.agents.metagoals import TEMPLATES, pursuits, set_goal
-from wsap_nexus.store import Repository
+from wsap_nexus.store.repository import Repository
 
 pytest.importorskip("wsap_tossim")
 

@@ -30,9 +30,12 @@ from wsap_nexus.api import BudgetLimits, Budgets, list_runs, play, read_run, res
 from wsap_nexus.models.spending import FRESH, DayBudget, DaySpent, spent_on
 from wsap_nexus.runs.session import replies_of, run_to_end, start
 from wsap_nexus.runs.store import open_store
-from wsap_nexus.store import Database, LogWriter, NewRun, Repository
+from wsap_nexus.store.database import Database
 from wsap_nexus.store.entities import Policy
+from wsap_nexus.store.eventlog import LogWriter
 from wsap_nexus.store.events import NexusEvent
+from wsap_nexus.store.records import NewRun
+from wsap_nexus.store.repository import Repository
 
 TOOLS_FIRST = 2
 """Tool calls that the model makes before each action."""

@@ -22,8 +22,10 @@ from wsap_core.errors import (
     StorageReadOnlyError,
     StorageVersionError,
 )
-from wsap_nexus.store import Database, LogWriter, NewRun, Repository
-from wsap_nexus.store.database import PAGE_BYTES
+from wsap_nexus.store.database import PAGE_BYTES, Database
+from wsap_nexus.store.eventlog import LogWriter
+from wsap_nexus.store.records import NewRun
+from wsap_nexus.store.repository import Repository
 
 
 @pytest.fixture
@@ -256,7 +258,8 @@ def test_without_the_permission_to_write_it_is_called_read_only_and_can_still_be
     script = f"""
 import os
 from wsap_core.errors import StorageError
-from wsap_nexus.store import Database, Repository
+from wsap_nexus.store.database import Database
+from wsap_nexus.store.repository import Repository
 if os.geteuid() == 0:
     os.setuid(65534)
 answers = []
@@ -278,7 +281,9 @@ def test_processes_that_make_one_database_at_the_same_moment_agree(tmp_path: Pat
     path = tmp_path / "wsap.db"
     script = f"""
 import sys
-from wsap_nexus.store import Database, NewRun, Repository
+from wsap_nexus.store.database import Database
+from wsap_nexus.store.records import NewRun
+from wsap_nexus.store.repository import Repository
 from alembic import command  # imported before the start, so that all arrive together
 print("ready", flush=True)
 sys.stdin.readline()
@@ -343,7 +348,7 @@ def test_importing_the_storage_imports_no_database_library() -> None:
 def test_opening_a_database_that_is_up_to_date_needs_no_alembic(path: Path) -> None:
     script = f"""
 import sys
-from wsap_nexus.store import Database
+from wsap_nexus.store.database import Database
 Database.open({str(path)!r}).close()
 print("alembic" in sys.modules)
 """

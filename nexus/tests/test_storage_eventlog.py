@@ -21,7 +21,10 @@ from wsap_core.errors import (
     StorageReadOnlyError,
     UnknownNameError,
 )
-from wsap_nexus.store import Database, LogWriter, NewRun, Repository, RunStatus
+from wsap_nexus.store.database import Database
+from wsap_nexus.store.eventlog import LogWriter
+from wsap_nexus.store.records import NewRun, RunStatus
+from wsap_nexus.store.repository import Repository
 
 
 @pytest.fixture

@@ -24,9 +24,12 @@ from alembic.script import ScriptDirectory
 from wsap_core.errors import NotADatabaseError, StorageError, StorageFullError, StorageVersionError
 from wsap_nexus.hub.prune import compact
 from wsap_nexus.runs.store import open_database
-from wsap_nexus.store import Database, LogWriter, NewRun, Repository, RunStatus, migrate
-from wsap_nexus.store.database import SETUP_LOCK
+from wsap_nexus.store import migrate
+from wsap_nexus.store.database import SETUP_LOCK, Database
 from wsap_nexus.store.errors import OutdatedDatabaseError
+from wsap_nexus.store.eventlog import LogWriter
+from wsap_nexus.store.records import NewRun, RunStatus
+from wsap_nexus.store.repository import Repository
 from wsap_nexus.store.room import has_room
 from wsap_nexus.store.tables import METADATA
 

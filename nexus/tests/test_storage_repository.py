@@ -22,7 +22,11 @@ from wsap_core.errors import StorageError, StorageReadOnlyError, UnknownNameErro
 from wsap_core.paths import home
 from wsap_core.seams.services import RunReader
 from wsap_nexus import paths
-from wsap_nexus.store import Database, LogWriter, NewRun, RecordedRuns, Repository, RunStatus, export_jsonl, new_run_id
+from wsap_nexus.store.database import Database
+from wsap_nexus.store.eventlog import LogWriter
+from wsap_nexus.store.export import RecordedRuns, export_jsonl
+from wsap_nexus.store.records import NewRun, RunStatus, new_run_id
+from wsap_nexus.store.repository import Repository
 from wsap_nexus.store.tables import SELDOM
 
 START = datetime(2026, 11, 20, 9, 30, tzinfo=UTC)

@@ -25,7 +25,7 @@ from wsap_nexus.runs.observers import StepTaken
 from wsap_nexus.runs.plan import RunPlan, SeatPlan, plan_seats
 from wsap_nexus.runs.session import RunHandle, resolve_specs, run_to_end, start, unrecorded
 from wsap_nexus.runs.store import open_database, open_store
-from wsap_nexus.store import Repository
+from wsap_nexus.store.repository import Repository
 from wsap_nexus.terminal.browser import LEAP, Browser
 from wsap_nexus.terminal.live import LiveView
 from wsap_nexus.terminal.recorded import Recording
