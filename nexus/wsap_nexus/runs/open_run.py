@@ -93,30 +93,22 @@ class OpenRun(Run):
             await self._passages.take(self._episode)
 
     @override
-    async def _play_seat(self, loop: SeatLoop, order: ReplayOrder) -> None:
+    async def _play_out(self, loop: SeatLoop) -> None:
         """Play a seat until its agent leaves or is done, fails or is stopped, and have it let out then."""
         name = loop.seat.agent_id
         assert self._passages is not None, "the plan is open"
         try:
-            try:
-                await play_until_stopped(loop, self._episode, self._seat_controls.get(name), self.controls)
-            except (WorldError, StorageError):
-                raise
-            except WsapError as error:
-                self._passages.failed(name, error)
-            if self.controls.stopping:
-                return
-            if not loop.seat.done and loop.seat.left is None:
-                await loop.leave(self._episode)
-            loop.taking_in = loop.idle = False
-            self._between.moved()
-            await self._finish(loop)
-            await self._passages.departed(name)
-            self._loops.remove(loop)
-        except Exception:
-            self.failed_seat = self.failed_seat or name
+            await play_until_stopped(loop, self._episode, self._seat_controls.get(name), self.controls)
+        except (WorldError, StorageError):
             raise
-        finally:
-            order.deadlock.leave(name)
-            loop.taking_in = False
-            self._between.moved()
+        except WsapError as error:
+            self._passages.failed(name, error)
+        if self.controls.stopping:
+            return
+        if not loop.seat.done and loop.seat.left is None:
+            await loop.leave(self._episode)
+        loop.taking_in = loop.idle = False
+        self._between.moved()
+        await self._finish(loop)
+        await self._passages.departed(name)
+        self._loops.remove(loop)

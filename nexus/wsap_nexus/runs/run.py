@@ -336,16 +336,8 @@ class Run:
 
     async def _play_seat(self, loop: SeatLoop, order: ReplayOrder) -> None:
         """Play an episode of a seat to its end."""
-        among_others = self.plan.in_order
         try:
-            controls = self._seat_controls.get(loop.seat.agent_id) if among_others else None
-            await play_until_stopped(loop, self._episode, controls, self.controls)
-            among_others = among_others and not self.controls.stopping
-            if among_others and not loop.seat.done and loop.seat.left is None:
-                # It reached its limit or was stopped: the others must not wait for a seat that will not act again.
-                await loop.leave(self._episode)
-            if among_others and not self.controls.stopping and loop.seat.left is not None:
-                await self._depart(loop)
+            await self._play_out(loop)
         except Exception:
             self.failed_seat = self.failed_seat or loop.seat.agent_id
             raise
@@ -355,6 +347,17 @@ class Run:
             self._between.moved()
             if self._round_end is not None:
                 self._round_end.out(loop)
+
+    async def _play_out(self, loop: SeatLoop) -> None:
+        among_others = self.plan.in_order
+        controls = self._seat_controls.get(loop.seat.agent_id) if among_others else None
+        await play_until_stopped(loop, self._episode, controls, self.controls)
+        among_others = among_others and not self.controls.stopping
+        if among_others and not loop.seat.done and loop.seat.left is None:
+            # It reached its limit or was stopped: the others must not wait for a seat that will not act again.
+            await loop.leave(self._episode)
+        if among_others and not self.controls.stopping and loop.seat.left is not None:
+            await self._depart(loop)
 
     async def _depart(self, loop: SeatLoop) -> None:
         """Settle everything of a seat that has left, while others play on."""

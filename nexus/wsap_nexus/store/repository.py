@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import lru_cache
 from importlib import metadata
@@ -143,8 +143,7 @@ class Repository:
             UnknownNameError: there is none; the message lists similar ids.
             UsageError: several match; the message lists some.
         """
-        with self.database.read() as connection:
-            rows = connection.execute(_matching(name)).all()
+        rows = self._rows(_matching(name))
         if not rows:
             raise self._unknown(name)
         if len(rows) > 1 and rows[0].id != name:
@@ -182,13 +181,11 @@ class Repository:
             query = query.where(~_IS_REPLAY)
         if since is not None:
             query = query.where(_RUN.c.updated >= since.astimezone(UTC).isoformat())
-        with self.database.read() as connection:
-            return [_run_record(row) for row in connection.execute(query)]
+        return [_run_record(row) for row in self._rows(query)]
 
     def is_of_nexus(self, run_id: str) -> bool:
         """Return whether a run was played in the nexus, or in one of its worlds."""
-        with self.database.read() as connection:
-            return connection.execute(select(_RUN.c.id).where(_RUN.c.id == run_id, _of_nexus())).first() is not None
+        return bool(self._rows(select(_RUN.c.id).where(_RUN.c.id == run_id, _of_nexus())))
 
     def count_left_out(self) -> tuple[int, int]:
         """Return the number of runs that were played in the nexus, and of replays elsewhere."""
@@ -200,8 +197,7 @@ class Repository:
     def branches_of(self, run_id: str) -> list[str]:
         """Return the ids of the runs that were branched from a run, and need what it recorded."""
         query = select(_RUN.c.id).where(_RUN.c.config["branched_from"]["run"].as_string() == run_id)
-        with self.database.read() as connection:
-            return list(connection.execute(query.order_by(_RUN.c.id)).scalars())
+        return [row.id for row in self._rows(query.order_by(_RUN.c.id))]
 
     def delete_run(self, *run_ids: str) -> None:
         """Delete runs and all their events, in one transaction.
@@ -218,9 +214,8 @@ class Repository:
 
     def find_run(self, run_id: str) -> RunRecord | None:
         """Return the run of exactly this id, or None."""
-        with self.database.read() as connection:
-            row = connection.execute(select(_RUN).where(_RUN.c.id == run_id)).one_or_none()
-        return None if row is None else _run_record(row)
+        rows = self._rows(select(_RUN).where(_RUN.c.id == run_id))
+        return _run_record(rows[0]) if rows else None
 
     # --- the inbox ---------------------------------------------------------------------------
 
@@ -232,13 +227,15 @@ class Repository:
     def inbox(self, run_id: str) -> list[tuple[int, Mapping[str, Any]]]:
         """Return the influences that wait for a run, oldest first: the number of each, and its body."""
         query = select(_INBOX.c.number, _INBOX.c.body).where(_INBOX.c.run_id == run_id).order_by(_INBOX.c.number)
-        with self.database.read() as connection:
-            return [(number, body) for number, body in connection.execute(query)]
+        return [(row.number, row.body) for row in self._rows(query)]
 
     def _unknown(self, name: str) -> UnknownNameError:
+        newest = self._rows(select(_RUN.c.id).order_by(_RUN.c.created.desc()).limit(1000))
+        return UnknownNameError("run", name, [row.id for row in newest], hint="See them with: wsap runs")
+
+    def _rows(self, query: Select[Any]) -> Sequence[Any]:  # Any: a row, of whatever the query selects
         with self.database.read() as connection:
-            known = connection.execute(select(_RUN.c.id).order_by(_RUN.c.created.desc()).limit(1000)).scalars().all()
-        return UnknownNameError("run", name, known, hint="See them with: wsap runs")
+            return connection.execute(query).all()
 
     # --- events ------------------------------------------------------------------------------
 
@@ -297,15 +294,13 @@ class Repository:
     def find_events(self, run_id: str, kind: str) -> list[tuple[int, int]]:
         """Return number and step of the committed events of a kind in a run, oldest first; 0 for no step."""
         query = select(_EVENT.c.seq, _EVENT.c.step).where(_EVENT.c.run_id == run_id).order_by(_EVENT.c.seq)
-        with self.database.read() as connection:
-            return [(seq, step or 0) for seq, step in connection.execute(_of(query, (kind,), None))]
+        return [(seq, step or 0) for seq, step in self._rows(_of(query, (kind,), None))]
 
     def count_events(self, run_id: str, kind: str | None = None, *, from_seq: int = 0) -> int:
         """Return the number of committed events of a run, of a kind if given, from a number on."""
         query = select(func.count()).select_from(_EVENT).where(_EVENT.c.run_id == run_id, _EVENT.c.seq >= from_seq)
         query = _of(query, None if kind is None else (kind,), None)
-        with self.database.read() as connection:
-            return int(connection.execute(query).scalar_one())
+        return int(self._rows(query)[0][0])
 
 
 def _of(query: Select[Any], kinds: Collection[str] | None, seat: str | None) -> Select[Any]:
