@@ -72,10 +72,7 @@ class Repository:
         """
         now = self._now()
         values: dict[str, Any] = {
-            "game": run.game,
-            "agent": run.agent,
-            "seed": run.seed,
-            "step_limit": run.step_limit,
+            **vars(run),
             "config": dict(run.config),
             "status": RunStatus.RUNNING.value,
             "created": now.isoformat(),
