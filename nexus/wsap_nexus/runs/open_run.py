@@ -79,7 +79,7 @@ class OpenRun(Run):
     @override
     async def _restore(self, world: bytes) -> None:
         assert self._passages is not None, "the plan is open"
-        await self._passages.restored(lambda: self._venue.restore(world))
+        await self._passages.restored(lambda: self._venue.port.restore(world))
 
     @property
     def world_ended(self) -> bool:

@@ -7,7 +7,6 @@ from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from sqlalchemy import select
 from typing_extensions import override
 
 from wsap_core import protocol
@@ -30,9 +29,9 @@ from wsap_nexus.runs.session import ResolvedSpecs, resolve_specs
 from wsap_nexus.runs.totals import summary_now
 from wsap_nexus.store.export import RecordedRuns
 from wsap_nexus.store.history import TickPosition, find_tick
+from wsap_nexus.store.nexus_store import NexusStore
 from wsap_nexus.store.records import RunRecord
 from wsap_nexus.store.repository import Repository
-from wsap_nexus.store.tables import METADATA
 from wsap_nexus.worlds.port import LocalWorld, avatar_in, let_in_again
 from wsap_nexus.worlds.seats import SeatPort, leave
 
@@ -166,9 +165,6 @@ class Revisited:
         return LocalWorld.of(self.run.world)
 
 
-_TRANSFER = METADATA.tables["transfer"]
-
-
 async def restored(repository: Repository, record: RunRecord, specs: ResolvedSpecs, position: TickPosition) -> World:
     """Return the world of a run as it was after a tick; no model is asked, and nothing is recorded.
 
@@ -211,9 +207,8 @@ def _passages(repository: Repository, record: RunRecord, past: Checkpoint, posit
                 later.append(logged)
             elif isinstance(logged, LoggedPassage) and logged.arrives and logged.seat in past.seats:
                 there[logged.seat] = logged
-    with repository.database.read() as connection:
-        query = select(_TRANSFER.c.id).where(_TRANSFER.c.state == "cancelled", _TRANSFER.c.kind == "enter")
-        cancelled = set(connection.execute(query).scalars())
+    with NexusStore(repository.database).look() as tx:
+        cancelled = {transfer.id for transfer in tx.transfers("cancelled") if transfer.kind == "enter"}
     return Revisited(tuple(there.values()), later, cancelled)
 
 

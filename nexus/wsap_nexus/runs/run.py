@@ -266,14 +266,14 @@ class Run:
             limit = None if plan.steps is None else plan.steps + OVERTIME * self.whole_episodes
             spec = self._agent_specs[seat_plan.name]
             self._loops.append(self._loop(seat_plan, spec, seats[seat_plan.name], agent_options, limit))
-        if plan.lives and (world := self._venue.living) is not None:
+        if plan.lives and (world := self._venue.world) is not None and world.lives:
             past = self._past
             self._life = Life(
                 world, self._tallies[WORLD], self._recorder, self.controls, limit=plan.steps, history=past.life,
                 order=self._order, inbox=self._inbox, passages=self._passages, again=past.again, number=past.tick or 0,
                 between=self._between, loops=self._loops, notes=self._notes, journal=self.world_journal,
                 count=self._count, save=lambda tick: self._saver.save_if_due(self._episode, tick),
-                go_back=self._venue.restore, observers=self._observers_of_ticks,
+                go_back=self._venue.port.restore, observers=self._observers_of_ticks,
             )  # fmt: skip
         check_used(f"The agent {' or '.join(sorted({repr(s.agent) for s in seated}))}", *agent_options)
         for loop in self._loops:
@@ -297,7 +297,7 @@ class Run:
         return loop
 
     async def _restore(self, world: bytes) -> None:
-        await self._venue.restore(world)
+        await self._venue.port.restore(world)
         for loop in self._loops:
             name = loop.seat.agent_id
             loop.restore(self._past.seats.get(name, {}))

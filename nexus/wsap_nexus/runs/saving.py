@@ -37,7 +37,7 @@ class Saver:
         if not 0 < self.every <= self.since or not (self.order is None or self.order.over):
             return False
         able = all("snapshot" in self.agents[loop.seat.agent_id].abilities for loop in self.loops)
-        return able and self.venue.can_snapshot
+        return able and self.venue.port.can_snapshot
 
     async def save_if_due(self, episode: int, tick: int | None = None) -> None:
         """Record the state, if that is due and no seat is deciding beside the ticks."""
@@ -49,7 +49,7 @@ class Saver:
 
     async def save_at_stop(self, episode: int, tick: int) -> None:
         """Record the state where a world that lives alone is stopped, if there is anything new."""
-        if self.every and self.since and self.venue.can_snapshot:
+        if self.every and self.since and self.venue.port.can_snapshot:
             await self.save(episode, tick)
 
     async def save(self, episode: int, tick: int | None = None) -> None:
@@ -57,7 +57,7 @@ class Saver:
         here = [loop for loop in self.loops if loop.seat.agent_id not in self.gone]
         agents = {loop.seat.agent_id: cast(Snapshots, loop.agent).snapshot() for loop in here}
         seats = {loop.seat.agent_id: loop.state() for loop in self.loops}
-        self.recorder.snapshot(episode, await self.venue.snapshot(), agents, seats, tick)
+        self.recorder.snapshot(episode, await self.venue.port.snapshot(), agents, seats, tick)
         self.since = 0
 
     def put_off(self, decisions: int) -> None:

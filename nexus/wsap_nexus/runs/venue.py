@@ -28,16 +28,6 @@ class Venue:
     one_episode = True
     """Whether play ends with the episode, however many decisions are left."""
 
-    @property
-    def can_snapshot(self) -> bool:
-        """Whether its state can be taken and given back."""
-        return self.port.can_snapshot
-
-    @property
-    def living(self) -> World | None:
-        """The world, if the run drives it and it lives."""
-        return self.world if self.world is not None and self.world.lives else None
-
     async def open(self, seats: Sequence[str], seed: int) -> Mapping[str, SeatPort]:
         """Begin an episode from a seed and return the open seats by name."""
         raise NotImplementedError
@@ -45,14 +35,6 @@ class Venue:
     async def reset(self, seed: int) -> None:
         """Begin another episode, where there is one."""
         raise NotImplementedError
-
-    async def snapshot(self) -> bytes:
-        """Return the world's whole state."""
-        return await self.port.snapshot()
-
-    async def restore(self, data: bytes) -> None:
-        """Restore a snapshot."""
-        await self.port.restore(data)
 
 
 @dataclass(eq=False)
