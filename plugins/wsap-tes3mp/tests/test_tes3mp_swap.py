@@ -14,7 +14,7 @@ from wsap_tes3mp.agent.wayfarer import Wayfarer
 from wsap_tes3mp.bridge.app import create_app
 from wsap_tes3mp.bridge.bridge import Bridge
 from wsap_tes3mp.client import BridgeClient
-from wsap_tes3mp.engines.engine import BridgePort, Engine, Joinable
+from wsap_tes3mp.engines.engine import BridgePort, Engine
 from wsap_tes3mp.engines.simulated.engine import SimulatedEngine
 from wsap_tes3mp.log.log import CommandLog
 from wsap_tes3mp.log.query import Filter, everything, newest, notes
@@ -75,8 +75,7 @@ async def life(engine: Engine, path: Path, heartbeat: Heartbeat, *, ends_in_comm
         await bridge.stop()
 
 
-async def joined(engine: Engine) -> Engine:
-    assert isinstance(engine, Joinable)
+async def joined(engine: Hamlet) -> Engine:
     await engine.join(JoinRequest(agent_id="mira"))
     return engine
 

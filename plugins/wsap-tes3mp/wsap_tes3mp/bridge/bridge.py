@@ -17,8 +17,7 @@ from typing_extensions import override
 from wsap_core.errors import StorageError, UnknownNameError, WsapError
 from wsap_core.seams.clock import Clock, SystemClock
 from wsap_core.untrusted import single_line
-from wsap_tes3mp.bridge.checks import ended, few, perceived, read_command, read_parameters
-from wsap_tes3mp.engines.engine import Able, BridgePort, Carrying, Done, Engine, Joinable, Respawning, T, within
+from wsap_tes3mp.engines.engine import Able, BridgePort, Done, Engine, EngineAbility, EngineView, T, within
 from wsap_tes3mp.log.log import CommandLog
 from wsap_tes3mp.protocol import errors
 from wsap_tes3mp.protocol.bridge import AgentInfo, BridgeStatus, ItemsReceipt, ItemsRequest, JoinRequest
@@ -118,7 +117,7 @@ class Bridge(BridgePort):
         _must_be_there(agent)
         try:
             view = await within(self._clock, self._deadline, self.engine.perceive(agent.agent_id))
-            found = perceived(self.engine, agent.agent_id, view)
+            found = EngineView.check(view, self.engine, agent.agent_id)
         except TimeoutError:
             told = f"The engine did not respond within {self._deadline:g} s; ask again."
             raise errors.PerceptionTimeoutError(told) from None
@@ -201,7 +200,7 @@ class Bridge(BridgePort):
             BridgeError: see `command`.
         """
         try:
-            command = read_command(raw)
+            command = CommandInput.read(raw)
         except WsapError as error:
             self._refuse(raw, error)
         return await self.command(command, key=key)
@@ -217,7 +216,7 @@ class Bridge(BridgePort):
     def _take(self, command: CommandInput, key: str | None) -> str:
         agent_id, aside = command.agent_id, command.command in UNHINDERED
         try:
-            params = read_parameters(command)
+            params = command.parameters()
             if key is not None and (known := self._log.repeated(command, key)) is not None:
                 return known
             agent = self._agent(agent_id)
@@ -255,7 +254,7 @@ class Bridge(BridgePort):
             sent = True
             asked = getattr(params, "duration_seconds", 0.0)
             work = self.engine.execute(agent_id, command_id, command.command, params)
-            done = ended(await within(self._clock, self._patience + asked, work))
+            done = Done.check(await within(self._clock, self._patience + asked, work))
         except TimeoutError:
             message = f"The engine did not tell its end within {self._patience + asked:g} s."
             done = Done("unknown", message, "COMMAND_TIMEOUT")
@@ -331,26 +330,26 @@ class Bridge(BridgePort):
     @override
     async def join(self, request: JoinRequest) -> AgentInfo:
         self._connected()
-        agent = await self._asked(self._able("join", Joinable).join(request))
+        agent = await self._asked(self._able("join").join(request))
         self._tell_agents()
         return agent
 
     @override
     async def leave(self, agent_id: str, mode: str = "dormant") -> None:
         self._agent(agent_id)
-        await self._asked(self._able("join", Joinable).leave(agent_id, mode))
+        await self._asked(self._able("join").leave(agent_id, mode))
         self._seen.pop(agent_id, None)
         self._tell_agents()
 
     @override
     async def respawn(self, agent_id: str) -> AgentInfo:
         self._agent(agent_id)
-        return await self._asked(self._able("respawn", Respawning).respawn(agent_id))
+        return await self._asked(self._able("respawn").respawn(agent_id))
 
     @override
     async def transfer(self, agent_id: str, request: ItemsRequest) -> ItemsReceipt:
         self._agent(agent_id)
-        return await self._asked(self._able("items", Carrying).transfer(agent_id, request))
+        return await self._asked(self._able("items").transfer(agent_id, request))
 
     async def _asked(self, work: Awaitable[T]) -> T:
         try:
@@ -358,11 +357,11 @@ class Bridge(BridgePort):
         except TimeoutError:
             raise errors.BridgeUnavailableError(f"The engine did not respond within {self._deadline:g} s.") from None
 
-    def _able(self, ability: str, kind: type) -> Able:
-        if not isinstance(self.engine, kind):
+    def _able(self, ability: EngineAbility) -> Able:
+        if ability not in self.engine.abilities:
             told = f"The engine {self.engine.name} does not offer {ability!r}."
             raise errors.NotOfferedError(told, {"ability": ability})
-        return cast(Able, self.engine)  # that ability of it
+        return cast(Able, self.engine)  # as far as that ability goes
 
     def _connected(self) -> None:
         if self.engine.boot_id is None:
@@ -378,9 +377,10 @@ class Bridge(BridgePort):
             return next(iter(agents.values()))
         if agent_id is not None and agent_id in agents:
             return agents[agent_id]
-        told = f"Several agents are connected; say which with agent_id: {few(agents)}."
+        few = ", ".join(single_line(name)[:40] for name in list(agents)[:10]) + (", ..." if len(agents) > 10 else "")
+        told = f"Several agents are connected; say which with agent_id: {few}."
         if agent_id is not None:
-            told = f"There is no agent {single_line(agent_id)[:80]!r} here; there are: {few(agents)}."
+            told = f"There is no agent {single_line(agent_id)[:80]!r} here; there are: {few}."
         raise errors.PayloadError(told, {"agent_ids": list(agents)})
 
 

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Literal, Protocol, TypeVar, runtime_checkable
+from types import UnionType
+from typing import Any, Literal, Protocol, TypeVar, get_args
 
 from wsap_core.seams.clock import Clock
 from wsap_tes3mp.protocol.bridge import AgentInfo, BridgeStatus, ItemsReceipt, ItemsRequest, JoinRequest
 from wsap_tes3mp.protocol.commands import CommandAccepted, CommandInput, Outcome
+from wsap_tes3mp.protocol.errors import PROTOCOL_VERSION, SchemaMismatchError, first_problem
 from wsap_tes3mp.protocol.perception import Payload, PerceptionOutput
 
 T = TypeVar("T")
@@ -18,6 +21,8 @@ T = TypeVar("T")
 EngineAbility = Literal["join", "respawn", "items", "snapshot", "stepped"]
 """What an engine may be able to do besides: bodies made on request, life after death, items that enter and leave,
 its state as bytes and back (the kernel's `Snapshots`), time that goes on with commands only."""
+End = Literal["confirmed", "failed", "unknown"]
+"""How a command ends."""
 
 
 @dataclass(frozen=True)
@@ -31,16 +36,49 @@ class EngineView:
     body: Mapping[str, Any]
     """The fields of `PerceptionOutput` but version, time, agent, boot and sequence. Any: JSON, unchecked."""
 
+    @staticmethod
+    def check(view: Any, engine: Engine, agent_id: str) -> PerceptionOutput:
+        """Return what an engine says (Any: whatever it is); `SchemaMismatchError` if it does not fit the schema."""
+        try:
+            head = {
+                "protocol_version": PROTOCOL_VERSION,
+                "timestamp": view.timestamp,
+                "agent_id": agent_id,
+                "boot_id": engine.boot_id,
+                "sequence": view.sequence,
+            }
+            found = PerceptionOutput.model_validate({**view.body, **head})
+            if not isinstance(view.timestamp, datetime):
+                raise TypeError("timestamp: it is no datetime")
+            # Strict where pydantic would mend what no JSON can hold.
+            json.dumps(view.body.get("raw_engine_data"), ensure_ascii=False, allow_nan=False).encode()
+            found.model_dump_json()
+        except (TypeError, AttributeError, ValueError, RecursionError) as error:
+            told = f"The engine {engine.name} gave a perception that does not fit the schema: {first_problem(error)}."
+            raise SchemaMismatchError(told) from error
+        return found
+
 
 @dataclass(frozen=True)
 class Done:
     """What an engine says of a command that it was told to carry out."""
 
-    state: Literal["confirmed", "failed", "unknown"]
+    state: End
     message: str = ""
     code: str | None = None
     sequence: int | None = None
     data: Mapping[str, Any] = field(default_factory=dict)
+
+    @staticmethod
+    def check(said: Any) -> Done:
+        """Return what an engine says (Any: whatever it is); unknown if it can't be understood."""
+        if isinstance(said, Done):
+            fields: tuple[tuple[Any, type | UnionType], ...] = (
+                (said.message, str), (said.code, str | None), (said.sequence, int | None), (said.data, Mapping)
+            )  # fmt: skip
+            if said.state in get_args(End) and all(isinstance(value, kind) for value, kind in fields):
+                return said
+        return Done("unknown", "The engine's answer can't be understood.", SchemaMismatchError.code)
 
 
 def time_of_day(hour: float) -> str:
@@ -93,35 +131,20 @@ class Engine(Protocol):
         """
 
 
-@runtime_checkable
-class Joinable(Protocol):
-    """Ability `join`."""
+class Able(Protocol):
+    """What an engine does besides, as far as its `abilities` name it."""
 
     async def join(self, request: JoinRequest) -> AgentInfo:
-        """Give an agent a body, or wake its sleeping one; one that is awake stays as it is."""
+        """Give an agent a body, or wake its sleeping one; one that is awake stays as it is (`join`)."""
 
     async def leave(self, agent_id: str, mode: str) -> None:
-        """Let the body sleep (`dormant`), vanish until it is wanted again (`suspend`), or be gone (`despawn`)."""
-
-
-@runtime_checkable
-class Respawning(Protocol):
-    """Ability `respawn`."""
+        """Let the body sleep (`dormant`), vanish until it is wanted (`suspend`), or be gone (`despawn`) (`join`)."""
 
     async def respawn(self, agent_id: str) -> AgentInfo:
-        """Bring a dead body back to life."""
-
-
-@runtime_checkable
-class Carrying(Protocol):
-    """Ability `items`."""
+        """Bring a dead body back to life (`respawn`)."""
 
     async def transfer(self, agent_id: str, request: ItemsRequest) -> ItemsReceipt:
-        """Put items into the inventory and take others out; once per transfer id, whose receipt is kept."""
-
-
-class Able(Joinable, Respawning, Carrying, Protocol):
-    """The three abilities together."""
+        """Put items into the inventory and take others out, once per transfer id, whose receipt is kept (`items`)."""
 
 
 class BridgePort(Able, Protocol):

@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import AwareDatetime, Field, model_validator
+from pydantic import AwareDatetime, Field, JsonValue, ValidationError, model_validator
 
-from wsap_tes3mp.protocol.errors import PROTOCOL_VERSION
+from wsap_core.errors import WireError
+from wsap_core.protocol.wire import dumps
+from wsap_core.untrusted import single_line
+from wsap_tes3mp.protocol import errors
 from wsap_tes3mp.protocol.perception import Name, Number, Payload
 
 
@@ -109,7 +112,7 @@ class CommandContext(Payload):
 class CommandInput(Payload):
     """One action that an agent wants to take."""
 
-    protocol_version: str = PROTOCOL_VERSION
+    protocol_version: str = errors.PROTOCOL_VERSION
     timestamp: AwareDatetime
     agent_id: Name
     command: str
@@ -119,14 +122,47 @@ class CommandInput(Payload):
     episode_id: Name | None = None
     context: CommandContext | None = None
 
+    @classmethod
+    def read(cls, raw: JsonValue) -> CommandInput:
+        """Return a command that came as JSON; its parameters are not checked yet.
+
+        Raises:
+            SchemaMismatchError, InvalidCommandError: see `parameters`.
+            PayloadError: something else does not fit.
+        """
+        if not isinstance(raw, dict):
+            raise errors.PayloadError("A command is a JSON object; see the reference of the protocol.")
+        _must_be_known(raw.get("protocol_version"), raw.get("command"))
+        if raw.get("protocol_version") is None:
+            raise errors.PayloadError("The command can't be read: protocol_version: Field required.")
+        try:
+            return cls.model_validate_json(dumps(raw))
+        except (ValidationError, WireError) as error:
+            raise errors.PayloadError(f"The command can't be read: {errors.first_problem(error)}.") from error
+
     def parameters(self) -> Payload:
         """Return the parameters by the model of the command.
 
         Raises:
-            KeyError: the command is not known.
-            pydantic.ValidationError: the parameters don't fit.
+            SchemaMismatchError: it speaks a newer major version.
+            InvalidCommandError: the command type is not known.
+            PayloadError: the parameters don't fit.
         """
-        return PARAMS[self.command].model_validate(self.params)
+        _must_be_known(self.protocol_version, self.command)
+        try:
+            return PARAMS[self.command].model_validate(self.params)
+        except ValidationError as error:
+            raise errors.PayloadError(
+                f"The parameters of {self.command} don't fit: {errors.first_problem(error)}."
+            ) from error
+
+
+def _must_be_known(version: object, command: object) -> None:
+    if isinstance(version, str):
+        errors.check_version(version, where="command")
+    if isinstance(command, str) and command not in PARAMS:
+        told = f"There is no command {single_line(command)[:80]!r}; there are: {', '.join(PARAMS)}."
+        raise errors.InvalidCommandError(told, {"commands": list(PARAMS)})
 
 
 class CommandAccepted(Payload):

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Literal, cast
+from typing import cast, get_args
 
 from pydantic import JsonValue
 from typing_extensions import override
@@ -17,7 +17,7 @@ from typing_extensions import override
 from wsap_core.errors import ConfigError
 from wsap_core.seams.clock import Clock, SystemClock
 from wsap_core.textfile import read_text
-from wsap_tes3mp.engines.engine import Done, Engine, EngineAbility, EngineView, Joinable, Respawning, within
+from wsap_tes3mp.engines.engine import Done, End, Engine, EngineAbility, EngineView, within
 from wsap_tes3mp.engines.tes3mp.connection import Connection, Facts, RefusedError, ScriptError, open_link
 from wsap_tes3mp.engines.tes3mp.esm import Encoding, GameData, read_data
 from wsap_tes3mp.engines.tes3mp.facts import body_of, number, text, whole
@@ -75,7 +75,7 @@ class _Recent:
     """How often that has changed; added to the script's numbers."""
 
 
-class Tes3mpEngine(Engine, Joinable, Respawning):
+class Tes3mpEngine(Engine):
     """The game world of a TES3MP server, through the script in it.
 
     Args:
@@ -86,6 +86,9 @@ class Tes3mpEngine(Engine, Joinable, Respawning):
         now: the time of day, for views.
         command_seconds: how long a command may take besides what it asks for itself.
     """
+
+    name = "tes3mp"
+    abilities: frozenset[EngineAbility] = frozenset({"join", "respawn"})
 
     def __init__(
         self,
@@ -107,16 +110,6 @@ class Tes3mpEngine(Engine, Joinable, Respawning):
         self._recent: dict[str, _Recent] = {}
         self._supervisor: asyncio.Task[None] | None = None
         self._problem = "it was not started"
-
-    @property
-    @override
-    def name(self) -> str:
-        return "tes3mp"
-
-    @property
-    @override
-    def abilities(self) -> frozenset[EngineAbility]:
-        return frozenset({"join", "respawn"})
 
     @property
     @override
@@ -176,19 +169,19 @@ class Tes3mpEngine(Engine, Joinable, Respawning):
         finally:
             self._pending.pop(command_id, None)
 
-    @override
     async def join(self, request: JoinRequest) -> AgentInfo:
+        """Let an avatar or a companion of an agent into the game."""
         name = request.name or request.agent_id
         fields: Facts = {"agent": request.agent_id, "name": name, "embodiment": request.embodiment}
         return await self._body("join", fields)
 
-    @override
     async def leave(self, agent_id: str, mode: str) -> None:
+        """Let an agent leave its body."""
         await self._ask("leave", {"agent": agent_id, "mode": mode})
         await self._learn(self._live())
 
-    @override
     async def respawn(self, agent_id: str) -> AgentInfo:
+        """Bring a dead body back to life."""
         return await self._body("respawn", {"agent": agent_id})
 
     def _live(self) -> Connection:
@@ -211,8 +204,10 @@ class Tes3mpEngine(Engine, Joinable, Respawning):
         if reply.cancelled() or isinstance(error := reply.exception(), errors.BridgeUnavailableError):
             return
         if isinstance(error, ScriptError):
-            state: Literal["failed", "unknown"] = "unknown" if error.code in _UNSURE else "failed"
-            self._end(command_id, Done(state, text(str(error), 300) or "", error.code))
+            self._end(
+                command_id,
+                Done("unknown" if error.code in _UNSURE else "failed", text(str(error), 300) or "", error.code),
+            )
         elif error is None:
             self._hear(command_id, reply.result())
 
@@ -221,13 +216,12 @@ class Tes3mpEngine(Engine, Joinable, Respawning):
         state = said.get("state")
         if state == "never":
             self._end(command_id, Done("failed", "The command never reached the server.", "NOT_SENT"))
-        elif state in ("confirmed", "failed", "unknown"):
+        elif state in get_args(End):
             message, code = text(said.get("message"), 300) or "", text(said.get("code"), 60)
-            final = cast(Literal["confirmed", "failed", "unknown"], state)
             sequence, pending = whole(said.get("sequence")), self._pending.get(command_id)
             if sequence is not None and pending is not None and pending.agent_id in self._recent:
                 sequence += self._recent[pending.agent_id].changes
-            self._end(command_id, Done(final, message, code, sequence))
+            self._end(command_id, Done(cast(End, state), message, code, sequence))
 
     def _end(self, command_id: str, done: Done) -> None:
         pending = self._pending.get(command_id)
