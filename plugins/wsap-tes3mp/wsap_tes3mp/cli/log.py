@@ -231,7 +231,7 @@ def export(
 ) -> None:  # fmt: skip
     """Write commands as training data, one JSON object a line, in the order of receipt."""
     from wsap_core.textfile import written_to
-    from wsap_tes3mp.log.export import Redaction, compiled, schema_of, write
+    from wsap_tes3mp.log.export import Redaction, schema_of, write
     from wsap_tes3mp.log.query import all_agents, everything
 
     if out is None and perceptions is None:
@@ -246,14 +246,13 @@ def export(
     for file in (out, perceptions):
         if file is not None and file.exists() and not force:
             raise UsageError(f"{file} exists already; choose another name, or overwrite it with --force.")
-    redaction = Redaction("names" in redact, "text" in redact, "reasoning" in redact, [*map(compiled, patterns)])
     chosen = replace(chosen, states=states or (("confirmed",) if form == "chat" else ()))
     with contextlib.ExitStack() as files:
         opened = files.enter_context(_opened(path))
+        taken = Redaction(**dict.fromkeys(redact, True), patterns=patterns, agents=all_agents(opened))
         target: IO[str] = sys.stdout if out is None else files.enter_context(written_to(out))
         seen = None if perceptions is None else files.enter_context(written_to(perceptions))
-        written = write(everything(opened, chosen), form, target, redaction=redaction, agents=all_agents(opened),
-                        perceptions=seen, bare=bare)  # fmt: skip
+        written = write(everything(opened, chosen), form, target, redaction=taken, perceptions=seen, bare=bare)
     click.echo(f"Wrote {written.lines} lines{f' to {out}' if out is not None else ''}.", err=True)
     if written.without_perception:
         click.echo(f"Left out: {written.without_perception} commands that no perception is kept of.", err=True)

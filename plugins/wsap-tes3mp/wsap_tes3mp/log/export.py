@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import InitVar, dataclass
 from typing import IO, Any, Literal
 
 from pydantic import BaseModel, JsonValue, ValidationError
@@ -23,46 +23,30 @@ _FREE = frozenset({"content", "message", "text", "choices", "tags"})
 """Fields with free text of agents, players and the game."""
 
 
-@dataclass(frozen=True)
+@dataclass
 class Redaction:
-    """What is taken out."""
+    """What is taken out of the lines of an export; a name is replaced by the same word in all of them."""
 
     names: bool = False
     """Names of agents and players become `agent_1`, `player_1`, ... wherever they stand."""
     text: bool = False
     """Notes, messages and what is said in dialogues."""
     reasoning: bool = False
-    patterns: Sequence[re.Pattern[str]] = ()
-    """Whatever matches is replaced."""
+    patterns: Sequence[str] = ()
+    """Regular expressions: whatever matches is replaced. `UsageError` if one can't be read."""
+    agents: InitVar[Iterable[str]] = ()
+    """Ids of all agents of the log, whose names those are."""
 
-
-def compiled(pattern: str) -> re.Pattern[str]:
-    """Return a pattern that was typed; `UsageError` if it can't be read."""
-    try:
-        return re.compile(pattern)
-    except re.error as error:
-        raise UsageError(f"The pattern {pattern!r} can't be read: {error}.") from None
-
-
-class Redactor:
-    """Redacts the lines of one export; a name is replaced by the same word in all of them.
-
-    Args:
-        redaction: what is taken out.
-        agents: ids of all agents of the log.
-    """
-
-    def __init__(self, redaction: Redaction, agents: Iterable[str] = ()) -> None:
-        self._redaction = redaction
-        self._names: dict[str, str] = {}
-        self._pattern: re.Pattern[str] | None = None
-        if redaction.names:
-            for agent in sorted(agents):
-                self._add(agent, "agent")
+    def __post_init__(self, agents: Iterable[str]) -> None:
+        self._words: dict[str, str] = {}
+        self._known: re.Pattern[str] | None = None  # all names in one, until there is another one
+        self._patterns = [_compiled(pattern) for pattern in self.patterns]
+        for agent in sorted(agents) if self.names else ():
+            self._add(agent, "agent")
 
     def line(self, value: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
         """Return what is left of a line's perception, action or outcome."""
-        entities = value.get("nearby_entities") if self._redaction.names else None
+        entities = value.get("nearby_entities") if self.names else None
         for entity in entities if isinstance(entities, list) else []:
             if isinstance(entity, dict) and entity.get("entity_type") == "player":
                 for name in (entity.get("name"), entity.get("entity_id")):
@@ -72,19 +56,19 @@ class Redactor:
 
     def word(self, text: str) -> str:
         """Return what is left of a text."""
-        if self._names:
-            if self._pattern is None:
-                words = "|".join(map(re.escape, sorted(self._names, key=len, reverse=True)))
-                self._pattern = re.compile(rf"(?<![^\W_])(?:{words})(?![^\W_])", re.IGNORECASE)
-            text = self._pattern.sub(lambda found: self._names[found[0].casefold()], text)
-        for pattern in self._redaction.patterns:
+        if self._words:
+            if self._known is None:
+                words = "|".join(map(re.escape, sorted(self._words, key=len, reverse=True)))
+                self._known = re.compile(rf"(?<![^\W_])(?:{words})(?![^\W_])", re.IGNORECASE)
+            text = self._known.sub(lambda found: self._words[found[0].casefold()], text)
+        for pattern in self._patterns:
             text = pattern.sub(GONE, text)
         return text
 
     def _field(self, key: str, value: JsonValue) -> JsonValue:
-        if key == "reasoning" and self._redaction.reasoning:
+        if key == "reasoning" and self.reasoning:
             return ""
-        if self._redaction.text and key in _FREE:
+        if self.text and key in _FREE:
             return [] if isinstance(value, list) else GONE if value else value
         if isinstance(value, str):
             return self.word(value)
@@ -95,11 +79,16 @@ class Redactor:
         return value
 
     def _add(self, name: str, kind: str) -> None:
-        key = name.casefold()
-        if name and key not in self._names:
-            number = sum(word.startswith(kind) for word in self._names.values()) + 1
-            self._names[key] = f"{kind}_{number}"
-            self._pattern = None
+        if name and (key := name.casefold()) not in self._words:
+            number = sum(word.startswith(kind) for word in self._words.values()) + 1
+            self._words[key], self._known = f"{kind}_{number}", None
+
+
+def _compiled(pattern: str) -> re.Pattern[str]:
+    try:
+        return re.compile(pattern)
+    except re.error as error:
+        raise UsageError(f"The pattern {pattern!r} can't be read: {error}.") from None
 
 
 class Message(BaseModel, frozen=True):
@@ -169,8 +158,6 @@ class Written:
     """What an export came to."""
 
     lines: int = 0
-    perceptions: int = 0
-    """Written into the file of perceptions."""
     without_perception: int = 0
     """Commands that a conversation can't be made of."""
 
@@ -186,7 +173,6 @@ def write(
     file: IO[str],
     *,
     redaction: Redaction | None = None,
-    agents: Iterable[str] = (),
     perceptions: IO[str] | None = None,
     bare: bool = False,
 ) -> Written:
@@ -197,32 +183,35 @@ def write(
         form: `chat` for fine-tuning, `steps` for rows of state, action and outcome.
         file: where to.
         redaction: what is taken out.
-        agents: ids of all agents of the log, for the redaction.
         perceptions: with `steps`, where each perception is written once; rows then have its id alone.
         bare: with `chat`, only the messages.
     """
-    written, redactor = Written(), Redactor(redaction or Redaction(), agents)
-    known: set[str] = set()
+    written, taken, known = Written(), redaction or Redaction(), set[str]()
     for one in logged:
         seen = None if one.perception is None else {k: v for k, v in one.perception.items() if k not in OPAQUE}
-        state = None if seen is None else redactor.line(seen)
-        if form == "chat":
-            if state is None:
-                written.without_perception += 1
-                continue
-            line: BaseModel = _chat(one.record, state, redactor)
-            file.write(dump(line.model_dump(mode="json", include={"messages"} if bare else None)) + "\n")
-        else:
-            step = _step(one, state, redactor)
+        state = None if seen is None else taken.line(seen)
+        if form == "steps":
+            step = _step(one, state, taken)
             if perceptions is not None and step.state_id is not None:
                 if step.state_id not in known:
                     known.add(step.state_id)
                     perceptions.write(dump({"state_id": step.state_id, "state": step.state}) + "\n")
-                    written.perceptions += 1
                 step = step.model_copy(update={"state": None})
-            file.write(dump(step.model_dump(mode="json")) + "\n")
+            row = step.model_dump(mode="json")
+        elif state is not None:
+            row = _chat(one.record, state, taken).model_dump(mode="json", include={"messages"} if bare else None)
+        else:
+            written.without_perception += 1
+            continue
+        file.write(dump(row) + "\n")
         written.lines += 1
     return written
+
+
+_INTRODUCTION = (
+    "You act in a game world. Each message is what you perceive, as JSON. Answer with one command as JSON: "
+    '{"reasoning": why, "command": name, "params": {...}}. The commands:'
+)
 
 
 def _usage(name: str, model: type[BaseModel]) -> str:
@@ -230,15 +219,10 @@ def _usage(name: str, model: type[BaseModel]) -> str:
     return f"- {name}({params}): {(model.__doc__ or '').strip()}"
 
 
-_INTRODUCTION = (
-    "You act in a game world. Each message is what you perceive, as JSON. Answer with one command as JSON: "
-    '{"reasoning": why, "command": name, "params": {...}}. The commands:'
-)
-_USAGES = [_usage(name, model) for name, model in PARAMS.items()]
-_SYSTEM = Message(role="system", content="\n".join([_INTRODUCTION, *_USAGES]))
+_SYSTEM = Message(role="system", content="\n".join([_INTRODUCTION, *(_usage(*one) for one in PARAMS.items())]))
 
 
-def _head(record: CommandRecord, redactor: Redactor) -> tuple[dict[str, Any], dict[str, Any]]:
+def _head(record: CommandRecord, taken: Redaction) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return whose command it was, and what was commanded, as the protocol types it: columns of one command have one
     type in all rows.
     """
@@ -246,13 +230,13 @@ def _head(record: CommandRecord, redactor: Redactor) -> tuple[dict[str, Any], di
         params = PARAMS[record.command].model_validate(record.params).model_dump(mode="json", exclude_none=True)
     except (KeyError, ValidationError):
         params = {}
-    episode = None if record.episode_id is None else redactor.word(record.episode_id)
-    head = {"agent": redactor.word(record.agent_id), "episode": episode, "command_id": record.id}
-    return head, redactor.line({"reasoning": record.reasoning, "command": record.command, "params": params})
+    episode = None if record.episode_id is None else taken.word(record.episode_id)
+    head = {"agent": taken.word(record.agent_id), "episode": episode, "command_id": record.id}
+    return head, taken.line({"reasoning": record.reasoning, "command": record.command, "params": params})
 
 
-def _chat(record: CommandRecord, state: dict[str, JsonValue], redactor: Redactor) -> ChatLine:
-    head, action = _head(record, redactor)
+def _chat(record: CommandRecord, state: dict[str, JsonValue], taken: Redaction) -> ChatLine:
+    head, action = _head(record, taken)
     if not action["reasoning"]:
         del action["reasoning"]
     user, answer = (json.dumps(one, ensure_ascii=False, separators=(", ", ": ")) for one in (state, action))
@@ -260,9 +244,9 @@ def _chat(record: CommandRecord, state: dict[str, JsonValue], redactor: Redactor
     return ChatLine(**head, state=record.state, messages=messages)
 
 
-def _step(one: Logged, state: dict[str, JsonValue] | None, redactor: Redactor) -> StepLine:
+def _step(one: Logged, state: dict[str, JsonValue] | None, taken: Redaction) -> StepLine:
     record, moment = one.record, one.record.perception_moment
-    head, action = _head(record, redactor)
+    head, action = _head(record, taken)
     if state is not None:
         state = {key: value for key, value in state.items() if key not in ("timestamp", "sequence")}
     found = {
@@ -276,7 +260,7 @@ def _step(one: Logged, state: dict[str, JsonValue] | None, redactor: Redactor) -
         "action": {**action, "heartbeat_cycle": record.context.get("heartbeat_cycle")},
         "outcome": {
             **record.model_dump(include={"state", "code", "sequence"}),
-            **redactor.line({"message": record.message}),
+            **taken.line({"message": record.message}),
             "latency_seconds": record.latency,
         },
         "next_state_id": one.next_hash and one.next_hash[:16],

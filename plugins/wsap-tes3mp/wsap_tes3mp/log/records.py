@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from pydantic import JsonValue
-from sqlalchemy import JSON, Engine, Index, Row, String, UniqueConstraint, create_engine, event, text
+from sqlalchemy import JSON, Engine, Index, Row, String, Table, UniqueConstraint, create_engine, event, text
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 from sqlalchemy.orm import registry
 from sqlalchemy.pool import StaticPool
@@ -44,15 +44,9 @@ class Base(SQLModel, registry=registry()):
     """The base of all tables."""
 
 
-class PerceptionRow(Base, table=True):
-    """What agents perceived, once, however often: without time, boot and sequence, which the commands keep."""
-
-    __tablename__ = "perception"
-
-    hash: str = Field(primary_key=True)
-    """SHA-256 of the body."""
-    body: str
-    """JSON."""
+_BODY = Column("body", String, nullable=False)
+PERCEPTION = Table("perception", Base.metadata, Column("hash", String, primary_key=True), _BODY)
+"""What agents perceived, once, however often: JSON without time, boot and sequence, and its SHA-256."""
 
 
 class CommandRecord(Base, table=True):
@@ -114,7 +108,6 @@ class CommandRecord(Base, table=True):
 
 
 COMMAND = Base.metadata.tables["command"]
-PERCEPTION = Base.metadata.tables["perception"]
 
 
 def record_of(row: Row[Any]) -> CommandRecord:
