@@ -34,7 +34,7 @@ the same trajectory, in any process. A snapshot holds everything.
 ## Time
 
 - Stepped, time goes on with commands only. In real time it goes on by itself, and a command takes its time.
-- A second is {state.GAME_SECONDS:g} seconds of the world's day, which lasts {state.DAY:g} seconds and begins at
+- A second is {state.GAME_SECONDS:g} seconds of the world's day, which lasts {86400 / state.GAME_SECONDS:g} seconds and begins at
   {state.FIRST_HOUR:g} o'clock.
 - A body walks {acting.SPEED:g} m a second, in rain and thunder two thirds of it. It walks within a cell; doors lead
   to others.

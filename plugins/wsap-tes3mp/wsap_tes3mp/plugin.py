@@ -6,16 +6,8 @@ from collections.abc import Iterable
 
 from wsap_core.hookspecs import hookimpl
 from wsap_core.protocol import Action
-from wsap_core.specs import AdapterSpec, AgentSpec, CommandSpec, ScoreMetric
-from wsap_tes3mp.world.catalogue import (
-    ACHIEVEMENTS,
-    GAME_ID,
-    MOST_SEATS,
-    OPTIONS,
-    SKILLS,
-    TRANSFER_RULES,
-    quests_completed,
-)
+from wsap_core.specs import AdapterSpec, AgentSpec, CommandSpec
+from wsap_tes3mp.world import catalogue
 
 
 @hookimpl
@@ -23,24 +15,24 @@ def wsap_adapters() -> Iterable[AdapterSpec]:
     """Offer the world behind a bridge."""
     return [
         AdapterSpec(
-            GAME_ID,
+            catalogue.GAME_ID,
             "Talk, trade, fight and follow quests in a role-playing world behind a Perception/Command bridge.",
             "wsap_tes3mp.world.game:create",
             title="Morrowind",
             abilities=("seed", "snapshot", "render", "avatars", "transit", "multi-seat"),
-            seats=(1, MOST_SEATS),
+            seats=(1, catalogue.MOST_SEATS),
             variant="wsap_tes3mp.world.options:variant",
             default_action=Action("noop"),
             default_agent="morrowind-wayfarer",
-            score_metrics=(ScoreMetric("quests", "Quests completed, of two", quests_completed, "", 0.0, 2.0),),
-            achievements=ACHIEVEMENTS,
+            score_metrics=(catalogue.SCORE,),
+            achievements=catalogue.ACHIEVEMENTS,
             wire_types=("wsap_tes3mp.world.observation:MorrowindObservation",),
-            skills=SKILLS,
-            transfer_rules=TRANSFER_RULES,
+            skills=catalogue.SKILLS,
+            transfer_rules=catalogue.TRANSFER_RULES,
             genre="role-playing",
             dimensions="3D",
             objective="Find the quests of this world and bring them to their end, alive.",
-            options=OPTIONS,
+            options=catalogue.OPTIONS,
         )
     ]
 

@@ -21,15 +21,7 @@ from wsap_nexus.http.replies import WAIT_MOST, Key
 from wsap_nexus.http.serving import HttpServer
 from wsap_nexus.http.streams import EventStream, Streams
 from wsap_tes3mp.bridge.bridge import Bridge
-from wsap_tes3mp.protocol.bridge import (
-    AgentInfo,
-    AgentList,
-    BridgeStatus,
-    ItemsReceipt,
-    ItemsRequest,
-    JoinRequest,
-    LeaveMode,
-)
+from wsap_tes3mp.protocol import bridge as payloads
 from wsap_tes3mp.protocol.commands import CommandAccepted, CommandInput, Outcome
 from wsap_tes3mp.protocol.errors import PROTOCOL_VERSION, SEED_CODES, BridgeUnavailableError
 from wsap_tes3mp.protocol.perception import Name, PerceptionOutput
@@ -85,37 +77,37 @@ async def outcome(
 
 
 @router.get("/morrowind/status")
-async def status(bridge: TheBridge) -> BridgeStatus:
+async def status(bridge: TheBridge) -> payloads.BridgeStatus:
     """Return whether the bridge is well, and connected."""
     return await bridge.status()
 
 
 @router.get("/agents", responses=_refusals(503))
-async def agents(bridge: TheBridge) -> AgentList:
+async def agents(bridge: TheBridge) -> payloads.AgentList:
     """Return the agents that there are bodies for (1.1.0)."""
-    return AgentList(agents=tuple(await bridge.agents()))
+    return payloads.AgentList(agents=tuple(await bridge.agents()))
 
 
 @router.post("/agents", responses=_refusals(400, 401, 501, 503))
-async def join(bridge: TheBridge, body: JoinRequest, who: Admin) -> AgentInfo:
+async def join(bridge: TheBridge, body: payloads.JoinRequest, who: Admin) -> payloads.AgentInfo:
     """Give an agent a body, or wake its own (1.1.0)."""
     return await bridge.join(body)
 
 
 @router.delete("/agents/{agent_id}", status_code=204, response_class=Response, responses=_refusals(400, 401, 501, 503))
-async def leave(bridge: TheBridge, agent_id: Name, who: Admin, mode: LeaveMode = "dormant") -> None:
+async def leave(bridge: TheBridge, agent_id: Name, who: Admin, mode: payloads.LeaveMode = "dormant") -> None:
     """Let an agent's body sleep, vanish or be gone (1.1.0)."""
     await bridge.leave(agent_id, mode)
 
 
 @router.post("/agents/{agent_id}/respawn", responses=_refusals(400, 401, 501, 503))
-async def respawn(bridge: TheBridge, agent_id: Name, who: Admin) -> AgentInfo:
+async def respawn(bridge: TheBridge, agent_id: Name, who: Admin) -> payloads.AgentInfo:
     """Bring an agent's dead body back to life (1.1.0)."""
     return await bridge.respawn(agent_id)
 
 
 @router.post("/agents/{agent_id}/items", responses=_refusals(400, 401, 501, 503))
-async def transfer(bridge: TheBridge, agent_id: Name, body: ItemsRequest, who: Admin) -> ItemsReceipt:
+async def transfer(bridge: TheBridge, agent_id: Name, body: payloads.ItemsRequest, who: Admin) -> payloads.ItemsReceipt:
     """Move items into and out of an agent's inventory, once per transfer id (1.1.0)."""
     return await bridge.transfer(agent_id, body)
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from importlib import resources
 
 from wsap_core.protocol import Achievement, Bonus, TransferRule
-from wsap_core.specs import EpisodeSummary, OptionDef
+from wsap_core.specs import EpisodeSummary, OptionDef, ScoreMetric
 
 GAME_ID = "morrowind"
 MOST_SEATS = 8
@@ -22,7 +22,10 @@ TRANSFER_RULES = tuple(
 )
 
 
-def quests_completed(episodes: Sequence[EpisodeSummary]) -> float:
+def _quests_completed(episodes: Sequence[EpisodeSummary]) -> float:
     """Return the completed quests, at most two of an episode, mean over episodes."""
     names = ("complete_quest", "complete_two_quests")
     return sum(name in e.achievements for e in episodes for name in names) / len(episodes) if episodes else 0.0
+
+
+SCORE = ScoreMetric("quests", "Quests completed, of two", _quests_completed, "", 0.0, 2.0)

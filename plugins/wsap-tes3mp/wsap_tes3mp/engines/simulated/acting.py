@@ -8,18 +8,7 @@ from collections.abc import Callable, Mapping
 from wsap_tes3mp.engines.engine import Done
 from wsap_tes3mp.engines.simulated import talking
 from wsap_tes3mp.engines.simulated.definitions import definitions
-from wsap_tes3mp.engines.simulated.state import (
-    CAPACITY,
-    COMBAT_SECONDS,
-    Body,
-    Kind,
-    Plan,
-    Refused,
-    Thing,
-    World,
-    distance,
-    move_items,
-)  # fmt: skip
+from wsap_tes3mp.engines.simulated.state import CAPACITY, Body, Kind, Plan, Refused, Thing, World, distance, move_items
 from wsap_tes3mp.protocol.commands import CombatAction, Dialogue, Interact, MoveTo, UseItem, Wait
 from wsap_tes3mp.protocol.perception import Payload
 
@@ -289,5 +278,5 @@ def _flee(world: World, body: Body, foe: Thing | Body) -> Done:
     width, depth = definitions().cells[body.cell].size
     body.x = round(min(width, max(0, body.x + (body.x - foe.x) / away * 14)), 2)
     body.y = round(min(depth, max(0, body.y + (body.y - foe.y) / away * 14)), 2)
-    body.fought_at = world.time - COMBAT_SECONDS
+    body.escape(world)
     return Done("confirmed", f"You get away from {foe.name}.")

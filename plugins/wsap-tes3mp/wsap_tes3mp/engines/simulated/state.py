@@ -20,8 +20,6 @@ COMBAT_SECONDS = 8.0
 GAME_SECONDS = 30.0
 """Seconds of the world's day for each second that passes."""
 FIRST_HOUR = 8.0
-DAY = 86400 / GAME_SECONDS
-"""Seconds that a day of the world takes."""
 
 Kind = Literal["npc", "creature", "item", "door", "container"]
 Items = dict[str, int]
@@ -108,6 +106,10 @@ class Body:
     def fighting(self, world: World) -> bool:
         """Whether it counts as fighting now."""
         return self.fought_at > world.time - COMBAT_SECONDS
+
+    def escape(self, world: World) -> None:
+        """Count as fighting no longer."""
+        self.fought_at = world.time - COMBAT_SECONDS
 
 
 @dataclass
