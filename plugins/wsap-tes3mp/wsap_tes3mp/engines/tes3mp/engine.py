@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import cast, get_args
@@ -56,25 +56,6 @@ _UNSURE = frozenset({"INTERNAL", "BAD_REPLY"})
 _LOG = logging.getLogger(__name__)
 
 
-@dataclass
-class _Pending:
-    """A command that was written, with what will become of it."""
-
-    agent_id: str
-    connection: Connection
-    end: asyncio.Future[Done]
-
-
-@dataclass
-class _Recent:
-    """What ends by itself as time passes, while the script's own sequence number stays."""
-
-    flags: tuple[object, object] = (False, False)
-    """Whether the agent fights and talks."""
-    changes: int = 0
-    """How often that has changed; added to the script's numbers."""
-
-
 class Tes3mpEngine(Engine):
     """The game world of a TES3MP server, through the script in it.
 
@@ -106,8 +87,11 @@ class Tes3mpEngine(Engine):
         self._command_seconds = command_seconds
         self._connection: Connection | None = None
         self._agents: dict[str, AgentInfo] = {}
-        self._pending: dict[str, _Pending] = {}
-        self._recent: dict[str, _Recent] = {}
+        # Commands that were written: in which boot of the server, and what will become of each.
+        self._pending: dict[str, tuple[str, asyncio.Future[Done]]] = {}
+        # Agent -> whether it fights and talks, and how often that has changed, which is added to the script's sequence
+        # numbers: it ends by itself as time passes, while those stay.
+        self._recent: dict[str, tuple[tuple[bool, bool], int]] = {}
         self._supervisor: asyncio.Task[None] | None = None
         self._problem = "it was not started"
 
@@ -141,11 +125,11 @@ class Tes3mpEngine(Engine):
     async def perceive(self, agent_id: str) -> EngineView:
         facts = await self._ask("perceive", {"agent": agent_id})
         body = body_of(facts, names=self._names)
-        recent = self._recent.setdefault(agent_id, _Recent())
+        before, changes = self._recent.get(agent_id, ((False, False), 0))
         flags = (body["environment"]["is_combat"], body["environment"]["is_dialogue"])
-        if flags != recent.flags:
-            recent.flags, recent.changes = flags, recent.changes + 1
-        return EngineView(self._now(), (whole(facts.get("sequence")) or 0) + recent.changes, body)
+        changes += flags != before
+        self._recent[agent_id] = (flags, changes)
+        return EngineView(self._now(), (whole(facts.get("sequence")) or 0) + changes, body)
 
     @override
     async def execute(self, agent_id: str, command_id: str, command: str, params: Payload) -> Done:
@@ -158,16 +142,19 @@ class Tes3mpEngine(Engine):
                 return Done("failed", f"The game's data files know no cell {cell!r}.", "UNKNOWN_CELL")
         sent: Facts = {"agent": agent_id, "command_id": command_id, "command": command, "params": fields}
         reply = connection.request("command", sent)
-        pending = self._pending[command_id] = _Pending(agent_id, connection, asyncio.get_running_loop().create_future())
+        end: asyncio.Future[Done] = asyncio.get_running_loop().create_future()
+        self._pending[command_id] = (connection.boot, end)
         reply.add_done_callback(lambda done: self._replied(command_id, done))
         asked = fields.get("duration_seconds")
         seconds = self._command_seconds + (asked if isinstance(asked, int | float) else 0.0)
         try:
-            return await within(self._clock, seconds, pending.end)
+            done = await within(self._clock, seconds, end)
         except TimeoutError:
             return Done("unknown", f"The TES3MP server did not tell the end of the command within {seconds:g} s.")
         finally:
             self._pending.pop(command_id, None)
+        changes = self._recent.get(agent_id, (None, 0))[1]
+        return replace(done, sequence=None if done.sequence is None else done.sequence + changes)
 
     async def join(self, request: JoinRequest) -> AgentInfo:
         """Let an avatar or a companion of an agent into the game."""
@@ -218,15 +205,12 @@ class Tes3mpEngine(Engine):
             self._end(command_id, Done("failed", "The command never reached the server.", "NOT_SENT"))
         elif state in get_args(End):
             message, code = text(said.get("message"), 300) or "", text(said.get("code"), 60)
-            sequence, pending = whole(said.get("sequence")), self._pending.get(command_id)
-            if sequence is not None and pending is not None and pending.agent_id in self._recent:
-                sequence += self._recent[pending.agent_id].changes
-            self._end(command_id, Done(cast(End, state), message, code, sequence))
+            self._end(command_id, Done(cast(End, state), message, code, whole(said.get("sequence"))))
 
     def _end(self, command_id: str, done: Done) -> None:
-        pending = self._pending.get(command_id)
-        if pending is not None and not pending.end.done():
-            pending.end.set_result(done)
+        _, end = self._pending.get(command_id, ("", None))
+        if end is not None and not end.done():
+            end.set_result(done)
 
     # ------------------------------------------------------------------ the connection
 
@@ -276,8 +260,8 @@ class Tes3mpEngine(Engine):
 
     async def _settle(self, connection: Connection) -> None:
         """Ask what became of the commands whose reply was lost; another boot of the server can't know."""
-        for command_id, pending in list(self._pending.items()):
-            if pending.connection.boot != connection.boot:
+        for command_id, (boot, _) in list(self._pending.items()):
+            if boot != connection.boot:
                 self._end(command_id, Done("unknown", "The TES3MP server was restarted during the command."))
                 continue
             asked = connection.request("outcome", {"command_id": command_id})
@@ -285,7 +269,6 @@ class Tes3mpEngine(Engine):
                 self._hear(command_id, await within(self._clock, ANSWER_SECONDS, asked))
             except ScriptError as error:
                 self._end(command_id, Done("unknown", text(str(error), 300) or "", error.code))
-            pending.connection = connection
 
     def _on_event(self, event: Facts) -> None:
         kind, command_id = event.get("event"), event.get("command_id")
