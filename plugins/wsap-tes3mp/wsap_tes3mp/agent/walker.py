@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from wsap_core.protocol import Action
 from wsap_core.protocol.values import JsonValue
@@ -26,14 +27,25 @@ _SWEEP = (*((x, 15) for x in _EAST), *((x, 45) for x in _EAST[::-1]), (30, 30))
 """Points to look around from."""
 
 
+class Sight(NamedTuple):
+    """Where something was when it was seen from nearest."""
+
+    place: str
+    x: float
+    """Where it was seen from."""
+    y: float
+    distance: float
+    kind: str
+
+
 @dataclass
 class Notes:
     """What it remembers."""
 
-    doors: dict[str, dict[str, str]] = field(default_factory=dict)
+    doors: dict[str, dict[str, str]]
     """Place -> the place behind a door -> the door."""
-    where: dict[str, list[JsonValue]] = field(default_factory=dict)
-    """Who or what -> the place, where it stood when it saw it from nearest (x, y, distance), and its kind."""
+    where: dict[str, Sight] = field(default_factory=dict)
+    """Who or what -> where it was."""
     likes: dict[str, str] = field(default_factory=dict)
     """Somebody -> the gift."""
     wares: dict[str, int] = field(default_factory=dict)
@@ -88,11 +100,11 @@ class Notes:
                 if "(locked)" in one.name:
                     self.shut.setdefault(one.entity_id, LOCKED)
             known = self.where.get(one.name)
-            if known is None or known[0] != here or one.distance < float(known[3]):
-                self.where[one.name] = [here, seen.location.x, seen.location.y, one.distance, one.entity_type]
+            if known is None or known.place != here or one.distance < known.distance:
+                self.where[one.name] = Sight(here, seen.location.x, seen.location.y, one.distance, one.entity_type)
         names = {one.name for one in seen.nearby_entities}
         for name, known in list(self.where.items()):
-            if name not in names and known[0] == here and float(known[3]) < 20 and away_from(seen, known) < 10:
+            if name not in names and known.place == here and known.distance < 20 and away_from(seen, known) < 10:
                 del self.where[name]
 
     def _learn_speech(self, seen: PerceptionOutput, talk: OpenDialogue) -> None:
@@ -108,9 +120,9 @@ class Notes:
             self.sold += [name for name in self.wares if name not in self.sold]
 
 
-def away_from(seen: PerceptionOutput, known: Sequence[JsonValue]) -> float:
+def away_from(seen: PerceptionOutput, known: Sight) -> float:
     """Return how far it is to where something was seen from, in the same place."""
-    x, y = seen.location.x - float(known[1]), seen.location.y - float(known[2])
+    x, y = seen.location.x - known.x, seen.location.y - known.y
     return float((x * x + y * y) ** 0.5)
 
 
@@ -128,7 +140,7 @@ class Walker:
     """Gets about by its notes: to places through doors, to what it sees, and around where it sees nothing."""
 
     def __init__(self) -> None:
-        self.notes = Notes()
+        self.notes = Notes({})
         self._seen: PerceptionOutput
         self._why = ""
 
@@ -144,12 +156,12 @@ class Walker:
             return self._act("move_to", "", target_entity_id=one.entity_id)
         return do(one)
 
-    def _toward(self, where: str, known: Sequence[JsonValue] | None = None) -> Action | None:
+    def _toward(self, where: str, known: Sight | None = None) -> Action | None:
         """Return the next step to a place, and within it to where something was seen."""
-        here = place_of(self._seen.location.cell)
+        here = self.notes.here
         if here == where:
-            if known is not None and known[0] == here and away_from(self._seen, known) > REACH:
-                return self._act("walk_to", "", target_x=float(known[1]), target_y=float(known[2]))
+            if known is not None and known.place == here and away_from(self._seen, known) > REACH:
+                return self._act("walk_to", "", target_x=known.x, target_y=known.y)
             return self._look_around()
         door = self._first_door(here, lambda place: place == where)
         return self._through(door) if door else self._wander()
@@ -183,7 +195,7 @@ class Walker:
 
     def _look_around(self) -> Action | None:
         """Go to the next point to look around from; nowhere where everything is in sight."""
-        here = place_of(self._seen.location.cell)
+        here = self.notes.here
         if self._seen.location.interior:
             return None
         for _ in _SWEEP:
@@ -196,7 +208,7 @@ class Walker:
 
     def _wander(self) -> Action | None:
         """Go where it has not been, or else look around outside, in one place after the other."""
-        here, rounds = place_of(self._seen.location.cell), {p: n // len(_SWEEP) for p, n in self.notes.sweep.items()}
+        here, rounds = self.notes.here, {p: n // len(_SWEEP) for p, n in self.notes.sweep.items()}
         new = self._first_door(here, lambda place: place not in self.notes.doors, shut=2)
         if new:
             return self._through(new)
@@ -207,6 +219,10 @@ class Walker:
             door = self._first_door(here, lambda place: rounds.get(place) == least)
             return self._through(door) if door else self._look_around()
         return self._look_around()
+
+    def _on(self, name: str, target: str = "entity_id", **params: JsonValue) -> Callable[[NearbyEntity], Action]:
+        """Return what does an action on something, whose id is the parameter `target`."""
+        return lambda one: self._act(name, "", **{target: one.entity_id}, **params)
 
     def _act(self, name: str, why: str, **params: JsonValue) -> Action:
         self._why = why or self._why

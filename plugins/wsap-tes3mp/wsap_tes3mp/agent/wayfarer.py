@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict
+from collections.abc import Iterator, Sequence
 
-from pydantic import ValidationError
+from pydantic import TypeAdapter, ValidationError
 
 from wsap_core.errors import SnapshotError
 from wsap_core.protocol import Action, ActionResult, ActionSpace, Goal, Observation
 from wsap_core.protocol.values import JsonValue
+from wsap_core.untrusted import error_line
 from wsap_tes3mp.agent.walker import BUY, REACH, SELL, TRADE, Notes, Walker, name_of, place_of
 from wsap_tes3mp.protocol.perception import NearbyEntity, OpenDialogue, PerceptionOutput
 
@@ -34,6 +34,7 @@ _ARMS = ("cutlass", "sword", "gaff", "spear", "axe", "club", "dagger")
 _ARMOUR = ("vest", "mail", "coat", "cuirass")
 _CURES = ("salve", "potion", "eel", "bread")
 _SELF = "yourself"
+_NOTES = TypeAdapter(Notes)
 
 
 class Wayfarer(Walker):
@@ -41,7 +42,7 @@ class Wayfarer(Walker):
 
     def initialize(self, game_desc: str, action_space: ActionSpace) -> None:
         """Begin without notes."""
-        self.notes = Notes()
+        self.notes = Notes({})
 
     def reflect(self, result: ActionResult) -> None:
         """Learn nothing: the next perception shows what came of it."""
@@ -174,7 +175,7 @@ class Wayfarer(Walker):
             if topic in talk.topics:
                 return self._say(talk, f"{who} knows about {topic}.", topic=topic)
             return self._befriend(who)
-        return self._at(who, where, self._interact("talk"))
+        return self._at(who, where, self._on("interact", interaction_type="talk"))
 
     def _befriend(self, who: str) -> Action | None:
         gift, liking = self.notes.likes.get(who), self._liking(who)
@@ -200,32 +201,28 @@ class Wayfarer(Walker):
         """Return the next step of what a quest's entry says."""
         self._why = journal
         if found := _READ.search(journal):
-            return self._at(found[1], place_of(found[2]), self._interact("read"))
+            return self._at(found[1], found[2], self._on("interact", interaction_type="read"))
         if found := _BRING.search(journal):
             who, *things, topic = found.groups()
             for name in things:
                 if not self._id(name):
                     return self._get(name)
             known = self.notes.where.get(who)
-            return self._talk(who, str(known[0]), topic.strip()) if known else self._wander()
+            return self._talk(who, known.place, topic.strip()) if known else self._wander()
         if found := _KEY.search(journal):
             gift, liking = self.notes.likes.get(found[1]), self._liking(found[1]) or 0
             if gift is not None and liking < FRIEND and not self._id(gift):
                 return self._get(gift)
-            return self._talk(found[1], place_of(found[2]), found[4].strip())
+            return self._talk(found[1], found[2], found[4].strip())
         if found := _TAKE.search(journal):
-            return self._at(found[2], place_of(found[3]), self._interact("open"))
+            return self._at(found[2], found[3], self._on("interact", interaction_type="open"))
         if found := _USE.search(journal):
             item = self._id(found[1])
             if item is None:
                 return self._get(found[1])
-            return self._at(
-                found[2],
-                place_of(found[3]),
-                lambda one: self._act("use_item", "", item_id=item, target_entity_id=one.entity_id),
-            )
+            return self._at(found[2], found[3], self._on("use_item", "target_entity_id", item_id=item))
         if found := _TALK.search(journal):
-            return self._talk(found[1], place_of(found[2]), found[3].strip())
+            return self._talk(found[1], found[2], found[3].strip())
         return None
 
     def _get(self, name: str) -> Action | None:
@@ -235,19 +232,19 @@ class Wayfarer(Walker):
         word = name.split(" ")[0]
         for one in sorted(seen.nearby_entities, key=lambda one: one.distance):
             if one.entity_type == "item" and one.name == name:
-                return self._touch(one, lambda one: self._act("interact", "", entity_id=one.entity_id))
+                return self._touch(one, self._on("interact"))
             if one.name.startswith("Dead ") and word in one.name and notes.shut.get(one.entity_id, 0) < 1:
                 return self._touch(one, self._loot)
             if one.entity_type == "creature" and word in one.name:
-                return self._touch(one, self._attack)
+                return self._touch(one, self._on("combat_action", "target_entity_id", action_type="attack"))
         lies = notes.where.get(name)
-        if lies is not None and lies[4] == "item":
-            return self._toward(str(lies[0]), lies)
+        if lies is not None and lies.kind == "item":
+            return self._toward(lies.place, lies)
         if sold := self._buy(name):
             return sold
         for other, known in notes.where.items():
-            if known[4] == "creature" and word in other.split(" "):
-                return self._toward(str(known[0]), known) or self._wander()
+            if known.kind == "creature" and word in other.split(" "):
+                return self._toward(known.place, known) or self._wander()
         return self._wander()
 
     def _buy(self, name: str) -> Action | None:
@@ -262,8 +259,8 @@ class Wayfarer(Walker):
         if notes.trader:
             return None
         for stranger, known in notes.where.items():
-            if known[4] == "npc" and stranger not in notes.asked:
-                return self._news() or self._toward(str(known[0]), known)
+            if known.kind == "npc" and stranger not in notes.asked:
+                return self._news() or self._toward(known.place, known)
         return None
 
     def _earn(self) -> Action | None:
@@ -277,19 +274,13 @@ class Wayfarer(Walker):
         known = self.notes.where.get(self.notes.trader)
         if known is None:
             return self._wander()
-        if self._seen.environment.time_of_day == "night" and known[0] != place_of(self._seen.location.cell):
+        if self._seen.environment.time_of_day == "night" and known.place != self.notes.here:
             return self._act("wait", "The shop opens in the morning.", duration_seconds=200)
-        return self._talk(self.notes.trader, str(known[0]), TRADE)
-
-    def _interact(self, how: str) -> Callable[[NearbyEntity], Action]:
-        return lambda one: self._act("interact", "", entity_id=one.entity_id, interaction_type=how)
+        return self._talk(self.notes.trader, known.place, TRADE)
 
     def _loot(self, one: NearbyEntity) -> Action:
         self.notes.shut[one.entity_id] = self.notes.shut.get(one.entity_id, 0) + 1
         return self._act("interact", "", entity_id=one.entity_id, interaction_type="loot")
-
-    def _attack(self, one: NearbyEntity) -> Action:
-        return self._act("combat_action", "", action_type="attack", target_entity_id=one.entity_id)
 
     # --- what it carries and says ------------------------------------------------------------------
 
@@ -317,7 +308,7 @@ class Wayfarer(Walker):
 
     def snapshot(self) -> bytes:
         """Return its notes."""
-        return json.dumps(asdict(self.notes)).encode()  # in the order of its tables, by which it decides
+        return _NOTES.dump_json(self.notes)  # in the order of its tables, by which it decides
 
     def restore(self, data: bytes) -> None:
         """Take notes back.
@@ -326,9 +317,6 @@ class Wayfarer(Walker):
             SnapshotError: the data is damaged; nothing has changed.
         """
         try:
-            found = json.loads(data)
-            if not isinstance(found, dict) or found.keys() != asdict(Notes()).keys():
-                raise ValueError("it does not hold the notes")
-            self.notes = Notes(**found)
-        except (ValueError, TypeError, ValidationError) as error:
-            raise SnapshotError(f"The wayfarer's snapshot is damaged: {error}.") from error
+            self.notes = _NOTES.validate_json(data)
+        except ValidationError as error:
+            raise SnapshotError(f"The wayfarer's snapshot is damaged: {error_line(error, 200)}.") from error

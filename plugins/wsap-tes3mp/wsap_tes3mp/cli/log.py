@@ -8,7 +8,7 @@ import re
 import sys
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, replace
+from dataclasses import asdict, fields, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, TypeVar
@@ -71,13 +71,14 @@ def _log_option(command: F) -> F:
 
 
 def _choice_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Add the options that choose commands; `command` gets them as `chosen`, and the log's `path`."""
+    """Add the options that choose commands; `command` gets all of a filter's as `chosen`, and the log's `path`."""
 
     @functools.wraps(command)
-    def with_filter(*, agents: Any, episodes: Any, since: Any, until: Any, **given: Any) -> None:
+    def with_filter(**given: Any) -> None:
         from wsap_tes3mp.log.query import Filter
 
-        command(chosen=Filter(agents, episodes, since=since, until=until), **given)
+        chosen = Filter(**{one.name: given.pop(one.name) for one in fields(Filter) if one.name in given})
+        command(chosen=chosen, **given)
 
     for option in reversed((
         click.option("--agent", "agents", multiple=True, metavar="ID", help="Only this agent; may be repeated."),
@@ -113,14 +114,12 @@ def _time(seconds: float | None) -> str:
               help="Only rejected, accepted, dispatched, confirmed, failed or unknown; may be repeated.")  # fmt: skip
 @click.option("--limit", type=STEPS, default=30, show_default=True, help="Maximum number of commands.")
 @json_option
-def list_commands(
-    *, chosen: Filter, commands: tuple[str, ...], states: tuple[str, ...], limit: int, as_json: bool, path: Path | None
-) -> None:  # fmt: skip
+def list_commands(*, chosen: Filter, limit: int, as_json: bool, path: Path | None) -> None:
     """List commands, the newest first."""
     from wsap_tes3mp.log.query import newest
 
     with _opened(path) as opened:
-        found = newest(opened, replace(chosen, commands=commands, states=states), limit)
+        found = newest(opened, chosen, limit)
     if as_json:
         print_json([record.shown() for record in found])
         return
@@ -226,8 +225,8 @@ def journal(*, chosen: Filter, tags: tuple[str, ...], limit: int, as_json: bool,
 @click.option("--force", is_flag=True, help="Overwrite existing files.")
 @click.option("--schema", is_flag=True, help="Only print the JSON Schema of the format's lines.")
 def export(
-    *, chosen: Filter, form: Any, states: tuple[str, ...], bare: bool, perceptions: Path | None,
-    redact: tuple[str, ...], patterns: tuple[str, ...], out: Path | None, force: bool, schema: bool, path: Path | None,
+    *, chosen: Filter, form: Any, bare: bool, perceptions: Path | None, redact: tuple[str, ...],
+    patterns: tuple[str, ...], out: Path | None, force: bool, schema: bool, path: Path | None,
 ) -> None:  # fmt: skip
     """Write commands as training data, one JSON object a line, in the order of receipt."""
     from wsap_core.textfile import written_to
@@ -246,7 +245,8 @@ def export(
     for file in (out, perceptions):
         if file is not None and file.exists() and not force:
             raise UsageError(f"{file} exists already; choose another name, or overwrite it with --force.")
-    chosen = replace(chosen, states=states or (("confirmed",) if form == "chat" else ()))
+    if form == "chat" and not chosen.states:
+        chosen = replace(chosen, states=["confirmed"])
     with contextlib.ExitStack() as files:
         opened = files.enter_context(_opened(path))
         taken = Redaction(**dict.fromkeys(redact, True), patterns=patterns, agents=all_agents(opened))
