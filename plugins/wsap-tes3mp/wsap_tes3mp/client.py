@@ -118,7 +118,7 @@ class BridgeClient(AsyncExitStack, BridgePort):
         body = command.model_dump(mode="json", exclude_none=True, exclude=added)
         if not ours and command.protocol_version == PROTOCOL_VERSION:
             body["protocol_version"] = SEED_VERSION
-        answer = await self._ask("POST", "/command", body=body, key=key, repeatable=key is not None)
+        answer = await self._ask("POST", "/command", body=body, key=key)
         try:
             return CommandAccepted.model_validate(answer)
         except ValidationError as error:
@@ -170,7 +170,6 @@ class BridgeClient(AsyncExitStack, BridgePort):
     async def _added(
         self, model: type[P], method: str, path: str, body: Payload | None = None, **how: Any
     ) -> P:  # Any: as `_ask` takes it
-        """Ask for what 1.1.0 added."""
         if not await self.offers_additions():
             told = f"The bridge at {self.url} has the seed's endpoints alone, without {method} {path}."
             raise errors.NotOfferedError(told)
@@ -185,7 +184,6 @@ class BridgeClient(AsyncExitStack, BridgePort):
         params: Mapping[str, str] | None = None,
         body: JsonValue = None,
         key: str | None = None,
-        repeatable: bool = True,
         longer: float = 0.0,
     ) -> dict[str, Any]:  # Any: JSON
         headers = {} if key is None else {"Idempotency-Key": key}
@@ -195,8 +193,9 @@ class BridgeClient(AsyncExitStack, BridgePort):
             request["content"] = dumps({} if body is None else body)
         if longer:
             request["timeout"] = httpx2.Timeout(self._timeout + longer, connect=5)
-        tries = Tries(self._retries, repeatable=repeatable, chance=self._chance)
         commands, perhaps = path == "/command", False
+        repeatable = not commands or key is not None
+        tries = Tries(self._retries, repeatable=repeatable, chance=self._chance)
         while True:
             try:
                 status, after, content = await self._send(method, path, request)
@@ -216,9 +215,8 @@ class BridgeClient(AsyncExitStack, BridgePort):
             if status < 400:
                 return self._data(content, status, repeatable=repeatable)
             refused = _refusal(content, status)
-            own = isinstance(refused, BridgeRefusedError)
-            retryable = refused.retry if isinstance(refused, BridgeRefusedError) else refused.retryable
-            retryable = retryable and not (method == "POST" and status == 500)
+            own = refused if isinstance(refused, BridgeRefusedError) else None
+            retryable = (own.retry if own else refused.retryable) and not (method == "POST" and status == 500)
             # The seed's codes have the seed's pauses; a bridge's own code may ask for longer ones.
             wait = tries.refused(retryable=retryable, after=after if own else "")
             if wait is None:
@@ -268,10 +266,10 @@ def local_token(url: str) -> str | None:
 
 
 def _checked(url: str) -> str:
-    fine = url.isprintable() and " " not in url and "@" not in url
     try:
         parts = urlsplit(url)
-        fine = fine and parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+        known = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+        fine = known and url.isprintable() and " " not in url and "@" not in url
     except ValueError:
         fine = False
     if not fine:
@@ -294,7 +292,6 @@ def _read(model: type[P], data: Mapping[str, Any]) -> P:
 
 
 def _refusal(content: bytes, status: int) -> errors.BridgeError:
-    """Return the error that a refusal stands for."""
     try:
         data = read_json(content)
     except NotJsonError:

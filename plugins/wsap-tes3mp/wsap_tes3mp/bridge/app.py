@@ -31,7 +31,6 @@ AgentQuery = Annotated[str | None, Query(max_length=200, description="May be lef
 
 
 def _refusals(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    """Return what the OpenAPI document says of errors."""
     known = [(401, "UNAUTHORIZED"), *((kind.http_status, kind.code) for kind in SEED_CODES)]
     told = {status: ", ".join(code for at, code in known if at == status) for status in statuses}
     return {status: {"description": codes or "See the error's code."} for status, codes in told.items()}

@@ -14,10 +14,10 @@ from wsap_core.errors import UsageError
 from wsap_tes3mp.log.query import Logged
 from wsap_tes3mp.log.records import CommandRecord, dump
 from wsap_tes3mp.protocol.commands import PARAMS, CommandState
+from wsap_tes3mp.protocol.perception import OPAQUE
 
 Form = Literal["chat", "steps"]
-OPAQUE = frozenset({"raw_engine_data", "boot_id", "protocol_version"})
-"""Fields of a perception that no decision may depend on; exports leave them out."""
+_LEFT_OUT = OPAQUE | {"protocol_version"}
 GONE = "[redacted]"
 _FREE = frozenset({"content", "message", "text", "choices", "tags"})
 """Fields with free text of agents, players and the game."""
@@ -188,7 +188,7 @@ def write(
     """
     written, taken, known = Written(), redaction or Redaction(), set[str]()
     for one in logged:
-        seen = None if one.perception is None else {k: v for k, v in one.perception.items() if k not in OPAQUE}
+        seen = None if one.perception is None else {k: v for k, v in one.perception.items() if k not in _LEFT_OUT}
         state = None if seen is None else taken.line(seen)
         if form == "steps":
             step = _step(one, state, taken)

@@ -126,10 +126,9 @@ class CommandLog(ExitStack):
             "received": self._now(),
         }
         if perception is not None:
-            body = records.body_of(perception)
+            body = dump(perception.model_dump(mode="json", exclude=records.MOMENT, exclude_none=True), sort=True)
             values["perception_hash"] = records.digest(body)
-            moment = perception.model_dump(mode="json", include=set(records.MOMENT), exclude_none=True)
-            values["perception_moment"] = moment
+            values["perception_moment"] = perception.model_dump(mode="json", include=records.MOMENT, exclude_none=True)
         with said_clearly(self._where):
             try:
                 self._insert(values, body)

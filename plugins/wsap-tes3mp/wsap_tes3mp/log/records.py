@@ -21,7 +21,6 @@ from sqlmodel import Column, Field, SQLModel
 
 from wsap_core import errors
 from wsap_tes3mp.protocol.commands import CommandInput, CommandState
-from wsap_tes3mp.protocol.perception import PerceptionOutput
 
 APPLICATION = 0x57544C31
 """Marks the file as a command log (SQLite's application_id)."""
@@ -30,7 +29,7 @@ VERSION = 1
 BUSY_SECONDS = 5.0
 """How long a commit waits for another process that writes, such as `wsap tes3mp log prune`."""
 _DEEPEST = 20
-MOMENT = ("timestamp", "boot_id", "sequence")
+MOMENT = {"timestamp", "boot_id", "sequence"}
 """Fields of a perception that are kept with the command, so that a world in which nothing changes is kept once."""
 
 
@@ -119,11 +118,6 @@ def record_of(row: Row[Any]) -> CommandRecord:
 def fingerprint(command: CommandInput) -> str:
     """Return what tells two commands apart."""
     return digest(dump(command.model_dump(mode="json"), sort=True))
-
-
-def body_of(perception: PerceptionOutput) -> str:
-    """Return the JSON of a perception without its moment."""
-    return dump(perception.model_dump(mode="json", exclude=set(MOMENT), exclude_none=True), sort=True)
 
 
 def digest(text: str) -> str:

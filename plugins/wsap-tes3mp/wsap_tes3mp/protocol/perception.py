@@ -17,6 +17,8 @@ Name = Annotated[str, Field(min_length=1, max_length=200)]
 Number = Annotated[float, Field(allow_inf_nan=False)]
 ENTITY_TYPES = ("npc", "creature", "item", "door", "container")
 """The seed's vocabulary; an engine may have more."""
+OPAQUE = {"raw_engine_data", "boot_id"}
+"""Fields of a perception that no decision may depend on."""
 Fidelity = Literal["observed", "derived", "unavailable"]
 """How an engine knows something: from the game, worked out from events, or not at all."""
 

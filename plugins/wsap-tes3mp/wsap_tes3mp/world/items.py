@@ -79,12 +79,7 @@ async def carry_out(player: Player, transfer_id: str) -> list[PortableItem]:
     """
     ledger = player.items
     there = Counter({item.item_id: item.count for item in (player.seen.inventory if player.seen else None) or ()})
-    left = Counter(there)
-    for item_id, (thing, _) in list(ledger.kept.items()):
-        if left[thing] > 0:
-            left[thing] -= 1
-        else:
-            ledger.lose(player.body.avatar_id, item_id, "used up or given away")
+    _lose_all_but(player, there, "used up or given away")
     own = [] if player.emptied else own_things(there, ledger.count(), player.gifts)
     player.emptied = True
     if wanted := ledger.count() + Counter(own):
@@ -93,13 +88,19 @@ async def carry_out(player: Player, transfer_id: str) -> list[PortableItem]:
             taken = Counter({i.item_id: i.count for i in (await _transfer(player, request)).taken})
         except NotOfferedError:
             taken = Counter()
-        for item_id, (thing, _) in list(ledger.kept.items()):
-            if taken[thing] > 0:
-                taken[thing] -= 1
-            else:
-                ledger.lose(player.body.avatar_id, item_id, "the world did not give it back")
-        own = list((taken & Counter(own)).elements())
+        own = list((_lose_all_but(player, taken, "the world did not give it back") & Counter(own)).elements())
     return ledger.export_items(transfer_id, [item_of(thing) for thing in own])
+
+
+def _lose_all_but(player: Player, there: Counter[str], reason: str) -> Counter[str]:
+    """Write off what came with the agent and is not there any more, and return what else is there."""
+    left = Counter(there)
+    for item_id, (thing, _) in list(player.items.kept.items()):
+        if left[thing] > 0:
+            left[thing] -= 1
+        else:
+            player.items.lose(player.body.avatar_id, item_id, reason)
+    return left
 
 
 def own_things(there: Mapping[str, int], kept: Mapping[str, int], gifts: Mapping[str, int]) -> list[str]:

@@ -13,15 +13,13 @@ from wsap_core.protocol.observation import render_brief, render_observation
 from wsap_core.protocol.values import JsonValue
 from wsap_core.protocol.views import Block, PlaceGraphBlock, TableBlock, TextBlock, View
 from wsap_core.untrusted import sanitize
-from wsap_tes3mp.protocol.perception import NearbyEntity, PerceptionOutput
+from wsap_tes3mp.protocol.perception import OPAQUE, NearbyEntity, PerceptionOutput
 from wsap_tes3mp.world.actions import availability
 
 _NAME, _SPEECH = 60, 600
 """Most characters of a name, and of what somebody says, in a text for models."""
 _MOST = 30
 """Most entities and items in a text."""
-_KEPT_OUT = {"raw_engine_data", "boot_id"}
-"""Fields of a perception that no decision may depend on."""
 
 
 @dataclass(frozen=True)
@@ -107,7 +105,7 @@ def observation_of(
         time_of_day=f"{_plain(seen.environment.time_of_day)}, {_plain(seen.environment.weather)}",
         available_actions=told,
         avatar=avatar,
-        perception=seen.model_dump(mode="json", exclude=_KEPT_OUT, exclude_none=True),
+        perception=seen.model_dump(mode="json", exclude=OPAQUE, exclude_none=True),
         stale_seconds=stale_seconds,
     )
 

@@ -68,7 +68,7 @@ class Player:
     @property
     def away(self) -> bool:
         """Whether nobody is in the body."""
-        return self.body.state in _AWAY
+        return self.body.state not in (AvatarState.UNBOUND, AvatarState.BOUND)
 
     # --- coming and going -------------------------------------------------------------------------
 
@@ -337,6 +337,3 @@ class Seat:
     def reset(self) -> Observation:
         """Raise `UsageError`: one agent can't reset a world of several."""
         raise UsageError("One seat can't reset a shared world; reset the world.")
-
-
-_AWAY = (AvatarState.DORMANT, AvatarState.SUSPENDED, AvatarState.DESTROYED)

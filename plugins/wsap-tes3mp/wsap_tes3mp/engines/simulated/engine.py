@@ -180,13 +180,11 @@ class SimulatedEngine:
         if body is None:
             return
         body.be_silent()
+        body.presence = "suspend" if mode in ("suspend", "despawn") else "dormant"
         if mode == "despawn":
             for item, count in list(body.items.items()):
                 move_items(body.items, self._world.spent, item, count)
-            body.presence = "suspend"
             del self._world.bodies[agent_id]
-        else:
-            body.presence = "suspend" if mode == "suspend" else "dormant"
         self._world.version += 1
 
     async def respawn(self, agent_id: str) -> AgentInfo:

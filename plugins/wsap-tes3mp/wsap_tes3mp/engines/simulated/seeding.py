@@ -87,9 +87,8 @@ def new_body(world: World, agent_id: str, name: str, embodiment: str) -> Body:
 
 
 def _replace(world: World, thing: Thing, items: Items) -> None:
-    for item, count in thing.items.items():
-        world.spent[item] = world.spent.get(item, 0) + count
-    thing.items = {}
+    for item, count in list(thing.items.items()):
+        move_items(thing.items, world.spent, item, count)
     for item, count in items.items():
         world.create(thing.items, item, count)
 

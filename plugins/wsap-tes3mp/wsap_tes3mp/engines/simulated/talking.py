@@ -125,7 +125,6 @@ def _choose(world: World, body: Body, person: Thing, index: int) -> Done:
 
 
 def _offers(world: World, body: Body, trader: Thing) -> list[tuple[str, str]]:
-    """Return what can be bought and sold."""
     wares = sorted(trader.items.keys() - {"gold"})
     goods = {item_id: world.item(item_id).value // 2 for item_id in sorted(body.items.keys() - {"gold"})}
     rows = [(f"buy/{one}", f"Buy {world.item(one).name} for {world.item(one).value} gold") for one in wares]
@@ -176,7 +175,6 @@ def _change_disposition(body: Body, person: str, change: int) -> None:
 
 
 def _apply(world: World, body: Body, effects: tuple[str, ...], target: Thing) -> None:
-    """Bring about what a topic, a choice or a use brings about."""
     for effect in effects:
         verb, *rest = effect.split()
         amount = int(rest[-1]) if rest and rest[-1].lstrip("-").isdigit() else 0

@@ -30,6 +30,7 @@ UNREAD = 1024 * 1024
 _UNREAD_FILES = 64
 _BEAT = 0.05
 _STALE = 3600.0
+_BAD_REPLY = {"code": "BAD_REPLY", "message": "The script's reply holds neither a result nor an error."}
 _LOG = logging.getLogger(__name__)
 Facts = Mapping[str, JsonValue]
 
@@ -39,28 +40,20 @@ class LineReader:
 
     def __init__(self, longest: int = LONGEST) -> None:
         self._longest = longest
-        self._rest = bytearray()
-        self._skipping = False
+        self._rest: bytearray | None = bytearray()  # None: of a line that is too long
 
     def feed(self, data: bytes) -> list[bytes]:
         """Return the lines that are whole now, without their ends."""
         found: list[bytes] = []
-        *whole, rest = data.split(b"\n")
-        for piece in whole:
-            self._take(piece)
-            if not self._skipping:
-                found.append(bytes(self._rest))
-            self._rest.clear()
-            self._skipping = False
-        self._take(rest)
+        for index, piece in enumerate(data.split(b"\n")):
+            if index:
+                found += [] if self._rest is None else [bytes(self._rest)]
+                self._rest = bytearray()
+            if self._rest is not None and len(self._rest) + len(piece) <= self._longest:
+                self._rest += piece
+            else:
+                self._rest = None
         return found
-
-    def _take(self, piece: bytes) -> None:
-        if not self._skipping and len(self._rest) + len(piece) > self._longest:
-            self._skipping = True
-            self._rest.clear()
-        if not self._skipping:
-            self._rest += piece
 
 
 def read_object(line: bytes) -> dict[str, JsonValue] | None:
@@ -251,12 +244,8 @@ class Connection:
             if isinstance(answer := said.get("ok"), dict):
                 reply.set_result(answer)
             else:
-                problem = said.get("error")
-                if not isinstance(problem, dict):
-                    problem = {
-                        "code": "BAD_REPLY",
-                        "message": "The script's reply holds neither a result nor an error.",
-                    }
+                told = said.get("error")
+                problem = told if isinstance(told, dict) else _BAD_REPLY
                 code, message = str(problem.get("code", "UNKNOWN"))[:60], str(problem.get("message", ""))[:300]
                 reply.set_exception(ScriptError(code, message))
 

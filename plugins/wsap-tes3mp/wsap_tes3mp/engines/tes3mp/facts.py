@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any
 
 from pydantic import JsonValue
 
 from wsap_tes3mp.engines.engine import time_of_day
+from wsap_tes3mp.engines.tes3mp.connection import Facts
 from wsap_tes3mp.engines.tes3mp.esm import GRID, GameData, Quest
 from wsap_tes3mp.protocol.errors import SchemaMismatchError
 
-Facts = Mapping[str, JsonValue]
 Row = dict[str, Any]  # Any: a part of the body, as JSON
 COMBAT_SECONDS = 10.0
 """How long after a blow an agent counts as fighting."""
@@ -40,13 +40,9 @@ def text(value: JsonValue, longest: int = 200) -> str | None:
 
 def number(value: JsonValue) -> float | None:
     """Return a finite number; None for everything else."""
-    if isinstance(value, bool) or not isinstance(value, int | float):
+    if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) < 1e12:  # NaN is never below
         return None
-    try:
-        found = float(value)
-    except OverflowError:
-        return None
-    return found if math.isfinite(found) and abs(found) < 1e12 else None
+    return float(value)
 
 
 def whole(value: JsonValue, least: int = 0) -> int | None:
