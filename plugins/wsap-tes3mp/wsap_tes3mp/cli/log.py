@@ -252,10 +252,10 @@ def export(
         taken = Redaction(**dict.fromkeys(redact, True), patterns=patterns, agents=all_agents(opened))
         target: IO[str] = sys.stdout if out is None else files.enter_context(written_to(out))
         seen = None if perceptions is None else files.enter_context(written_to(perceptions))
-        written = write(everything(opened, chosen), form, target, redaction=taken, perceptions=seen, bare=bare)
-    click.echo(f"Wrote {written.lines} lines{f' to {out}' if out is not None else ''}.", err=True)
-    if written.without_perception:
-        click.echo(f"Left out: {written.without_perception} commands that no perception is kept of.", err=True)
+        lines, left_out = write(everything(opened, chosen), form, target, redaction=taken, perceptions=seen, bare=bare)
+    click.echo(f"Wrote {lines} lines{f' to {out}' if out is not None else ''}.", err=True)
+    if left_out:
+        click.echo(f"Left out: {left_out} commands that no perception is kept of.", err=True)
 
 
 @click.command(

@@ -153,15 +153,6 @@ class StepLine(_Line, frozen=True):
     """The perception that led to the agent's next command in the same episode."""
 
 
-@dataclass
-class Written:
-    """What an export came to."""
-
-    lines: int = 0
-    without_perception: int = 0
-    """Commands that a conversation can't be made of."""
-
-
 def schema_of(form: Form) -> dict[str, Any]:
     """Return the JSON Schema of a form's lines. Any: JSON."""
     return (ChatLine if form == "chat" else StepLine).model_json_schema()
@@ -175,8 +166,11 @@ def write(
     redaction: Redaction | None = None,
     perceptions: IO[str] | None = None,
     bare: bool = False,
-) -> Written:
+) -> tuple[int, int]:
     """Write commands as JSON lines, in ASCII, so that no character in a text looks like the end of a line.
+
+    Returns how many lines were written, and how many commands without a perception, of which no conversation can be
+    made, were left out.
 
     Args:
         logged: the commands.
@@ -186,7 +180,7 @@ def write(
         perceptions: with `steps`, where each perception is written once; rows then have its id alone.
         bare: with `chat`, only the messages.
     """
-    written, taken, known = Written(), redaction or Redaction(), set[str]()
+    lines, left_out, taken, known = 0, 0, redaction or Redaction(), set[str]()
     for one in logged:
         seen = None if one.perception is None else {k: v for k, v in one.perception.items() if k not in _LEFT_OUT}
         state = None if seen is None else taken.line(seen)
@@ -201,11 +195,11 @@ def write(
         elif state is not None:
             row = _chat(one.record, state, taken).model_dump(mode="json", include={"messages"} if bare else None)
         else:
-            written.without_perception += 1
+            left_out += 1
             continue
         file.write(dump(row) + "\n")
-        written.lines += 1
-    return written
+        lines += 1
+    return lines, left_out
 
 
 _INTRODUCTION = (

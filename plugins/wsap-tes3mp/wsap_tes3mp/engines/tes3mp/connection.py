@@ -13,10 +13,8 @@ import secrets
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Protocol
 
 from pydantic import JsonValue
-from typing_extensions import override
 
 from wsap_core.seams.clock import Clock
 from wsap_tes3mp.protocol.errors import BridgeUnavailableError
@@ -69,44 +67,31 @@ def read_object(line: bytes) -> dict[str, JsonValue] | None:
     return found if isinstance(found, dict) else None
 
 
-class Link(Protocol):
-    """A way to the script and back."""
-
-    def send(self, line: Facts) -> None:
-        """Hand a line over, once; after an `OSError` it was certainly not sent."""
-
-    async def receive(self) -> bytes:
-        """Wait for bytes from the script; none at its end, `OSError` if the link is broken."""
-
-    def close(self) -> None:
-        """Let go of it; idempotent."""
-
-
-class TcpLink(Link):
+class TcpLink:
     """A connection to the script's port; made by `open_link`."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader, self._writer = reader, writer
 
-    @override
     def send(self, line: Facts) -> None:
+        """Hand a line over, once; after an `OSError` it was certainly not sent."""
         if self._writer.is_closing() or self._reader.at_eof():
             raise ConnectionError("the connection is closed")
         if self._writer.transport.get_write_buffer_size() > UNREAD:
             raise ConnectionError("the server does not read what it is sent")
         self._writer.write(_encode(line))
 
-    @override
     async def receive(self) -> bytes:
+        """Wait for bytes from the script; none at its end, `OSError` if the link is broken."""
         return await self._reader.read(65536)
 
-    @override
     def close(self) -> None:
+        """Let go of it; idempotent."""
         with contextlib.suppress(RuntimeError):  # the loop may be closed already
             self._writer.transport.abort()
 
 
-class MailboxLink(Link):
+class MailboxLink:
     """A folder that the script reads, too: a new one is named in `hello`, its bytes are `NAME.in.1`, `NAME.in.2`, ...,
     the script's `NAME.out.1`, ...; an empty file is the end. Files appear by renaming; who reads them removes them.
     """
@@ -127,8 +112,8 @@ class MailboxLink(Link):
         new.write_bytes(data)
         new.replace(self._folder / name)
 
-    @override
     def send(self, line: Facts) -> None:
+        """Write a line, once; after an `OSError` it was certainly not written."""
         if self._closed:
             raise ConnectionError("the connection is closed")
         if (self._folder / f"{self._name}.in.{self._sent - _UNREAD_FILES}").exists():
@@ -136,8 +121,8 @@ class MailboxLink(Link):
         self._put(f"{self._name}.in.{self._sent + 1}", _encode(line))
         self._sent += 1
 
-    @override
     async def receive(self) -> bytes:
+        """Wait for the script's next file."""
         path = self._folder / f"{self._name}.out.{self._read + 1}"
         while not path.exists():
             await self._clock.sleep(_BEAT)
@@ -146,12 +131,16 @@ class MailboxLink(Link):
         self._read += 1
         return data
 
-    @override
     def close(self) -> None:
+        """Write the end; idempotent."""
         if not self._closed:
             self._closed = True
             with contextlib.suppress(OSError):
                 self._put(f"{self._name}.in.{self._sent + 1}", b"")
+
+
+Link = TcpLink | MailboxLink
+"""A way to the script and back."""
 
 
 def _encode(line: Facts) -> bytes:
