@@ -87,7 +87,7 @@ def test_no_command_is_carried_out_twice_however_the_wire_breaks(tmp_path: Path)
         port = int(next(line for line in lua.log if " listens by " in line).rsplit(" ", 1)[1])
         wire = Wire(port, chance, clock)
         relay = await wire.start()
-        engine = Tes3mpEngine(TOKEN, f"127.0.0.1:{wire.port}", clock=clock, command_seconds=1e6)
+        engine = Tes3mpEngine(TOKEN, f"127.0.0.1:{wire.port}", clock=clock)
 
         async def go() -> None:
             while True:

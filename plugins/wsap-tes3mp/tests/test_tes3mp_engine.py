@@ -6,17 +6,21 @@ import asyncio
 import sys
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from wsap_check.hosts import ManualClock
+from wsap_tes3mp.bridge.bridge import PATIENCE, Bridge
 from wsap_tes3mp.engines.engine import Done, Engine
-from wsap_tes3mp.engines.tes3mp.engine import COMMAND_SECONDS, Tes3mpEngine
+from wsap_tes3mp.engines.tes3mp.engine import Tes3mpEngine
 from wsap_tes3mp.engines.tes3mp.esm import GameData
+from wsap_tes3mp.log.log import CommandLog
+from wsap_tes3mp.log.query import Filter, newest
 from wsap_tes3mp.protocol.bridge import JoinRequest
-from wsap_tes3mp.protocol.commands import PARAMS
+from wsap_tes3mp.protocol.commands import PARAMS, CommandInput
 from wsap_tes3mp.protocol.errors import BridgeUnavailableError, NotOfferedError
 from wsap_tes3mp.protocol.perception import PerceptionOutput
 
@@ -24,6 +28,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from script_server import FACTS, FAULTS, NOISE, TOKEN, ScriptServer, until
 
+NOON = datetime(2026, 3, 21, 12, tzinfo=UTC)
 WAIT = PARAMS["wait"].model_validate({"duration_seconds": 2})
 
 
@@ -157,7 +162,7 @@ def test_agents_are_listed_as_the_script_has_them() -> None:
 )
 def test_a_command_ends_as_what_is_known_of_it(fault: str, state: str, times: int) -> None:
     async def scenario() -> None:
-        async with connected(command_seconds=1e6) as (engine, server, clock):
+        async with connected() as (engine, server, clock):
             server.faults = [fault]
             done = await finished(engine, clock, "cmd_1", server)
             assert (done.state, server.executed["cmd_1"]) == (state, times)
@@ -170,15 +175,18 @@ def test_a_server_that_dies_for_good_leaves_the_command_unknown_after_its_deadli
     async def scenario() -> None:
         async with connected() as (engine, server, clock):
             server.faults = ["hang_after"]
-            task = asyncio.ensure_future(engine.execute("mira", "cmd_1", "wait", WAIT))
-            await until(lambda: server.executed["cmd_1"])
-            await server.stop()
-            await until(task.done, clock, step=1.0)
-            assert task.result().state == "unknown"
-            assert clock.now() >= COMMAND_SECONDS + 2
+            with CommandLog() as log:
+                bridge = Bridge(engine, log, clock=clock)
+                params = {"duration_seconds": 2}
+                command = CommandInput(timestamp=NOON, agent_id="mira", command="wait", params=params, reasoning="")
+                sent = (await bridge.command(command)).command_id
+                await until(lambda: server.executed[sent])
+                await server.stop()
+                await until(lambda: newest(log, Filter(states=["unknown"]), 1), clock, step=1.0)
+                assert clock.now() >= PATIENCE + 2
             with pytest.raises(BridgeUnavailableError, match="No connection to the TES3MP script at 127"):
                 await engine.execute("mira", "cmd_2", "wait", WAIT)
-            assert server.executed == {"cmd_1": 1}
+            assert server.executed == {sent: 1}
 
     run(scenario)
 

@@ -36,7 +36,7 @@ def test_no_command_is_carried_out_twice_or_lost_from_the_log_whatever_the_serve
         faults: dict[str, str] = {}
         while len(faults) < COUNT:
             with CommandLog(path) as log:
-                engine = Tes3mpEngine(TOKEN, f"127.0.0.1:{server.port}", clock=clock, command_seconds=1e6)
+                engine = Tes3mpEngine(TOKEN, f"127.0.0.1:{server.port}", clock=clock)
                 bridge = Bridge(engine, log, clock=clock)
                 await bridge.start()
                 try:

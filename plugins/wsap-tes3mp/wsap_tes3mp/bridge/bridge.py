@@ -27,7 +27,8 @@ from wsap_tes3mp.protocol.perception import Payload, PerceptionOutput
 DEADLINE = 2.0
 """Seconds within which an engine must say what an agent perceives, unless configured otherwise."""
 PATIENCE = 300.0
-"""Seconds that a command may run, besides those that it asks for itself, until its outcome counts as unknown."""
+"""Seconds that a command may run, besides those that it asks for itself, until its outcome counts as unknown. TES3MP's
+script gives up before that: a companion may walk for 180 s."""
 WATCH = 0.25
 """Seconds between two looks at the engine while somebody listens to events."""
 _KEPT = 16

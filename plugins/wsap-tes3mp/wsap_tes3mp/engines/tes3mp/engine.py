@@ -33,9 +33,6 @@ LOOK_SECONDS = 5.0
 """How often the server is asked for the agents, which shows that it is alive."""
 ANSWER_SECONDS = 10.0
 """How long that may go without an answer until the connection counts as broken."""
-COMMAND_SECONDS = 200.0
-"""How long a command may take, besides what it asks for itself, until nobody waits for it any more. The script gives
-up before that: a companion may walk for 180 s."""
 FIRST_PAUSE, LONGEST_PAUSE = 0.2, 10.0
 _REFUSALS = {
     "token": "the script refuses the token; give both sides the same one",
@@ -65,7 +62,6 @@ class Tes3mpEngine(Engine):
         names: what the owner's data files know.
         clock: for pauses and deadlines.
         now: the time of day, for views.
-        command_seconds: how long a command may take besides what it asks for itself.
     """
 
     name = "tes3mp"
@@ -79,12 +75,10 @@ class Tes3mpEngine(Engine):
         names: GameData | None = None,
         clock: Clock | None = None,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
-        command_seconds: float = COMMAND_SECONDS,
     ) -> None:
         self._token, self._address, self._names = token, address, names
         self._clock: Clock = clock or SystemClock()
         self._now = now
-        self._command_seconds = command_seconds
         self._connection: Connection | None = None
         self._agents: dict[str, AgentInfo] = {}
         # Commands that were written: in which boot of the server, and what will become of each.
@@ -145,12 +139,8 @@ class Tes3mpEngine(Engine):
         end: asyncio.Future[Done] = asyncio.get_running_loop().create_future()
         self._pending[command_id] = (connection.boot, end)
         reply.add_done_callback(lambda done: self._replied(command_id, done))
-        asked = fields.get("duration_seconds")
-        seconds = self._command_seconds + (asked if isinstance(asked, int | float) else 0.0)
         try:
-            done = await within(self._clock, seconds, end)
-        except TimeoutError:
-            return Done("unknown", f"The TES3MP server did not tell the end of the command within {seconds:g} s.")
+            done = await end
         finally:
             self._pending.pop(command_id, None)
         changes = self._recent.get(agent_id, (None, 0))[1]
