@@ -214,8 +214,7 @@ class CommandLog(ExitStack):
 
     def read(self, statement: Executable) -> list[Any]:
         """Return the rows that a query finds, all at once (Any: rows have the query's columns)."""
-        with said_clearly(self._where), self._connection.begin():
-            return list(self._connection.execute(statement).all())
+        return list(self.stream(statement))
 
     def stream(self, statement: Executable) -> Iterator[Row[Any]]:
         """Give the rows that a query finds, as the log is at the first of them."""

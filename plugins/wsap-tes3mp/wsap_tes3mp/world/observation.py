@@ -96,7 +96,7 @@ def observation_of(
     at = f"{_plain(place.cell)}, {where}, at x {number(round(place.x, 1))}, y {number(round(place.y, 1))}"
     return MorrowindObservation(
         status=status,
-        inventory={item.item_id: item.count for item in seen.inventory or ()},
+        inventory=avatar.inventory,
         location=Location((place.x, place.y, place.z), place.cell, at),
         nearby_entities=[_entity(one) for one in seen.nearby_entities[:_MOST]],
         current_goals=[Goal(q.quest_id, sanitize(q.name, 200), "main", f"stage {q.stage}") for q in seen.active_quests],

@@ -8,6 +8,9 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from importlib import resources
+from typing import Annotated
+
+from pydantic import Field, TypeAdapter
 
 from wsap_core.authoring.body import Body, Session
 from wsap_core.authoring.item_ledger import ItemLedger
@@ -34,6 +37,7 @@ STALE_SECONDS = 10.0
 """From how old on a perception is told to be old."""
 POLL_SECONDS = 0.1
 _DECLARED = index_actions(ACTION_SPACE)
+_EPISODE = TypeAdapter(tuple[Annotated[int, Field(strict=True, ge=0)], str, str, str | None])
 _ASLEEP = "Nobody is in the body; jack in first."
 
 DESCRIPTION = resources.files(__package__).joinpath("description.txt").read_text("utf-8").strip()
@@ -299,12 +303,8 @@ class Player:
         gifts, self.emptied = data["gifts"][0], data["gifts"][1] is True
         self.gifts = Counter({str(name): int(count) for name, count in gifts.items()})
         self.session, self.memory = Session.from_json(data["session"]), Memory.from_json(data["memory"])
-        steps, over, cause, killer = data["episode"]
-        if type(steps) is not int or steps < 0 or not isinstance(over, str) or not isinstance(cause, str):
-            raise ValueError("the episode is not what it should be")
-        if not isinstance(killer, str | None):
-            raise ValueError("the killer is no name")
-        self.steps, self.over, self.death = steps, over, (cause, killer)
+        self.steps, self.over, cause, killer = _EPISODE.validate_python(data["episode"])
+        self.death = (cause, killer)
         self.events = tuple(Event(str(text), str(kind), None, step) for text, kind, step in data["events"])
         self.seen = None if data["seen"] is None else PerceptionOutput.model_validate(data["seen"])
 
