@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from importlib import resources
 
 from pydantic import TypeAdapter
 
 from wsap_core.protocol import Action, ActionAvailability, ActionSpace
-from wsap_core.protocol.availability import Possible, choices_of
+from wsap_core.protocol.availability import Possible
 from wsap_core.protocol.values import JsonValue
 from wsap_tes3mp.protocol.perception import PerceptionOutput
 
@@ -35,19 +35,20 @@ def command_of(action: str) -> str:
 
 def availability(seen: PerceptionOutput) -> list[ActionAvailability]:
     """Return what is legal by a perception, with the ids and topics that there are."""
-    return [_without(seen, name) or _with_choices(seen, name) for name in ACTION_SPACE.names]
+    why, choices = _impossible(seen), _choices(seen)
+    found = [ActionAvailability(name, not why.get(name), why.get(name, "")) for name in ACTION_SPACE.names]
+    return [Possible(a.name, choices=c) if a.available and (c := choices.get(a.name)) else a for a in found]
 
 
 def refusal(action: Action, seen: PerceptionOutput) -> str:
     """Return why a declared action is illegal by a perception; empty where it is legal."""
-    told = _without(seen, action.name)
-    if told is not None:
-        return told.reason
+    if why := _impossible(seen).get(action.name):
+        return why
     given = action.parameters
     if action.name == "interact" and given.get("interaction_type") == "drop" and seen.inventory is not None:
         ids = [item.item_id for item in seen.inventory]
         return "" if given["entity_id"] in ids else f"you carry no {given['entity_id']!r}; you carry: {_some(ids)}"
-    for name, possible in choices_of(_with_choices(seen, action.name)).items():
+    for name, possible in _choices(seen).get(action.name, {}).items():
         if name in given and str(given[name]) not in possible:
             kind = _KINDS.get(name, "in sight")
             return f"there is no {given[name]!r} {kind}; there is: {_some(possible)}"
@@ -59,60 +60,48 @@ def command_params(action: Action) -> dict[str, JsonValue]:
     return {name: value for name, value in action.parameters.items() if value is not None}
 
 
-def _without(seen: PerceptionOutput, name: str) -> ActionAvailability | None:
-    """Return that an action is impossible now, and why; None where it is possible."""
-    why = ""
-    talk = seen.dialogue
-    if (seen.fidelity or {}).get(f"command.{command_of(name)}") == NEVER:
-        why = "this engine can't do that"
-    elif name in ("move_to", "interact") and not (seen.nearby_entities or (name == "interact" and _carried(seen))):
-        why = "nothing is in sight"
-    elif name == "combat_action" and not any(e.entity_type in _LIVING for e in seen.nearby_entities):
-        why = "nobody is in sight"
-    elif name == "use_item" and not _carried(seen):
-        why = "you carry nothing"
-    elif name == "answer" and (talk is None or not talk.choices):
-        why = "no answers are listed"
-    elif name == "dialogue" and talk is not None and not talk.topics:
-        why = "answer first" if talk.choices else "there is nothing to talk about"
-    elif name == "dialogue" and talk is None:
-        known = seen.sequence is not None and (seen.fidelity or {}).get("dialogue") != NEVER
-        if known or not any(e.entity_type == "npc" for e in seen.nearby_entities):
-            why = "no dialogue is open; interact with somebody first"
-    return ActionAvailability(name, False, why) if why else None
+def _impossible(seen: PerceptionOutput) -> dict[str, str]:
+    """Return why an action is impossible now; empty where it is possible."""
+    kinds, talk, known = {one.entity_type for one in seen.nearby_entities}, seen.dialogue, seen.fidelity or {}
+    carried = bool(seen.inventory) if seen.inventory is not None else seen.inventory_summary.item_count > 0
+    if talk is not None:
+        silent = "" if talk.topics else "answer first" if talk.choices else "there is nothing to talk about"
+    else:
+        told = seen.sequence is not None and known.get("dialogue") != NEVER
+        silent = "no dialogue is open; interact with somebody first" if told or "npc" not in kinds else ""
+    found = {
+        "move_to": "" if kinds else "nothing is in sight",
+        "interact": "" if kinds or carried else "nothing is in sight",
+        "combat_action": "" if kinds.intersection(_LIVING) else "nobody is in sight",
+        "use_item": "" if carried else "you carry nothing",
+        "answer": "" if talk is not None and talk.choices else "no answers are listed",
+        "dialogue": silent,
+    }
+    never = [name for name in ACTION_SPACE.names if known.get(f"command.{command_of(name)}") == NEVER]
+    return found | dict.fromkeys(never, "this engine can't do that")
 
 
-def _carried(seen: PerceptionOutput) -> bool:
-    return bool(seen.inventory) if seen.inventory is not None else seen.inventory_summary.item_count > 0
-
-
-def _with_choices(seen: PerceptionOutput, name: str) -> ActionAvailability:
-    found = {parameter: tuple(words) for parameter, words in _choices(seen, name) if words}
-    return Possible(name, choices=found) if found else ActionAvailability(name)
-
-
-def _choices(seen: PerceptionOutput, name: str) -> Iterator[tuple[str, Sequence[str]]]:
-    ids = [e.entity_id for e in seen.nearby_entities]
-    match name:
-        case "move_to":
-            yield "target_entity_id", ids
-        case "interact":
-            # Whoever carries too much has to drop something.
-            heavy = seen.inventory if seen.inventory_summary.encumbrance_pct > 1 else None
-            yield "entity_id", [*ids, *(item.item_id for item in heavy or ())]
-        case "use_item":
-            yield "item_id", [item.item_id for item in seen.inventory or ()]
-            yield "target_entity_id", ids
-        case "combat_action":
-            yield "target_entity_id", [e.entity_id for e in seen.nearby_entities if e.entity_type in _LIVING]
-        case "dialogue" if seen.dialogue is not None:
-            yield "entity_id", [seen.dialogue.entity_id]
-            yield "topic", seen.dialogue.topics
-        case "answer" if seen.dialogue is not None:
-            yield "entity_id", [seen.dialogue.entity_id]
-            yield "choice_idx", [str(number) for number in range(len(seen.dialogue.choices))]
-        case "dialogue":
-            yield "entity_id", [e.entity_id for e in seen.nearby_entities if e.entity_type == "npc"]
+def _choices(seen: PerceptionOutput) -> dict[str, dict[str, Sequence[str]]]:
+    """Return for each action the parameters with values to choose from."""
+    ids, living, people = (
+        [one.entity_id for one in seen.nearby_entities if kinds is None or one.entity_type in kinds]
+        for kinds in (None, _LIVING, ("npc",))
+    )
+    carried, talk = [item.item_id for item in seen.inventory or ()], seen.dialogue
+    # Whoever carries too much has to drop something.
+    heavy = carried if seen.inventory_summary.encumbrance_pct > 1 else []
+    found: dict[str, dict[str, Sequence[str]]] = {
+        "move_to": {"target_entity_id": ids},
+        "interact": {"entity_id": [*ids, *heavy]},
+        "use_item": {"item_id": carried, "target_entity_id": ids},
+        "combat_action": {"target_entity_id": living},
+        "dialogue": {"entity_id": people},
+    }
+    if talk is not None:
+        numbers = [str(number) for number in range(len(talk.choices))]
+        found["dialogue"] = {"entity_id": [talk.entity_id], "topic": talk.topics}
+        found["answer"] = {"entity_id": [talk.entity_id], "choice_idx": numbers}
+    return {name: {key: tuple(v) for key, v in choices.items() if v} for name, choices in found.items()}
 
 
 def _some(words: Sequence[str]) -> str:
