@@ -65,7 +65,6 @@ class BridgeClient(AsyncExitStack, BridgePort):
     Args:
         url: where it is, such as `http://127.0.0.1:8765`.
         token: the bridge's token; needed to change something.
-        retries: how often it is tried.
         clock: for waits.
         chance: numbers from 0 to 1, for the jitter.
         keys: gives idempotency keys.
@@ -81,7 +80,6 @@ class BridgeClient(AsyncExitStack, BridgePort):
         url: str,
         token: str | None = None,
         *,
-        retries: Retries | None = None,
         clock: Clock | None = None,
         chance: Callable[[], float] = random.random,
         keys: Callable[[], str] = secrets.token_hex,
@@ -97,7 +95,7 @@ class BridgeClient(AsyncExitStack, BridgePort):
             base_url=self.url, headers=headers, timeout=httpx2.Timeout(timeout, connect=5), transport=transport
         )
         self.push_async_callback(self._http.aclose)
-        self._timeout, self._retries = timeout, retries or Retries()
+        self._timeout = timeout
         self._clock, self._chance, self._keys = clock or SystemClock(), chance, keys
         self._offers: bool | None = None
 
@@ -195,7 +193,7 @@ class BridgeClient(AsyncExitStack, BridgePort):
             request["timeout"] = httpx2.Timeout(self._timeout + longer, connect=5)
         commands, perhaps = path == "/command", False
         repeatable = not commands or key is not None
-        tries = Tries(self._retries, repeatable=repeatable, chance=self._chance)
+        tries = Tries(Retries(), repeatable=repeatable, chance=self._chance)
         while True:
             try:
                 status, after, content = await self._send(method, path, request)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from typing import Any
 
 from wsap_tes3mp.engines.engine import Done
 from wsap_tes3mp.engines.simulated import talking
@@ -28,24 +29,13 @@ def begin(world: World, body: Body, params: Payload) -> Plan:
     if body.health <= 0:
         raise Refused("DEAD", "You are dead; ask for a respawn.")
     body.guard, body.goal = False, None
-    match params:
-        case MoveTo():
-            return _move(world, body, params)
-        case Interact():
-            return _interact(world, body, params)
-        case UseItem():
-            return _use(world, body, params)
-        case Wait(duration_seconds=seconds):
-            return _wait(seconds)
-        case CombatAction():
-            return _fight(world, body, params.action_type, params.target_entity_id)
-        case Dialogue():
-            return talking.begin(world, body, params)
-    raise Refused("UNKNOWN_COMMAND", "This engine does not know that command.")
+    if (plan := _PLANS.get(type(params))) is None:
+        raise Refused("UNKNOWN_COMMAND", "This engine does not know that command.")
+    return plan(world, body, params)
 
 
-def _wait(seconds: float) -> Plan:
-    yield seconds
+def _wait(world: World, body: Body, params: Wait) -> Plan:
+    yield params.duration_seconds
     return Done("confirmed", "Time passes.")
 
 
@@ -229,7 +219,8 @@ def _use_on(world: World, body: Body, item_id: str, target: Thing | Body) -> str
 # --- combat ---------------------------------------------------------------------------------------
 
 
-def _fight(world: World, body: Body, action: str, target_id: str) -> Plan:
+def _fight(world: World, body: Body, params: CombatAction) -> Plan:
+    action, target_id = params.action_type, params.target_entity_id
     if action not in ACTIONS:
         raise Refused("UNKNOWN_ACTION", f"Actions of combat are {', '.join(ACTIONS)}.")
     if action == "flee":
@@ -280,3 +271,9 @@ def _flee(world: World, body: Body, foe: Thing | Body) -> Done:
     body.y = round(min(depth, max(0, body.y + (body.y - foe.y) / away * 14)), 2)
     body.escape(world)
     return Done("confirmed", f"You get away from {foe.name}.")
+
+
+# Any: each takes the parameters of its command.
+_PLANS: Mapping[type[Payload], Callable[[World, Body, Any], Plan]] = {
+    MoveTo: _move, Interact: _interact, UseItem: _use, Wait: _wait, CombatAction: _fight, Dialogue: talking.begin
+}  # fmt: skip
