@@ -22,7 +22,7 @@ from wsap_core.seams.game import AvatarGameAdapter, ChoiceKey
 from wsap_tes3mp.engines.engine import BridgePort
 from wsap_tes3mp.protocol.errors import BridgeError
 from wsap_tes3mp.world.actions import ACTION_SPACE
-from wsap_tes3mp.world.catalogue import GAME_ID, TRANSFER_RULES
+from wsap_tes3mp.world.catalogue import GAME_ID
 from wsap_tes3mp.world.items import bring_in, carry_out
 from wsap_tes3mp.world.options import WorldOptions
 from wsap_tes3mp.world.player import DESCRIPTION, Player, Seat
@@ -30,7 +30,6 @@ from wsap_tes3mp.world.source import MakeEngine, Source, simulated
 
 AWAKE = wsap.RespawnOption("awake", "spawn_point", "where the world brings its dead back", description="Wake up again.")
 _HEADER = b"WSAP morrowind 1\n"
-_RULES = frozenset(rule.id for rule in TRANSFER_RULES)
 
 
 class MorrowindWorld(AvatarGameAdapter):
@@ -260,7 +259,7 @@ class MorrowindWorld(AvatarGameAdapter):
             players = {}
             for agent_id, record in state["players"].items():
                 player = players[str(agent_id)] = Player(self._source, str(agent_id), 1)
-                player.load_json(record, _RULES)
+                player.load_json(record)
             if len(players) > self.options.seats:
                 raise ValueError(f"it has {len(players)} bodies, and the option seats is {self.options.seats}")
             engine = b64decode(state["engine"], validate=True)

@@ -28,7 +28,7 @@ from wsap_tes3mp.protocol.bridge import JoinRequest
 from wsap_tes3mp.protocol.commands import FINAL, UNHINDERED, CommandContext, CommandInput
 from wsap_tes3mp.protocol.perception import PerceptionOutput
 from wsap_tes3mp.world.actions import ACTION_SPACE, command_of, command_params, refusal
-from wsap_tes3mp.world.catalogue import GAME_ID
+from wsap_tes3mp.world.catalogue import GAME_ID, TRANSFER_RULES
 from wsap_tes3mp.world.feats import Memory
 from wsap_tes3mp.world.observation import MorrowindObservation, observation_of, picture
 from wsap_tes3mp.world.source import Source
@@ -295,11 +295,11 @@ class Player:
             "seen": None if self.seen is None else self.seen.model_dump(mode="json"),
         }
 
-    def load_json(self, data: JsonValue, rules: frozenset[str]) -> None:
-        """Become what `to_json` returned, or raise one of `WRONG_DATA`; `rules` are the ids of the transfer rules."""
+    def load_json(self, data: JsonValue) -> None:
+        """Become what `to_json` returned, or raise one of `WRONG_DATA`."""
         self.begin(Body.from_json(data["body"]))
         self.former = tuple(str(one) for one in data["former"])
-        self.items.load_json(data["items"], rules)
+        self.items.load_json(data["items"], {rule.id for rule in TRANSFER_RULES})
         gifts, self.emptied = data["gifts"][0], data["gifts"][1] is True
         self.gifts = Counter({str(name): int(count) for name, count in gifts.items()})
         self.session, self.memory = Session.from_json(data["session"]), Memory.from_json(data["memory"])

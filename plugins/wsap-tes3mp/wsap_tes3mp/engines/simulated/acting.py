@@ -209,8 +209,7 @@ def _use_on(world: World, body: Body, item_id: str, target: Thing | Body) -> str
         return told
     if target.kind == "npc":
         return talking.gift(world, body, item_id, target)
-    fixed = any(one.id == target.base and one.fixed for one in definitions().containers)
-    if target.kind == "container" and not fixed:
+    if target.kind == "container" and not definitions().containers[target.base].fixed:
         move_items(body.items, target.items, item_id)
         return f"You put {name} into it."
     raise Refused("NO_USE", f"{name} does nothing there now.")

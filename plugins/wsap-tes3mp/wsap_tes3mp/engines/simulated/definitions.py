@@ -72,7 +72,6 @@ class Creature(_Part):
 class Container(_Part):
     """Something that holds items, or that items are used on."""
 
-    id: str
     name: str
     cell: str
     fixed: bool = False
@@ -151,7 +150,7 @@ class Definitions(_Part):
     doors: tuple[Door, ...]
     items: Mapping[str, Item]
     creatures: Mapping[str, Creature]
-    containers: tuple[Container, ...]
+    containers: Mapping[str, Container]
     people: Mapping[str, Person]
     chosen: Mapping[str, tuple[str, ...]]
     quests: Mapping[str, Quest]

@@ -38,9 +38,9 @@ def new_world(seed: int) -> World:
         thing.health = 100
         world.cast[role] = thing.id
         world.likes[role] = chance.choice(gifts)
-    for container in defined.containers:
+    for key, container in defined.containers.items():
         spot = _spot(container.cell, chance)
-        world.put("container", container.id, container.name, spot, {} if container.fixed else _loot(chance))
+        world.put("container", key, container.name, spot, {} if container.fixed else _loot(chance))
     for kind, creature in defined.creatures.items():
         for cell in creature.cells:
             world.put("creature", kind, creature.name, _spot(cell, chance))

@@ -18,16 +18,12 @@ def words(world: World, speaker: Thing | None = None) -> Mapping[str, str]:
     """Return the names that texts may hold, as the seed gave them."""
     defined = definitions()
     found = {role: world.things[thing].name for role, thing in world.cast.items()}
-    named = {
-        **{one.id: one.name for one in defined.containers},
-        **{key: one.name for key, one in defined.items.items()},
-    }
     for part, chosen in world.facts.items():
         if chosen in world.cast:
             found[part] = found[chosen]
             found[f"{part}_place"] = defined.cells[defined.people[chosen].cell].name
         else:
-            found[part] = named[chosen]
+            found[part] = (defined.containers.get(chosen) or defined.items[chosen]).name
     if speaker is not None and speaker.kind == "npc":
         likes = defined.items[world.likes[speaker.base]].name
         found |= {"speaker": speaker.name, "title": defined.people[speaker.base].title, "likes": likes}
