@@ -60,6 +60,8 @@ class SimulatedEngine:
     ) -> None:
         self._clock = clock or SystemClock()
         self._realtime = realtime
+        stepped: Sequence[EngineAbility] = () if realtime else ("stepped",)
+        self.abilities: frozenset[EngineAbility] = frozenset(("join", "respawn", "items", "snapshot", *stepped))
         self._now = now
         self._began, self._zero = START, 0.0
         self._boots = 0
@@ -69,12 +71,6 @@ class SimulatedEngine:
         self._world = seeding.new_world(seed)
         for agent_id in agents:
             self._world.bodies[agent_id] = seeding.new_body(self._world, agent_id, agent_id, "avatar")
-
-    @property
-    def abilities(self) -> frozenset[EngineAbility]:
-        """All but `stepped` in real time."""
-        always: frozenset[EngineAbility] = frozenset({"join", "respawn", "items", "snapshot"})
-        return always if self._realtime else always | {"stepped"}
 
     @property
     def boot_id(self) -> str | None:

@@ -68,15 +68,15 @@ class Quest:
     """The indices that end it."""
 
 
+@dataclass
 class GameData:
     """What the data files of a game tell; keys are in lower case, as the game compares them."""
 
-    def __init__(self) -> None:
-        self.objects: dict[str, GameObject] = {}
-        self.interiors: dict[str, str] = {}
-        self.exteriors: dict[tuple[int, int], str] = {}
-        """Grid -> name; most exteriors have none."""
-        self.quests: dict[str, Quest] = {}
+    objects: dict[str, GameObject] = field(default_factory=dict)
+    interiors: dict[str, str] = field(default_factory=dict)
+    exteriors: dict[tuple[int, int], str] = field(default_factory=dict)
+    """Grid -> name; most exteriors have none."""
+    quests: dict[str, Quest] = field(default_factory=dict)
 
     def find(self, ref_id: str) -> GameObject:
         """Return what is known of an object."""
