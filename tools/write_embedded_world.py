@@ -17,6 +17,7 @@ from wsap_tes3mp.engines.simulated.definitions import Needs, definitions
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "reference" / "embedded-world.md"
 SOURCE = ROOT / "plugins" / "wsap-tes3mp" / "wsap_tes3mp" / "engines" / "simulated"
+DAY = 86400 / state.GAME_SECONDS
 HEAD = f"""# The embedded world of Morrowind's bridge
 
 The rules of the world that `wsap tes3mp serve` and `wsap play morrowind` have built in. It is a coast of its own, with
@@ -34,7 +35,7 @@ the same trajectory, in any process. A snapshot holds everything.
 ## Time
 
 - Stepped, time goes on with commands only. In real time it goes on by itself, and a command takes its time.
-- A second is {state.GAME_SECONDS:g} seconds of the world's day, which lasts {86400 / state.GAME_SECONDS:g} seconds and begins at
+- A second is {state.GAME_SECONDS:g} seconds of the world's day, which lasts {DAY:g} seconds and begins at
   {state.FIRST_HOUR:g} o'clock.
 - A body walks {acting.SPEED:g} m a second, in rain and thunder two thirds of it. It walks within a cell; doors lead
   to others.
