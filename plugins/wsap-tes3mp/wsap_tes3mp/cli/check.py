@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
@@ -13,9 +12,6 @@ from wsap_core.cli.grouped import GroupedCommand
 from wsap_core.cli.output import print_json
 from wsap_core.cli.params import json_option
 from wsap_core.untrusted import single_line
-
-if TYPE_CHECKING:
-    from wsap_tes3mp.conformance import CheckResult
 
 _MARKS = {"passed": "ok  ", "failed": "FAIL", "skipped": "skip"}
 
@@ -44,7 +40,7 @@ def check(
     # Deferred for weight: `wsap tes3mp --help` needs no client.
     from wsap_core.textfile import read_text
     from wsap_tes3mp.client import BridgeClient, local_token
-    from wsap_tes3mp.conformance import run_checks
+    from wsap_tes3mp.conformance import CheckResult, run_checks
 
     token = local_token(url) if token_file is None else read_text(token_file, "The bridge's token").strip()
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import click
 
 from wsap_core.cli.grouped import GroupedCommand
+from wsap_core.errors import ConfigError
 
 _LIST = "customScripts.lua"
 _SETTINGS = "settings.lua"
@@ -54,8 +55,6 @@ def install(server_folder: Path, remove: bool, print_line: bool) -> None:
 
 def scripts_folder(folder: Path) -> Path:
     """Return the folder with a server's scripts; `ConfigError` if it is no TES3MP server."""
-    from wsap_core.errors import ConfigError
-
     for candidate in (folder / "server" / "scripts", folder / "scripts", folder):
         if (candidate / _LIST).is_file() and (candidate / "serverCore.lua").is_file():
             return candidate
@@ -71,8 +70,6 @@ def _package() -> dict[str, bytes]:
 
 def _copy(target: Path, token: str) -> None:
     """Copy the files; settings that are there are kept, but for the token."""
-    from wsap_core.errors import ConfigError
-
     target.mkdir(parents=True, exist_ok=True)
     settings = target / _SETTINGS
     for name, content in _package().items():
