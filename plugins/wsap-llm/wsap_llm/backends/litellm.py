@@ -10,37 +10,26 @@ from __future__ import annotations
 import asyncio
 import importlib
 import importlib.util
+import json
 import os
 from collections.abc import AsyncGenerator, Mapping
+from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from typing import Any
 from urllib.parse import urlsplit
 
 from wsap_core.errors import ConfigError, MissingServiceError
-from wsap_core.seams.agent import Usage
 from wsap_core.seams.context import Context
 from wsap_core.seams.listing import Listing
 from wsap_core.seams.model import Abilities, Chunk, Finish, Request, ThinkingChunk
-from wsap_core.seams.model_errors import (
-    AuthenticationError,
-    BackendError,
-    BackendTimeoutError,
-    BadRequestError,
-    ConstraintError,
-    ContextTooSmallError,
-    ModelNotFoundError,
-    NoServerError,
-    RateLimitError,
-    ServerFailedError,
-)
+from wsap_core.seams.model_errors import BackendError, BadRequestError, ConstraintError, NoServerError
 from wsap_core.untrusted import single_line
 from wsap_llm.backends.dialects import Dialect, dialect_name, request_body
-from wsap_llm.backends.failures import Asked, hide_key, refuses_constraint
-from wsap_llm.backends.reading import read_options
+from wsap_llm.backends.failures import SHOWN, Asked, error_of, hide_key
 from wsap_llm.backends.wire import ReplyReader
-from wsap_llm.pictures import has_pictures, refused_picture
+from wsap_llm.backends.reading import read_options
+from wsap_llm.pictures import has_pictures
 from wsap_llm.tokens import reserve_of
-from wsap_llm.waiting import retry_after
 
 # Any, in this module: litellm's types depend on the provider, and it is not imported to check them.
 
@@ -135,30 +124,39 @@ class LiteLLMBackend:
         )
         arguments |= {"timeout": self.options.timeout, "num_retries": 0, "max_retries": 0, "drop_params": True}
         arguments |= {"api_base": self.options.api_base, "api_key": self.options.api_key}
-        place = self.options.api_base or f"the provider of {self.model}"
-        asked = Asked(self.model, place, self.options.api_key, "", pictured=has_pictures(request))
-        reader = ReplyReader(request, asked)
+        asked = Asked(
+            self.model,
+            self.options.api_base or "The provider",
+            self.options.api_key,
+            "the provider's own environment variable",
+            constrained=request.constraint is not None,
+            pictured=has_pictures(request),
+        )
         try:
-            answer = await self._library.acompletion(**arguments)
-            if pieces:
-                try:
-                    async for part in answer:
-                        for chunk in reader.event(part.model_dump_json()):
-                            self._thinks = self._thinks or isinstance(chunk, ThinkingChunk)
-                            yield chunk
-                finally:
-                    if (close := getattr(answer, "aclose", None)) is not None:
-                        await close()
-                chunks = list(reader.close())
-            else:
-                chunks = list(reader.whole(answer.model_dump_json().encode()))
+            async with aclosing(self._reply(arguments, ReplyReader(request, asked))) as chunks:
+                async for chunk in chunks:
+                    self._thinks = self._thinks or isinstance(chunk, ThinkingChunk)
+                    yield self._priced(chunk) if isinstance(chunk, Finish) else chunk
         except BackendError:
             raise
         except Exception as error:
-            raise self._error(error, request) from error
-        for chunk in chunks:
-            self._thinks = self._thinks or isinstance(chunk, ThinkingChunk)
-            yield self._priced(chunk) if isinstance(chunk, Finish) else chunk
+            raise self._error(error, asked) from error
+
+    async def _reply(self, arguments: Mapping[str, Any], reader: ReplyReader) -> AsyncGenerator[Chunk, None]:
+        answer = await self._library.acompletion(**arguments)
+        if "stream" not in arguments:
+            for chunk in reader.whole(answer.model_dump_json().encode()):
+                yield chunk
+            return
+        try:
+            async for part in answer:
+                for chunk in reader.event(part.model_dump_json()):
+                    yield chunk
+        finally:
+            if (close := getattr(answer, "aclose", None)) is not None:
+                await close()
+        for chunk in reader.close():
+            yield chunk
 
     def cost_of(self, prompt_tokens: int, completion_tokens: int) -> float | None:
         """Return what so many tokens cost in US dollars by litellm's list; None where it says nothing.
@@ -206,76 +204,33 @@ class LiteLLMBackend:
         if usage.cost is not None:
             return finish
         cost = self.cost_of(usage.prompt_tokens, usage.completion_tokens)
-        priced = Usage(usage.calls, usage.prompt_tokens, usage.completion_tokens, cost)
-        return replace(finish, usage=priced)
+        return replace(finish, usage=replace(usage, cost=cost))
 
-    def _error(self, error: Exception, request: Request) -> BackendError:
-        said = single_line(getattr(error, "message", None) or error)[:300]
-        words = f"{self.model}: {hide_key(said, self.options.api_key)}"
-        kind = _kind(error)
-        pictured = has_pictures(request) and kind in (BadRequestError, ServerFailedError)
-        if pictured and (refused := refused_picture(self.model, hide_key(said, self.options.api_key))) is not None:
-            return refused
-        if kind is RateLimitError:
-            headers = getattr(error, "litellm_response_headers", None)
-            return RateLimitError(words, retry_after=retry_after(headers) if headers is not None else None)
-        if request.constraint is not None and _refuses_constraint(error, said):
-            return ConstraintError(words)
-        if kind is BadRequestError and REDIRECTED not in words and _kind_of_class(error) is ServerFailedError:
-            words += f" The provider's address {REDIRECTED}, where nothing is sent."
-        if kind is AuthenticationError:
-            words += " Set the provider's key in its environment variable."
-        return kind(words)
+    def _error(self, error: Exception, asked: Asked) -> BackendError:
+        """Return the error that one of litellm's stands for, by the status that it keeps.
 
-
-_CLASSES: tuple[tuple[str, type[BackendError]], ...] = (
-    ("Timeout", BackendTimeoutError),
-    ("ContextWindowExceededError", ContextTooSmallError),
-    ("RateLimitError", RateLimitError),
-    ("AuthenticationError", AuthenticationError),
-    ("PermissionDeniedError", AuthenticationError),
-    ("NotFoundError", ModelNotFoundError),
-    ("BadRequestError", BadRequestError),
-    ("UnprocessableEntityError", BadRequestError),
-)
-"""litellm's classes, most special first: several are subclasses of others. Everything else is the server's failure."""
-
-_STATUS: Mapping[int, type[BackendError]] = {
-    401: AuthenticationError,
-    403: AuthenticationError,
-    404: ModelNotFoundError,
-    408: BackendTimeoutError,
-    429: RateLimitError,
-}
-
-
-def _kind(error: Exception) -> type[BackendError]:
-    """Return the class of error that one of litellm's stands for.
-
-    litellm goes by the words of an error where it knows them, and calls a server's failure a bad
-    request when the server did; so the status that it keeps is asked too. That nobody answers is
-    only told by what caused the error.
-    """
-    kind = _kind_of_class(error)
-    if kind is BadRequestError:
+        litellm goes by the words of an error where it knows them; that nobody answers, or that a redirect was refused,
+        is only told by what caused the error.
+        """
+        words = hide_key(single_line(getattr(error, "message", None) or error), asked.key)
         status = getattr(error, "status_code", None)
-        if isinstance(status, int):
-            kind = ServerFailedError if status >= 500 else _STATUS.get(status, kind)
-    cause: BaseException | None = error
-    for _ in range(10):
-        if cause is None or kind is not ServerFailedError:
-            break
-        if REDIRECTED in str(cause):
-            kind = BadRequestError
-        if isinstance(cause, ConnectionRefusedError) or type(cause).__name__ == "ClientConnectorError":
-            kind = NoServerError
-        cause = cause.__cause__ or cause.__context__
-    return kind
-
-
-def _kind_of_class(error: Exception) -> type[BackendError]:
-    names = {cls.__name__ for cls in type(error).__mro__}
-    return next((kind for name, kind in _CLASSES if name in names), ServerFailedError)
+        status = status if isinstance(status, int) and status >= 300 else 500
+        names = {cls.__name__ for cls in type(error).__mro__}
+        if asked.constrained and "UnsupportedParamsError" in names:
+            return ConstraintError(f"{self.model}: {words[:SHOWN]}")
+        if "ContextWindowExceededError" in names:
+            status = 413
+        cause: BaseException | None = error
+        for _ in range(10):
+            if cause is None or status < 500:
+                break
+            if isinstance(cause, ConnectionRefusedError) or type(cause).__name__ == "ClientConnectorError":
+                return NoServerError(f"No server answers for {self.model}; is it running?")
+            if REDIRECTED in str(cause):
+                return BadRequestError(f"{self.model}: {single_line(cause)[:SHOWN]}; nothing is sent there.")
+            cause = cause.__cause__ or cause.__context__
+        headers = getattr(error, "litellm_response_headers", None) if status == 429 else None
+        return error_of(status, headers or {}, json.dumps({"error": words}).encode(), asked)
 
 
 def _is_openai(name: str, options: LiteLLMOptions) -> bool:
@@ -286,13 +241,6 @@ def _is_openai(name: str, options: LiteLLMOptions) -> bool:
     return provider in ("openai", "azure") or (
         not slash and provider.startswith(("gpt-", "chatgpt-", "o1", "o3", "o4"))
     )
-
-
-def _refuses_constraint(error: Exception, said: str) -> bool:
-    if "UnsupportedParams" in type(error).__name__:
-        return True
-    status = getattr(error, "status_code", None)
-    return isinstance(status, int) and refuses_constraint(status, said)
 
 
 def _import() -> Any:
