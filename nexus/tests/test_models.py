@@ -33,7 +33,6 @@ from wsap_llm.middleware import (
     CheckBudgets,
     CheckDecision,
     Count,
-    KeepFailures,
     Measure,
     Price,
     RateLimit,
@@ -175,7 +174,7 @@ def test_middlewares_are_in_one_order(server: ModelServer) -> None:
     assert [type(middleware) for middleware in agents.middlewares] == [Record, CheckDecision, *shared]
     assert agents.middlewares[2:] == model.middlewares, "limits are shared"
     memorys = models.for_memory("openai/qwen3:8b", calls)
-    assert [type(middleware) for middleware in memorys.middlewares] == [Count, KeepFailures, Record, *shared]
+    assert [type(middleware) for middleware in memorys.middlewares] == [Count, Record, *shared]
 
 
 def test_a_replayed_run_opens_no_backend() -> None:
@@ -184,8 +183,8 @@ def test_a_replayed_run_opens_no_backend() -> None:
     agents, memorys = models.for_agent("gone/x", calls), models.for_memory("gone/x", calls)
     assert isinstance(agents.backend, Replayed)
     assert isinstance(memorys.backend, Replayed)
-    assert agents.middlewares == ()
-    assert [type(middleware) for middleware in memorys.middlewares] == [Count, KeepFailures]
+    assert [type(middleware) for middleware in agents.middlewares] == [Record]
+    assert [type(middleware) for middleware in memorys.middlewares] == [Count, Record]
 
 
 def test_a_server_that_stumbles_is_asked_again_and_waited_for_as_it_says(server: ModelServer) -> None:

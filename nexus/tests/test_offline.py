@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +23,9 @@ from wsap_core.seams.context import Context
 from wsap_core.seams.model import Abilities, Request
 from wsap_core.seams.model_errors import BadRequestError
 from wsap_core.specs import BackendSpec
+from wsap_llm.journal import BROKEN_OFF, ToolJournal
 from wsap_llm.scripted import ScriptedBackend
-from wsap_llm.tool_journal import BROKEN_OFF, RecordedTool, ToolJournal
+from wsap_llm.toolbox import RecordedTool
 from wsap_nexus.api import RunSummary, resume_run
 from wsap_nexus.runs.controls import Controls
 from wsap_nexus.runs.plan import RunPlan, SeatPlan
@@ -295,7 +297,7 @@ class Counter:
 
 
 def journal(log: Log, past: list[dict[str, Any]] | None = None, *, offline: bool = False) -> ToolJournal:
-    own = ToolJournal(Recorder(log, "run"), "seat-1", offline=offline)
+    own = ToolJournal(partial(Recorder(log, "run").write, seat="seat-1"), offline=offline)
     for event in past or []:
         assert own.take(event)
     return own

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import base64
 import json
+from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from wsap_core.errors import WireError
 from wsap_core.protocol.wire import encode
 from wsap_core.seams.agent import Usage
 from wsap_core.seams.model import Abilities, Finish, ImagePart, Message, Part, Reply, Request, TextPart
+from wsap_core.seams.model_errors import BackendError
+from wsap_llm.journal import ToolJournal
+from wsap_llm.middleware.record import failure_of
 from wsap_llm.pictures import size_of
-from wsap_llm.tool_journal import ToolJournal
 from wsap_nexus.runs.recorder import Recorder
 
 # Any, in this module: JSON.
@@ -120,22 +124,29 @@ class SeatJournal:
         self.offline = offline
         """Whether a recorded run is played again."""
         self._careful = recorder.careful and not offline
-        self._replies: dict[str, list[Reply]] = {}
+        self._outcomes: dict[str, deque[Reply | BackendError]] = {}
         self._refusals: dict[str, str] = {}
         self._models: dict[str, Abilities] = {}
         self._shown: tuple[Message, ...] = ()
-        self._failures: dict[str, list[tuple[str, str] | None]] = {}
-        self.tools = ToolJournal(recorder, seat, offline=offline)
+        self.tools = ToolJournal(partial(recorder.write, seat=seat), offline=offline)
         """The calls to the seat's tools."""
         for event in past:
             self._take(event)
 
-    def add(self, key: str, request: Request, reply: Reply) -> None:
-        """Record a call, in the log alone."""
-        self.again(key, request, reply)
+    def next(self, key: str, request: Request) -> Reply | BackendError | None:
+        """Return what came of a request when it was recorded, each time that it was sent once, or None."""
+        outcomes = self._outcomes.get(key)
+        outcome = outcomes.popleft() if outcomes else None
+        if self.offline:
+            match outcome:
+                case BackendError():
+                    self.fail(key, outcome)
+                case Reply():
+                    self.add(key, request, outcome)
+        return outcome
 
-    def again(self, key: str, request: Request, reply: Reply) -> None:
-        """Record a call whose reply comes from another run."""
+    def add(self, key: str, request: Request, reply: Reply) -> None:
+        """Record a call."""
         shared = _shared(self._shown, request.messages)
         self._shown = tuple(request.messages)
         body = {
@@ -152,11 +163,6 @@ class SeatJournal:
             "reply": reply,
         }
         self._recorder.write("call", body, seat=self._seat)
-
-    def get(self, key: str, occurrence: int) -> Reply | None:
-        """Return the reply to the nth time (from 0) that a request was sent, or None."""
-        replies = self._replies.get(key, [])
-        return replies[occurrence] if occurrence < len(replies) else None
 
     async def asking(self, key: str) -> None:
         """Return once it is committed, where calls are made carefully, that a request is sent."""
@@ -176,16 +182,16 @@ class SeatJournal:
 
     def refusal(self, key: str) -> str | None:
         """Return the reason for which the constraint of a request was refused, or None."""
-        return self._refusals.get(key)
+        reason = self._refusals.get(key)
+        if self._offline and reason is not None:
+            self.refuse(key, reason)
+        return reason
 
-    def fail(self, key: str, kind: str, words: str) -> None:
-        """Record that a request failed, with its class of failure, and that the caller continued."""
-        self._recorder.write("failure", {"key": key, "failed": kind, "words": words}, seat=self._seat)
-
-    def failure(self, key: str, occurrence: int) -> tuple[str, str] | None:
-        """Return the class and words of the failure at the nth time (from 0) that a request was sent, or None."""
-        came = self._failures.get(key, [])
-        return came[occurrence] if occurrence < len(came) else None
+    def fail(self, key: str, error: BackendError) -> None:
+        """Record that a request failed, and that the caller continued."""
+        self._recorder.write(
+            "failure", {"key": key, "failed": type(error).__name__, "words": str(error)}, seat=self._seat
+        )
 
     def note_model(self, address: str, abilities: Abilities, prompts: str) -> None:
         """Record what a model can do, and the version of the templates: prompts depend on both."""
@@ -205,14 +211,11 @@ class SeatJournal:
                 return
             if self.tools.take(event):
                 return
-            if "failed" in event:
-                self._failures.setdefault(event["key"], []).append((event["failed"], event["words"]))
-                return
             if "refused" in event:
                 self._refusals[event["key"]] = event["refused"]
                 return
-            self._replies.setdefault(event["key"], []).append(read_reply(event["reply"]))
-            self._failures.setdefault(event["key"], []).append(None)
+            failed = failure_of(event["failed"], event["words"]) if "failed" in event else None
+            self._outcomes.setdefault(event["key"], deque()).append(failed or read_reply(event["reply"]))
             if not self.offline:  # a run that is played again is recorded whole, in a log of its own
                 self._pictures.note(event.get("messages", ()))
         except (KeyError, TypeError) as error:

@@ -160,14 +160,6 @@ class Recorder:
         """Record which requests the world, or the agent of a seat, sends to models; and one that gave no reply."""
         self._write("asked", dumps({"keys": list(keys), **({"failed": failed} if failed else {})}), seat=seat)
 
-    def tools(self, seat: str, body: Mapping[str, Any]) -> None:
-        """Record what a source of tools offers."""
-        self._write("tools", dumps(dict(body)), seat=seat)
-
-    def tool(self, seat: str, body: Mapping[str, Any]) -> None:
-        """Record that a tool is called, or what came of it."""
-        self._write("tool", dumps(dict(body)), seat=seat)
-
     def decision(self, seat: str, episode: int, step: int, info: DecisionInfo) -> None:
         """Record model usage added to a decision after its step was logged, such as a memory's summary."""
         self._write("decision", dumps(info), seat=seat, episode=episode, step=step)

@@ -7,7 +7,7 @@ import random
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from dataclasses import replace
-from typing import Any, ClassVar, cast
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -30,13 +30,14 @@ from wsap_core.seams.model import (
     collect,
 )
 from wsap_core.seams.model_errors import (
+    BackendError,
     BadRequestError,
     BudgetReachedError,
     NoServerError,
     RateLimitError,
     ServerFailedError,
 )
-from wsap_llm.journal import CallJournal, Journal
+from wsap_llm.journal import CallJournal
 from wsap_llm.keys import request_key
 from wsap_llm.middleware import (
     Ask,
@@ -69,29 +70,31 @@ class Clock:
         await asyncio.sleep(0)
 
 
-class MemoryJournal(Journal):
-    """A journal in memory."""
+class MemoryJournal(CallJournal):
+    """A journal in memory, with the outcomes that another one wrote."""
 
-    def __init__(self) -> None:
-        self.replies: dict[str, list[Reply]] = {}
-        self.refusals: dict[str, str] = {}
-        self.recorded_again: list[str] = []
+    def __init__(self, before: MemoryJournal | None = None) -> None:
+        self.past = list(before.written) if before is not None else []
+        self.written: list[tuple[str, Reply | BackendError]] = []
+        self.refusals = dict(before.refusals) if before is not None else {}
+
+    def next(self, key: str, request: Request) -> Reply | BackendError | None:
+        found = next((entry for entry in self.past if entry[0] == key), None)
+        if found is not None:
+            self.past.remove(found)
+        return found[1] if found is not None else None
 
     def add(self, key: str, request: Request, reply: Reply) -> None:
-        self.replies.setdefault(key, []).append(reply)
+        self.written.append((key, reply))
 
-    def get(self, key: str, occurrence: int) -> Reply | None:
-        replies = self.replies.get(key, [])
-        return replies[occurrence] if occurrence < len(replies) else None
+    def fail(self, key: str, error: BackendError) -> None:
+        self.written.append((key, error))
 
     def refuse(self, key: str, reason: str) -> None:
         self.refusals[key] = reason
 
     def refusal(self, key: str) -> str | None:
         return self.refusals.get(key)
-
-    def again(self, key: str, request: Request, reply: Reply) -> None:
-        self.recorded_again.append(reply.text)
 
 
 def ask(text: str = "hello", **more: object) -> Request:
@@ -334,11 +337,10 @@ def test_a_recorded_run_is_had_again_without_asking_anybody() -> None:
     journal = MemoryJournal()
     recorded = Model(ScriptedBackend(["one", "two", "three"], model="scripted/x"), [Record(journal, "scripted/x")])
     texts = [reply(recorded, ask(t)) for t in ("a", "a", "b")]
-    replayed = Replayed("scripted/x", cast(CallJournal, journal), Abilities())
+    replayed = Model(Replayed("scripted/x", Abilities()), [Record(MemoryJournal(journal), "scripted/x")])
     assert [reply(replayed, ask(t)) for t in ("a", "a", "b")] == texts == ["one", "two", "three"]
     with pytest.raises(UsageError, match="no reply of scripted/x to this request"):
         reply(replayed, ask("b"))
-    assert journal.recorded_again == texts
 
 
 def test_replies_that_were_journaled_are_not_bought_twice() -> None:
@@ -346,22 +348,16 @@ def test_replies_that_were_journaled_are_not_bought_twice() -> None:
     before = Model(ScriptedBackend(["one"]), [Record(journal, "scripted/list")])
     assert reply(before) == "one"
     backend = ScriptedBackend(["two"])
-    after = Model(backend, [Record(journal, "scripted/list")])
+    after = Model(backend, [Record(MemoryJournal(journal), "scripted/list")])
     assert [reply(after), reply(after)] == ["one", "two"]
     assert len(backend.requests) == 1
 
 
-def test_a_journal_that_only_writes_is_asked_for_what_was_there_before_and_each_reply_is_new() -> None:
-    class Writing(MemoryJournal):
-        written: ClassVar[list[str]] = []
-
-        def add(self, key: str, request: Request, reply: Reply) -> None:
-            self.written.append(reply.text)
-
-    journal = Writing()
-    key = request_key("scripted/list", ask())
+def test_a_journal_is_asked_for_what_was_there_before_and_each_reply_is_new() -> None:
+    before, key = MemoryJournal(), request_key("scripted/list", ask())
     for text in ("one", "two"):
-        MemoryJournal.add(journal, key, ask(), Reply(text))
+        before.add(key, ask(), Reply(text))
+    journal = MemoryJournal(before)
     backend = ScriptedBackend(["three", ServerFailedError("no"), "four", "five"])
     recorded = Model(backend, [Record(journal, "scripted/list")])
     assert backend.model == "scripted/list"
@@ -369,7 +365,25 @@ def test_a_journal_that_only_writes_is_asked_for_what_was_there_before_and_each_
     with pytest.raises(ServerFailedError):
         reply(recorded)
     assert [reply(recorded), reply(recorded)] == ["four", "five"]
-    assert Writing.written == ["three", "four", "five"]
+    assert [entry.text for _, entry in journal.written if isinstance(entry, Reply)] == ["three", "four", "five"]
+
+
+def test_failures_are_kept_where_a_caller_goes_on_from_them_and_had_again_in_order() -> None:
+    journal = MemoryJournal()
+    backend = ScriptedBackend(["one", ServerFailedError("no"), "two"])
+
+    def told(model: Model) -> list[str]:
+        found = []
+        for _ in range(3):
+            try:
+                found.append(reply(model))
+            except ServerFailedError as error:
+                found.append(str(error))
+        return found
+
+    said = told(Model(backend, [Record(journal, "scripted/list", failures=True)]))
+    again = Model(Replayed("scripted/list"), [Record(MemoryJournal(journal), "scripted/list", failures=True)])
+    assert told(again) == said == ["one", "no", "two"]
 
 
 @given(text=st.text(max_size=60), piece=st.integers(0, 7), stop=st.text(min_size=1, max_size=3))

@@ -26,8 +26,7 @@ from wsap_llm.prompts import Prompts
 from wsap_llm.reply.tags import TagLimits
 from wsap_llm.skin import Lexicon, Skinned
 from wsap_llm.styles import CallStyle, JsonStyle, Style, TagStyle
-from wsap_llm.tool_journal import RecordedSource, recorded
-from wsap_llm.toolbox import build_tool
+from wsap_llm.toolbox import RecordedSource, build_tool, recorded
 
 
 def create(context: Context) -> LLMAgent:

@@ -30,7 +30,6 @@ from wsap_llm.middleware import (
     CheckBudgets,
     CheckDecision,
     Count,
-    KeepFailures,
     Measure,
     Meter,
     Middleware,
@@ -146,7 +145,7 @@ class ModelPool:
         """Return the model of an address for the decisions of one agent: recorded, or replayed, and within limits."""
         journal = calls.journal
         if journal is not None and journal.offline:
-            return Model(Replayed(name, journal, journal.abilities(name)), ())
+            return Model(Replayed(name, journal.abilities(name)), [Record(journal, name)])
         model, around = self.backend(name, own), list[Middleware]()
         if journal is not None:
             around.append(Record(journal, model.model))
@@ -161,9 +160,9 @@ class ModelPool:
         if journal is None:
             return Model(self.backend(name, own), [count])
         if journal.offline:
-            return Model(Replayed(name, journal), [count, KeepFailures(journal, name)])
+            return Model(Replayed(name), [count, Record(journal, name, failures=True)])
         model = self.backend(name, own)
-        return Model(model, [count, KeepFailures(journal, model.model), Record(journal, model.model)])
+        return Model(model, [count, Record(journal, model.model, failures=True)])
 
     def _shared(self, name: str, backend: Backend, context: Context) -> list[Middleware]:
         policy, price = self._policy, self._prices.get(name)

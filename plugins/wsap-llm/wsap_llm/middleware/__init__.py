@@ -1,8 +1,7 @@
 """Middlewares between an agent and a backend, each with one concern; `Model` puts them around a backend.
 
 Count         adds up what an agent's parts ask
-KeepFailures  keeps failures in the journal beside the replies
-Record        keeps every reply and sends nothing that is kept; `Replayed` is a backend without a network
+Record        keeps every reply and sends nothing that is kept; `Replayed` stands for a model that is not asked
 CheckDecision, CheckBudgets   refuse before a limit in tokens, money or calls could be passed
 Retry         tries again after errors that may be over in a moment
 RateLimit     so many requests at once, so many a minute
@@ -14,7 +13,6 @@ Measure       tokens and seconds by model
 from __future__ import annotations
 
 from wsap_core.seams.model import Price
-from wsap_llm.journal import Journal
 from wsap_llm.middleware.budgets import (
     Budget,
     BudgetLimits,
@@ -26,7 +24,7 @@ from wsap_llm.middleware.budgets import (
 )
 from wsap_llm.middleware.measure import Count, Measure, Meter, Throughput, UsageCounter
 from wsap_llm.middleware.model import Ask, Middleware, Model
-from wsap_llm.middleware.record import KeepFailures, Record, Replayed
+from wsap_llm.middleware.record import Record, Replayed
 from wsap_llm.middleware.retry import RateLimit, Retry
 
 __all__ = [
@@ -37,8 +35,6 @@ __all__ = [
     "CheckBudgets",
     "CheckDecision",
     "Count",
-    "Journal",
-    "KeepFailures",
     "Measure",
     "Meter",
     "Middleware",

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Mapping
-from contextlib import aclosing
 
 from wsap_core.errors import UsageError
 from wsap_core.seams import model_errors as errors
 from wsap_core.seams.model import Abilities, Chunk, Reply, Request, TextChunk, ThinkingChunk, collect_from
 from wsap_core.seams.model_errors import BackendError, ConstraintError
-from wsap_llm.journal import CallJournal, Journal
+from wsap_llm.journal import CallJournal
 from wsap_llm.keys import request_key
 from wsap_llm.middleware.model import Ask
 
@@ -19,119 +18,68 @@ _CLASSES: Mapping[str, type[BackendError]] = {
 
 
 class Record:
-    """Keeps every reply in a journal before passing it on; a request whose reply is kept already is not sent.
+    """Keeps what came of every request in a journal before passing it on; a request is not sent of which that is kept.
 
     The second makes resuming a run free: no reply is paid for twice. That a constraint was refused is kept in the same
     way, because the agent goes another way after it.
+
+    Args:
+        journal: where it is kept.
+        model: the model's address.
+        failures: whether failures are kept, too, for a caller that goes on from them: a memory whose summary fails
+            keeps what it wanted to sum up and asks another time, and a replayed run goes the same way.
     """
 
-    def __init__(self, journal: Journal, model: str) -> None:
+    def __init__(self, journal: CallJournal, model: str, *, failures: bool = False) -> None:
         self._journal = journal
         self._model = model
-        self._seen: dict[str, int] = {}
+        self._failures = failures
 
     async def stream(self, request: Request, ask: Ask) -> AsyncGenerator[Chunk, None]:
         """Give the reply, kept or new. Raises ConstraintError if the backend refuses the constraint, now or when the
-        request was kept."""
+        request was kept, and BackendError as the backend does, or as it was kept."""
         key = request_key(self._model, request)
         if (reason := self._journal.refusal(key)) is not None:
             raise ConstraintError(reason)
-        occurrence = self._seen.get(key, 0)
-        self._seen[key] = occurrence + 1
-        reply = self._journal.get(key, occurrence)
-        if reply is None:
-            try:
-                await self._journal.asking(key)
-                reply = await collect_from(ask(request), self._model)
-            except BaseException as error:
-                self._uncount(key)
-                if isinstance(error, BackendError):
-                    self._journal.ask_failed(key)
-                if isinstance(error, ConstraintError):
-                    self._journal.refuse(key, str(error))
-                raise
-            self._journal.add(key, request, reply)
-            if self._journal.get(key, occurrence) is None:
-                self._uncount(key)  # nobody will look for it, and memory does not grow with each decision
-        for chunk in chunks_of(reply):
+        outcome = self._journal.next(key, request)
+        if isinstance(outcome, BackendError):
+            raise outcome
+        for chunk in chunks_of(outcome or await self._asked(key, request, ask)):
             yield chunk
 
-    def _uncount(self, key: str) -> None:
-        self._seen[key] -= 1
-        if not self._seen[key]:
-            del self._seen[key]
+    async def _asked(self, key: str, request: Request, ask: Ask) -> Reply:
+        try:
+            await self._journal.asking(key)
+            reply = await collect_from(ask(request), self._model)
+        except BackendError as error:
+            self._journal.ask_failed(key)
+            if isinstance(error, ConstraintError):
+                self._journal.refuse(key, str(error))
+            if self._failures:
+                self._journal.fail(key, error)
+            raise
+        self._journal.add(key, request, reply)
+        return reply
 
 
 class Replayed:
-    """A backend that gives back what was recorded of a model, and never asks anybody.
+    """In place of a model that was recorded, whose replies `Record` gives: nobody is ever asked."""
 
-    What it gives goes into the journal once more: a replayed run is a whole run, too.
-    """
-
-    def __init__(self, model: str, journal: CallJournal, abilities: Abilities | None = None) -> None:
+    def __init__(self, model: str, abilities: Abilities | None = None) -> None:
         self.model = model
         """The address of the model that was recorded."""
         self.abilities = abilities or Abilities()
         """What that model could do."""
-        self._journal = journal
-        self._seen: dict[str, int] = {}
 
-    async def stream(self, request: Request) -> AsyncGenerator[Chunk, None]:
-        """Give the recorded reply. Raises UsageError if this was never asked in the recorded run, and ConstraintError
-        if the recorded backend refused the constraint."""
-        key = request_key(self.model, request)
-        if (reason := self._journal.refusal(key)) is not None:
-            self._journal.refuse(key, reason)
-            raise ConstraintError(reason)
-        occurrence = self._seen.get(key, 0)
-        reply = self._journal.get(key, occurrence)
-        if reply is None:
-            raise UsageError(
-                f"The recorded run has no reply of {self.model} to this request (time {occurrence + 1}): it ends "
-                "before, or something that the prompts are made of has changed."
-            )
-        self._seen[key] = occurrence + 1
-        self._journal.again(key, request, reply)
-        for chunk in chunks_of(reply):
-            yield chunk
+    def stream(self, request: Request) -> AsyncGenerator[Chunk, None]:
+        """Raise UsageError: this was never asked in the recorded run, or not so often."""
+        raise UsageError(
+            f"The recorded run has no reply of {self.model} to this request left: it ends before, or something that "
+            "the prompts are made of has changed."
+        )
 
     async def aclose(self) -> None:
         """Do nothing: there is nothing to close."""
-
-
-class KeepFailures:
-    """Keeps failures in a journal beside the replies, for a caller that goes on from them: they are part of the run.
-
-    A memory whose summary fails keeps what it wanted to sum up and asks another time. If the failure
-    were forgotten, the replayed run would go another way.
-    """
-
-    def __init__(self, journal: CallJournal, model: str) -> None:
-        self._journal = journal
-        self._model = model
-        self._seen: dict[str, int] = {}
-
-    async def stream(self, request: Request, ask: Ask) -> AsyncGenerator[Chunk, None]:
-        """Give the reply, or fail as it was recorded.
-
-        Raises:
-            BackendError: now, or when it was recorded.
-        """
-        key = request_key(self._model, request)
-        occurrence = self._seen.get(key, 0)
-        self._seen[key] = occurrence + 1
-        if (failure := self._journal.failure(key, occurrence)) is not None:
-            kind, words = failure
-            if self._journal.offline:
-                self._journal.fail(key, kind, words)
-            raise failure_of(kind, words)
-        try:
-            async with aclosing(ask(request)) as chunks:
-                async for chunk in chunks:
-                    yield chunk
-        except BackendError as error:
-            self._journal.fail(key, type(error).__name__, str(error))
-            raise
 
 
 def failure_of(kind: str, words: str) -> BackendError:
