@@ -183,7 +183,7 @@ class SeatJournal:
     def refusal(self, key: str) -> str | None:
         """Return the reason for which the constraint of a request was refused, or None."""
         reason = self._refusals.get(key)
-        if self._offline and reason is not None:
+        if self.offline and reason is not None:
             self.refuse(key, reason)
         return reason
 

@@ -1,14 +1,10 @@
-"""The options of the agent `llm`: their ranges, and what a listing says of them; reading those of its memories
-and tools. Light, as the plugin imports it."""
+"""The options of the agent `llm`: their ranges, and what a listing says of them. Light, as the plugin imports it."""
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from wsap_core.errors import ConfigError
-from wsap_core.protocol.values import JsonValue
 from wsap_core.specs import OptionDef
 
 
@@ -22,6 +18,20 @@ class Range:
     whole: bool = True
     none: bool = False
     """Whether `none` leaves it out of requests."""
+
+    @property
+    def words(self) -> str:
+        """What may be given, as messages say it."""
+        return f"a {'whole ' if self.whole else ''}number from {self.low:g} to {self.high:g}"
+
+    def read(self, value: object) -> float:
+        """Return the number that was given, also as text. Raises ValueError if it is none, or out of the range."""
+        number = float(value) if isinstance(value, str) else value
+        if not isinstance(number, int | float) or isinstance(number, bool) or not self.low <= number <= self.high:
+            raise ValueError
+        if self.whole and number != int(number):
+            raise ValueError
+        return int(number) if self.whole else float(number)
 
 
 NUMBERS: Mapping[str, Range] = {
@@ -87,27 +97,3 @@ OPTIONS = (
     OptionDef("TOOL.KEY", "An option of a tool, such as mcp.servers."),
 )
 """The options, as `wsap agents llm` lists them."""
-
-
-def read_options(what: str, config: Mapping[str, JsonValue], known: Mapping[str, Range | None]) -> dict[str, JsonValue]:
-    """Return the value of each known option: a whole number, which may be given as text, or text (None in the table),
-    which is None where it is not given.
-
-    Raises ConfigError if an option is not known (the message lists those there are), of another kind, or out of bounds.
-    """
-    found: dict[str, JsonValue] = {}
-    for name in config:
-        if name not in known:
-            listed = ", ".join(known)
-            raise ConfigError(f"The {what} has no option {str(name)[:60]!r}; its options: {listed}.")
-    for name, kind in known.items():
-        found[name] = value = config.get(name, None if kind is None else kind.default)
-        if kind is None:
-            if value is not None and (not isinstance(value, str) or not value):
-                raise ConfigError(f"The option {name} of the {what} must be text.")
-            continue
-        with contextlib.suppress(ValueError):
-            found[name] = value = int(value) if isinstance(value, str) else value
-        if not isinstance(value, int) or isinstance(value, bool) or not kind.low <= value <= kind.high:
-            raise ConfigError(f"The option {name} of the {what} must be a whole number from {kind.low} to {kind.high}.")
-    return found

@@ -27,7 +27,7 @@ from wsap_core.untrusted import single_line
 from wsap_llm.backends.dialects import Dialect, dialect_name, request_body
 from wsap_llm.backends.failures import SHOWN, Asked, error_of, hide_key
 from wsap_llm.backends.wire import ReplyReader
-from wsap_llm.backends.reading import read_options
+from wsap_llm.option_reading import read_options
 from wsap_llm.pictures import has_pictures
 from wsap_llm.tokens import reserve_of
 

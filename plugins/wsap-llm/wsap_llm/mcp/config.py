@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
-import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import PurePath
 from typing import Any
@@ -13,6 +11,8 @@ from urllib.parse import urlsplit
 
 from wsap_core.errors import ConfigError
 from wsap_core.untrusted import error_line
+from wsap_llm.option_reading import TABLE, TEXT, TEXTS, Kind, parsed, read_table
+from wsap_llm.option_table import Range
 from wsap_llm.secrets import secrets_in, without
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,31}")
@@ -63,6 +63,15 @@ class ServerConfig:
         return without(text, self.secrets)
 
 
+_OPTIONS: Mapping[str, Range | Kind] = {
+    **dict.fromkeys(("command", "tools"), TEXTS),
+    **dict.fromkeys(("url", "cwd", "prefix"), TEXT),
+    **dict.fromkeys(("env", "headers"), TABLE),
+    "timeout": Range(ServerConfig.timeout, 0.01, 3600, whole=False),
+    "start_timeout": Range(ServerConfig.start_timeout, 0.01, 3600, whole=False),
+    "restarts": Range(ServerConfig.restarts, 0, 1000),
+    "longest": Range(ServerConfig.longest, 100, 100_000),
+}
 _TELLING = ("command", "url", "env", "headers")
 
 
@@ -79,7 +88,10 @@ def read_servers(config: Mapping[str, Any]) -> tuple[ServerConfig, ...]:
     # Any: options come from a person's file or command line, and have any type.
     if "servers" not in config:
         return (_read("mcp", config, ""),)
-    servers = _parsed(config["servers"])
+    try:
+        servers = parsed(config["servers"])
+    except (ValueError, RecursionError) as error:
+        raise ConfigError(f"The option servers of the tool mcp is not valid JSON: {error_line(error, 100)}.") from None
     if len(config) > 1 or not isinstance(servers, Mapping) or not servers:
         raise ConfigError(
             "The option servers of the tool mcp must be a table of servers by name, with nothing beside it."
@@ -93,16 +105,11 @@ def read_servers(config: Mapping[str, Any]) -> tuple[ServerConfig, ...]:
 
 
 def _read(name: str, options: Any, prefix: str) -> ServerConfig:
-    where = f"the server {name!r} of the tool mcp"
+    owner = f"server {name!r} of the tool mcp"
+    where = f"the {owner}"
     if not isinstance(options, Mapping):
         raise ConfigError(f"The options of {where} must be a table.")
-    for option in options:
-        if option not in _READERS:
-            listed = ", ".join(sorted(_READERS))
-            raise ConfigError(f"There is no option {str(option)[:60]!r} of {where}; there are: {listed}.")
-    given = {option: value for option, value in options.items() if value is not None or option not in ("cwd", "tools")}
-    found = {option: _READERS[option](where, option, value) for option, value in {"prefix": prefix, **given}.items()}
-    read = ServerConfig(name, **found)
+    read = ServerConfig(name, **{"prefix": prefix, **read_table(owner, options, _OPTIONS)})
     read = replace(read, secrets=secrets_in({o: getattr(read, o) for o in _TELLING}, surely=True))
     if bool(read.command) == bool(read.url):
         raise ConfigError(f"Give {where} either command, a list such as ['python', 'server.py'], or url.")
@@ -111,57 +118,3 @@ def _read(name: str, options: Any, prefix: str) -> ServerConfig:
     if read.prefix and not _NAME.fullmatch(read.prefix):
         raise ConfigError(f"The option prefix of {where} must be up to 32 letters, digits, - and _.")
     return read
-
-
-def _parsed(value: Any) -> Any:
-    if not isinstance(value, str) or not value.lstrip().startswith(("{", "[")):
-        return value
-    try:
-        return json.loads(value)
-    except (ValueError, RecursionError) as error:
-        raise ConfigError(f"An option of the tool mcp is not valid JSON: {error_line(error, 100)}.") from None
-
-
-def _text(where: str, option: str, value: Any) -> str:
-    if not isinstance(value, str) or "\0" in value:
-        raise ConfigError(f"The option {option} of {where} must be text.")
-    return value
-
-
-def _texts(where: str, option: str, value: Any) -> tuple[str, ...]:
-    value = _parsed(value)
-    if not isinstance(value, list | tuple):
-        # One text for a command would have to be taken apart as a shell does it.
-        raise ConfigError(f"The option {option} of {where} must be a list of texts, such as ['python', 'server.py'].")
-    return tuple(_text(where, option, item) for item in value)
-
-
-def _table(where: str, option: str, value: Any) -> dict[str, str]:
-    value = _parsed(value)
-    if not isinstance(value, Mapping):
-        raise ConfigError(f"The option {option} of {where} must be a table of texts.")
-    return {_text(where, option, k): _text(where, option, v) for k, v in value.items()}
-
-
-def _number(where: str, option: str, value: Any) -> float:
-    low, high, kind = _NUMBERS[option]
-    if isinstance(value, str):
-        with contextlib.suppress(ValueError):
-            value = float(value)
-    if not isinstance(value, int | float) or isinstance(value, bool) or not low <= value <= high:
-        raise ConfigError(f"The option {option} of {where} must be a number from {low:g} to {high:g}.")
-    return kind(value)
-
-
-_NUMBERS: Mapping[str, tuple[float, float, Callable[[float], float]]] = {
-    "timeout": (0.01, 3600, float),
-    "start_timeout": (0.01, 3600, float),
-    "restarts": (0, 1000, int),
-    "longest": (100, 100_000, int),
-}
-_READERS: Mapping[str, Callable[[str, str, Any], Any]] = {
-    **dict.fromkeys(("command", "tools"), _texts),
-    **dict.fromkeys(("url", "cwd", "prefix"), _text),
-    **dict.fromkeys(("env", "headers"), _table),
-    **dict.fromkeys(_NUMBERS, _number),
-}

@@ -13,7 +13,8 @@ from wsap_core.seams.context import Context
 from wsap_core.seams.memory import Recollection
 from wsap_core.untrusted import error_line
 from wsap_llm.memory.cells import FACT, Cell, CellMemory, cell_of, cut, listed, overlap, pack, unpack, within, words
-from wsap_llm.option_table import Range, read_options
+from wsap_llm.option_reading import read_table
+from wsap_llm.option_table import Range
 
 FACTS, PLANS, HISTORY = 200, 20, 50
 """Most facts, plans and steps that are kept; the oldest go first."""
@@ -138,4 +139,4 @@ def _text(item: JsonValue) -> str:
 def create(context: Context) -> FactsMemory:
     """Return a memory of facts, plans and history; the options `facts` (200), `plans` (20) and `history` (50) say how
     many of each are kept. Raises ConfigError if an option is wrong."""
-    return FactsMemory(**read_options("facts memory", context.config, OPTIONS))
+    return FactsMemory(**read_table("facts memory", context.config, OPTIONS))

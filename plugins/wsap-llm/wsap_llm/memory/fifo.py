@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Coroutine, Iterable, Sequence
+from collections.abc import Coroutine, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from typing_extensions import override
@@ -17,7 +17,8 @@ from wsap_core.seams.model import Backend, Message, Request, Sampling, collect
 from wsap_core.seams.model_errors import BackendError
 from wsap_core.untrusted import error_line, single_line
 from wsap_llm.memory.cells import Cell, CellMemory, cell_of, cost, cut, listed, pack, unpack, within
-from wsap_llm.option_table import Range, read_options
+from wsap_llm.option_reading import NAME, Kind, read_table
+from wsap_llm.option_table import Range
 from wsap_llm.prompts import words_of
 from wsap_llm.thinking import split_thinking
 
@@ -33,12 +34,12 @@ WAITING = 64
 """Most cells that wait for a model; more are folded without one, so that memory stays bounded."""
 ASKED = 16
 """Most cells that a model is asked to fold at a time, so that the request fits into small contexts."""
-OPTIONS = {
+OPTIONS: Mapping[str, Range | Kind] = {
     "cells": Range(CELLS, 1, 1000),
     "summary_chars": Range(SUMMARY, 100, 20_000),
     "notes": Range(NOTES, 1, 1000),
     "batch": Range(1, 1, WAITING),
-    "summary_model": None,
+    "summary_model": NAME,
 }
 
 _KEPT = ("cells", "notes", "overflow", "summary")
@@ -289,8 +290,8 @@ def create(context: Context) -> FifoMemory:
     that writes the summaries; without one they are made by picking lines. Raises ConfigError if an option is wrong, and
     MissingServiceError if a model is named, and nothing installed can ask one.
     """
-    given = read_options("fifo memory", context.config, OPTIONS)
-    model = given["summary_model"]
+    given = read_table("fifo memory", context.config, OPTIONS)
+    model = given.get("summary_model")
     return FifoMemory(
         given["cells"],
         backend=context.services.require("models").backend(model) if model is not None else None,

@@ -15,7 +15,8 @@ from wsap_core.seams.context import Context
 from wsap_core.seams.memory import Recollection
 from wsap_llm.memory.cells import Cell, CellMemory, cell_of, pack, unpack, within
 from wsap_llm.memory.store import Lived, Store, words_of
-from wsap_llm.option_table import Range, read_options
+from wsap_llm.option_reading import NAME, read_table
+from wsap_llm.option_table import Range
 
 KEEP = 10_000
 """Most things that are remembered."""
@@ -170,5 +171,5 @@ def create(context: Context) -> FullTextMemory:
     if an option is wrong, MissingServiceError if SQLite has no FTS5, and StorageError if the file can't be used.
     """
     return FullTextMemory(
-        **read_options("fulltext memory", context.config, {"path": None, "keep": Range(KEEP, 1, 1_000_000)})
+        **read_table("fulltext memory", context.config, {"path": NAME, "keep": Range(KEEP, 1, 1_000_000)})
     )

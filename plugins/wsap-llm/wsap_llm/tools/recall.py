@@ -10,7 +10,8 @@ from wsap_core.protocol.values import JsonValue
 from wsap_core.seams.memory import AgentMemory
 from wsap_core.seams.tool import ToolContext
 from wsap_core.untrusted import single_line
-from wsap_llm.option_table import Range, read_options
+from wsap_llm.option_reading import read_table
+from wsap_llm.option_table import Range
 
 TOKENS = 200
 """About how many tokens an answer has at most."""
@@ -42,7 +43,7 @@ class Recall:
 def create(context: ToolContext) -> Recall:
     """Return a search of the agent's memory; the option `tokens` (200) bounds its answers. Raises ConfigError if the
     agent has no memory, or the option is wrong."""
-    given = read_options("recall tool", context.config, {"tokens": Range(TOKENS, 20, 4000)})
+    given = read_table("recall tool", context.config, {"tokens": Range(TOKENS, 20, 4000)})
     if context.memory is None:
         raise ConfigError("The tool recall needs a memory to search; give the agent one, such as fulltext or fifo.")
     return Recall(context.memory, **given)

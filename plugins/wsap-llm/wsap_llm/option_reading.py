@@ -1,0 +1,103 @@
+"""Options of backends, memories and tools, of the kinds that they declare, read from what a user gave."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, fields
+from functools import partial
+from types import NoneType
+from typing import Any, TypeVar, get_args, get_type_hints
+
+from wsap_core.errors import ConfigError
+from wsap_core.seams.options import Options, check_used
+from wsap_llm.option_table import FLAGS, Range
+
+# Any, in this module: options have every kind of value.
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What an option may be, besides a number in a range."""
+
+    words: str
+    """As messages say it."""
+    read: Callable[[Any], Any]
+    """Gives the value; a ValueError, TypeError or LookupError if it is of another kind."""
+
+
+def read_options(cls: type[T], config: Mapping[str, Any], backend: str, *, also: Collection[str] = ()) -> T:
+    """Return the options of a backend from its configuration, in which `model` and `None` count for nothing.
+
+    Raises ConfigError if one is unknown (the message suggests a similar one, those in `also` included) or of another
+    kind than its field, or a number below 0.
+    """
+    hints = get_type_hints(cls)
+    known = {field.name: _of_hint(hints[field.name], field.default) for field in fields(cls)}  # type: ignore[arg-type]
+    given = {name: value for name, value in config.items() if name != "model"}
+    return cls(**read_table(f"backend {backend}", given, known, also=also))
+
+
+def read_table(
+    owner: str, config: Mapping[str, Any], known: Mapping[str, Range | Kind], *, also: Collection[str] = ()
+) -> dict[str, Any]:
+    """Return the options that were given, and the defaults of other numbers. `None` counts for nothing.
+
+    Raises ConfigError if one is unknown (the message suggests a similar one, those in `also` included), of another
+    kind, or out of its range.
+    """
+    given = Options(config)
+    found: dict[str, Any] = {name: kind.default for name, kind in known.items() if isinstance(kind, Range)}
+    for name, kind in known.items():
+        if (value := given.get(name)) is not None:
+            try:
+                found[name] = kind.read(value)
+            except (ValueError, TypeError, LookupError, RecursionError):
+                raise ConfigError(f"The option {name} of the {owner} is {kind.words}.") from None
+    for name in also:
+        given.get(name)
+    check_used(f"The {owner}", given)
+    return found
+
+
+def parsed(value: Any) -> Any:
+    """Return a value that is, on a command line, the JSON text of a table or a list; raise ValueError or RecursionError
+    if it is broken."""
+    return json.loads(value) if isinstance(value, str) and value.lstrip().startswith(("{", "[")) else value
+
+
+def _flag(value: Any) -> bool:
+    return value if isinstance(value, bool) else FLAGS[str.strip(value).lower()]
+
+
+def _text(value: Any, fewest: int = 0) -> str:
+    if not isinstance(value, str) or "\0" in value or len(value) < fewest:
+        raise TypeError
+    return value
+
+
+def _texts(value: Any) -> tuple[str, ...]:
+    value = parsed(value)
+    if not isinstance(value, list | tuple):  # one text would have to be taken apart as a shell does it
+        raise TypeError
+    return tuple(map(_text, value))
+
+
+def _table(value: Any) -> dict[str, str]:
+    return {_text(name): _text(each) for name, each in dict(parsed(value)).items()}
+
+
+NAME = Kind("text that is not empty", partial(_text, fewest=1))
+TEXT = Kind("text", _text)
+TEXTS = Kind("a list of texts, such as ['python', 'server.py']", _texts)
+TABLE = Kind("a table of texts", _table)
+FLAG = Kind("yes or no", _flag)
+OBJECT = Kind("an object", lambda value: dict(parsed(value)))
+_KINDS = {str: TEXT, bool: FLAG, Mapping[str, str]: TABLE, Mapping[str, Any]: OBJECT}
+
+
+def _of_hint(hint: Any, default: Any) -> Range | Kind:
+    kind = next((part for part in get_args(hint) if part is not NoneType), hint) if NoneType in get_args(hint) else hint
+    return Range(default, 0, 1e12, whole=kind is int) if kind in (int, float) else _KINDS[kind]
