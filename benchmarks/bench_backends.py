@@ -61,7 +61,7 @@ def asker(case: str, base: str) -> tuple[Callable[[], Awaitable[str]], Callable[
     from wsap_llm.backends.openai import OpenAIBackend
     from wsap_llm.backends.openai_options import OpenAIOptions
     from wsap_llm.backends.pool import ModelPool, RequestPolicy
-    from wsap_llm.middleware import Budget
+    from wsap_llm.middleware.budgets import Budget
 
     request = Request([Message("system", "Play."), Message("user", PROMPT)])
     backend: Any

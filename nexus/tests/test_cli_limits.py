@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from wsap_core.cli import main
-from wsap_llm.middleware import BudgetLimits, Budgets
+from wsap_llm.middleware.budgets import BudgetLimits, Budgets
 
 REPLY = json.dumps({"action": "speak", "params": {"text": "here I am"}})
 MODEL = ("--model", "scripted/parrot", "--model-option", f"reply={json.dumps(REPLY)}", "--agent-option", "plan=no")

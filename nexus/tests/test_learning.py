@@ -26,7 +26,7 @@ from wsap_core.seams.services import Services
 from wsap_core.specs import AdapterSpec, AgentSpec, BackendSpec
 from wsap_llm.backends.pool import ModelPool
 from wsap_llm.memory.facts import FactsMemory
-from wsap_llm.middleware import Budget
+from wsap_llm.middleware.budgets import Budget
 from wsap_llm.scripted import ScriptedBackend
 from wsap_nexus.agents.memory import SavedMemories, SavedMemory
 from wsap_nexus.api import play, resume_run

@@ -23,7 +23,7 @@ from wsap_core.seams.model_errors import BudgetReachedError, ForcedDecisionsErro
 from wsap_core.seams.services import Services
 from wsap_core.specs import BackendSpec
 from wsap_llm.backends.pool import ModelPool
-from wsap_llm.middleware import Budget
+from wsap_llm.middleware.budgets import Budget
 from wsap_llm.scripted import ScriptedBackend
 from wsap_nexus.api import list_runs, play, read_run, resume_run
 from wsap_nexus.cli.calls import ShownCall, call_lines

@@ -21,26 +21,16 @@ from wsap_core.hookspecs import hookimpl
 from wsap_core.host import PluginHost
 from wsap_core.seams.context import Context
 from wsap_core.seams.listing import Listing
-from wsap_core.seams.model import Abilities, Message, Request, collect
+from wsap_core.seams.model import Abilities, Message, Price, Request, collect
 from wsap_core.seams.model_errors import BudgetReachedError, NoServerError, ServerFailedError
 from wsap_core.specs import BackendSpec
 from wsap_llm.backends.openai import OpenAIBackend
 from wsap_llm.backends.pool import AgentCalls, ModelPool, RequestPolicy, list_models
 from wsap_llm.journal import CallJournal
-from wsap_llm.middleware import (
-    Budget,
-    BudgetLimits,
-    CheckBudgets,
-    CheckDecision,
-    Count,
-    Measure,
-    Price,
-    RateLimit,
-    Record,
-    Replayed,
-    Retry,
-    UsageCounter,
-)
+from wsap_llm.middleware.budgets import Budget, BudgetLimits, CheckBudgets, CheckDecision
+from wsap_llm.middleware.measure import Count, Measure, UsageCounter
+from wsap_llm.middleware.record import Record, Replayed
+from wsap_llm.middleware.retry import RateLimit, Retry
 from wsap_llm.scripted import ScriptedBackend
 from wsap_nexus import plugin as nexus_plugin
 

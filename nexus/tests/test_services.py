@@ -20,7 +20,7 @@ from wsap_core.seams.model import Message, Request, collect
 from wsap_core.seams.model_errors import BudgetReachedError
 from wsap_core.seams.services import Player, Services, runtime_services
 from wsap_llm.memory.fifo import FifoMemory as Fifo
-from wsap_llm.middleware import Budget
+from wsap_llm.middleware.budgets import Budget
 
 SEATS = {"row": Player("random"), "column": Player("llm", {"model": "scripted/x", "model.reply": "wait"})}
 

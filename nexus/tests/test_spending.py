@@ -24,7 +24,7 @@ from wsap_core.seams.model import Request
 from wsap_core.seams.model_errors import BudgetReachedError
 from wsap_core.specs import BackendSpec
 from wsap_llm.backends.pool import AgentCalls, ModelPool
-from wsap_llm.middleware import UsageCounter
+from wsap_llm.middleware.measure import UsageCounter
 from wsap_llm.scripted import ScriptedBackend
 from wsap_nexus.api import BudgetLimits, Budgets, list_runs, play, read_run, resume_run
 from wsap_nexus.models.spending import FRESH, DayBudget, DaySpent, spent_on

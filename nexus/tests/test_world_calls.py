@@ -28,7 +28,7 @@ from wsap_core.seams.model_errors import BadRequestError, BudgetReachedError, Se
 from wsap_core.seams.services import Services
 from wsap_core.specs import AdapterSpec
 from wsap_llm.backends.pool import ModelPool, RequestPolicy
-from wsap_llm.middleware import Budget, BudgetLimits, Budgets
+from wsap_llm.middleware.budgets import Budget, BudgetLimits, Budgets
 from wsap_nexus.api import resume_run
 from wsap_nexus.runs.controls import Controls
 from wsap_nexus.runs.plan import RunPlan

@@ -18,7 +18,7 @@ from wsap_core.references import load_adapter_spec, load_agent_spec
 from wsap_core.seams.model import Price
 from wsap_core.seams.services import Services
 from wsap_core.specs import AdapterSpec, AgentSpec
-from wsap_llm.middleware import BudgetLimits, Budgets
+from wsap_llm.middleware.budgets import BudgetLimits, Budgets
 from wsap_nexus.hub.play_as import resume_as, seat_agents, start_as
 from wsap_nexus.models.spending import limited_models
 from wsap_nexus.runs.logged import read_step

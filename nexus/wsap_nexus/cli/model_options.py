@@ -17,8 +17,9 @@ from wsap_llm.option_table import STYLES
 
 if TYPE_CHECKING:
     from wsap_core.host import PluginHost
+    from wsap_core.seams.model import Price
     from wsap_llm.backends.pool import ModelPool
-    from wsap_llm.middleware import Budgets, Price
+    from wsap_llm.middleware.budgets import Budgets
     from wsap_nexus.runs.store import Store
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -170,13 +171,13 @@ class ModelRequest:
 
     def budgets(self) -> Budgets:
         """Return the limits that were given; UsageError if one has another form, or is given twice."""
-        from wsap_llm.middleware import Budgets
+        from wsap_llm.middleware.budgets import Budgets
 
         return Budgets.parse(self.limits)
 
     def prices(self, asked: Iterable[str]) -> dict[str, Price]:
         """Return address -> price for the models that a run asks; empty if no price was given."""
-        from wsap_llm.middleware import prices_for
+        from wsap_llm.middleware.budgets import prices_for
 
         return prices_for(asked, self.price_in, self.price_out)
 

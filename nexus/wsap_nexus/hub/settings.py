@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from wsap_core.errors import UsageError
-from wsap_llm.middleware import Budgets
+from wsap_llm.middleware.budgets import Budgets
 from wsap_nexus.store.entities import AGENT_ID
 from wsap_nexus.worlds.workers.pool import WorkerTimeouts
 

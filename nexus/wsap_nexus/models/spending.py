@@ -12,7 +12,7 @@ from wsap_core.seams.model import Price
 from wsap_core.seams.model_errors import BudgetReachedError
 from wsap_core.seams.services import Services
 from wsap_llm.backends.pool import ModelPool
-from wsap_llm.middleware import Budget, BudgetLimits, Budgets
+from wsap_llm.middleware.budgets import Budget, BudgetLimits, Budgets
 
 if TYPE_CHECKING:
     from wsap_core.host import PluginHost

@@ -20,7 +20,7 @@ from wsap_core.seams.options import Options, check_used
 from wsap_core.seams.services import Services
 from wsap_core.specs import AdapterSpec, AgentSpec
 from wsap_core.worlds import World
-from wsap_llm.middleware import Meter
+from wsap_llm.middleware.measure import Meter
 from wsap_nexus.runs.controls import Controls
 from wsap_nexus.runs.journal import PictureBook
 from wsap_nexus.runs.life_log import Notes

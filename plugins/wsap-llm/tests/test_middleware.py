@@ -22,6 +22,7 @@ from wsap_core.seams.model import (
     Finish,
     ImagePart,
     Message,
+    Price,
     Reply,
     Request,
     Sampling,
@@ -39,17 +40,10 @@ from wsap_core.seams.model_errors import (
 )
 from wsap_llm.journal import CallJournal
 from wsap_llm.keys import request_key
-from wsap_llm.middleware import (
-    Ask,
-    Budget,
-    CheckBudgets,
-    Model,
-    Price,
-    RateLimit,
-    Record,
-    Replayed,
-    Retry,
-)
+from wsap_llm.middleware import Ask, Model
+from wsap_llm.middleware.budgets import Budget, CheckBudgets
+from wsap_llm.middleware.record import Record, Replayed
+from wsap_llm.middleware.retry import RateLimit, Retry
 from wsap_llm.scripted import ScriptedBackend
 from wsap_llm.tokens import estimate_request
 

@@ -19,7 +19,9 @@ from wsap_core.seams.model_errors import BadRequestError, ConstraintError, RateL
 from wsap_llm.agent import LLMAgent, LLMOptions
 from wsap_llm.backends.openai import OpenAIBackend
 from wsap_llm.backends.openai_options import OpenAIOptions
-from wsap_llm.middleware import Measure, Meter, Model, Retry
+from wsap_llm.middleware import Model
+from wsap_llm.middleware.measure import Measure, Meter
+from wsap_llm.middleware.retry import Retry
 from wsap_llm.options import llm_options
 from wsap_llm.scripted import ScriptedBackend
 

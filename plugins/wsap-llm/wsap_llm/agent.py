@@ -26,7 +26,7 @@ from wsap_llm.choosing import ChooseStyle, offer, options_of
 from wsap_llm.constraint import ConstraintState
 from wsap_llm.fallback import Fallback, IdleActions
 from wsap_llm.lookup import split
-from wsap_llm.middleware import UsageCounter
+from wsap_llm.middleware.measure import UsageCounter
 from wsap_llm.options import PROFILES, LLMOptions, Profile, profile_for
 from wsap_llm.prompts import Prompts
 from wsap_llm.reflection import Reflector, read_lines

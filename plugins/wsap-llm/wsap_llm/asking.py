@@ -13,7 +13,7 @@ from wsap_core.seams.model_errors import ConstraintError
 from wsap_core.seams.tool import AgentTool
 from wsap_llm.constraint import ConstraintState
 from wsap_llm.lookup import PendingCall
-from wsap_llm.middleware import UsageCounter
+from wsap_llm.middleware.measure import UsageCounter
 from wsap_llm.options import LLMOptions
 from wsap_llm.pictures import with_picture
 from wsap_llm.prompts import Prompts

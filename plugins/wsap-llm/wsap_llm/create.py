@@ -19,7 +19,8 @@ from wsap_llm.agent import LLMAgent, StyleFor
 from wsap_llm.backends.pool import AgentCalls, ModelPool
 from wsap_llm.choosing import ChooseStyle
 from wsap_llm.journal import CallJournal
-from wsap_llm.middleware import Model, UsageCounter
+from wsap_llm.middleware import Model
+from wsap_llm.middleware.measure import UsageCounter
 from wsap_llm.option_table import STYLES
 from wsap_llm.options import TINY, LLMOptions, Profile, llm_options, number, text
 from wsap_llm.prompts import Prompts

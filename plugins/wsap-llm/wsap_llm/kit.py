@@ -27,9 +27,10 @@ else may change from one version to the next.
 
 from __future__ import annotations
 
+from wsap_core.seams.model import Price
 from wsap_llm.backends.pool import ModelPool, find_backend
 from wsap_llm.calling import Written, declared, linked
-from wsap_llm.middleware import Budget, BudgetLimits, Budgets, Price, prices_for, read_price
+from wsap_llm.middleware.budgets import Budget, BudgetLimits, Budgets, prices_for, read_price
 from wsap_llm.option_reading import read_options
 from wsap_llm.patterns import json_pattern
 from wsap_llm.pictures import has_pictures, refused_picture

@@ -190,7 +190,7 @@ def _prepare_folder(path: Path) -> None:
 def settings_of(request: StartRequest) -> Settings:
     """Return the settings of the nexus."""
     from wsap_core.paths import home
-    from wsap_llm.middleware import Budgets
+    from wsap_llm.middleware.budgets import Budgets
     from wsap_nexus.hub.settings import KeptWorld, Settings
     from wsap_nexus.worlds.workers.pool import WorkerTimeouts, sensible_workers
 

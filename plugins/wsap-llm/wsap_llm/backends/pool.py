@@ -24,23 +24,11 @@ from wsap_core.seams.services import Services
 from wsap_core.specs import BackendSpec
 from wsap_core.untrusted import error_line, single_line
 from wsap_llm.journal import CallJournal
-from wsap_llm.middleware import (
-    BudgetLimits,
-    Budgets,
-    CheckBudgets,
-    CheckDecision,
-    Count,
-    Measure,
-    Meter,
-    Middleware,
-    Model,
-    RateLimit,
-    Record,
-    Replayed,
-    Retry,
-    UsageCounter,
-)
-from wsap_llm.middleware.budgets import CostOf
+from wsap_llm.middleware import Middleware, Model
+from wsap_llm.middleware.budgets import BudgetLimits, Budgets, CheckBudgets, CheckDecision, CostOf
+from wsap_llm.middleware.measure import Count, Measure, Meter, UsageCounter
+from wsap_llm.middleware.record import Record, Replayed
+from wsap_llm.middleware.retry import RateLimit, Retry
 from wsap_llm.secrets import with_secrets
 
 # Any, in this module: options have every kind of value.

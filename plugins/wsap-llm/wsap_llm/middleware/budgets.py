@@ -13,8 +13,8 @@ from wsap_core.seams.agent import NO_USAGE, Usage
 from wsap_core.seams.model import Chunk, Finish, Price, Request, SpendingLimit
 from wsap_core.seams.model_errors import BadRequestError, BudgetReachedError, NoServerError, RateLimitError
 from wsap_core.untrusted import single_line
+from wsap_llm.middleware import Ask
 from wsap_llm.middleware.measure import UsageCounter
-from wsap_llm.middleware.model import Ask
 from wsap_llm.tokens import estimate_request
 
 UNBOUNDED_REPLY = 4096

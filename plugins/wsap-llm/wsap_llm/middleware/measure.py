@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from wsap_core.seams.agent import NO_USAGE, Usage
 from wsap_core.seams.memory import estimate_tokens
 from wsap_core.seams.model import Chunk, Finish, Request
-from wsap_llm.middleware.model import Ask
+from wsap_llm.middleware import Ask
 from wsap_llm.tokens import estimate_request
 
 Tell = Callable[[str], None]

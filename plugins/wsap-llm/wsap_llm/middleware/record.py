@@ -10,7 +10,7 @@ from wsap_core.seams.model import Abilities, Chunk, Reply, Request, TextChunk, T
 from wsap_core.seams.model_errors import BackendError, ConstraintError
 from wsap_llm.journal import CallJournal
 from wsap_llm.keys import request_key
-from wsap_llm.middleware.model import Ask
+from wsap_llm.middleware import Ask
 
 _CLASSES: Mapping[str, type[BackendError]] = {
     kind.__name__: kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, BackendError)

@@ -12,8 +12,8 @@ from wsap_core.seams.clock import Clock, SystemClock
 from wsap_core.seams.model import Chunk, Request
 from wsap_core.seams.model_errors import RateLimitError, TransientError
 from wsap_core.untrusted import single_line
+from wsap_llm.middleware import Ask
 from wsap_llm.middleware.measure import Meter
-from wsap_llm.middleware.model import Ask
 
 LONG = 2.0
 """Seconds of a pause above which a waiting person wants to know why."""
