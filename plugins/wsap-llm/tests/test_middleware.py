@@ -233,7 +233,7 @@ def test_a_request_that_could_pass_a_limit_is_not_sent() -> None:
 )
 def test_limits_in_calls_and_money_are_kept_too(budget: Budget, reason: str) -> None:
     with pytest.raises(BudgetReachedError, match=reason):
-        reply(Model(ScriptedBackend(["x"]), [CheckBudgets([budget], price=Price(3, 15))]))
+        reply(Model(ScriptedBackend(["x"]), [CheckBudgets([budget], cost_of=Price(3, 15).of)]))
 
 
 def test_a_limit_in_money_is_refused_where_the_price_is_not_known() -> None:
@@ -244,7 +244,7 @@ def test_a_limit_in_money_is_refused_where_the_price_is_not_known() -> None:
 def test_a_failed_request_is_counted_at_its_worst_and_leaves_nothing_held() -> None:
     budget = Budget("run", calls=2)
     backend = ScriptedBackend([ServerFailedError("no"), "yes", "more"])
-    budgeted = Model(backend, [CheckBudgets([budget], price=Price(1_000_000, 1_000_000))])
+    budgeted = Model(backend, [CheckBudgets([budget], cost_of=Price(1_000_000, 1_000_000).of)])
     with pytest.raises(ServerFailedError):
         reply(budgeted, ask(sampling=Sampling(max_tokens=10)))
     # A dollar a token: all of the prompt, and the ten tokens that a reply might have had.
@@ -316,7 +316,7 @@ def test_a_price_of_the_backends_own_serves_where_none_was_given() -> None:
 
 def test_a_limit_keeps_the_probabilities_of_a_chosen_reply() -> None:
     chosen = Reply("wait", finish=Finish(usage=Usage(1, 10, 1, None), probabilities=(0.75, 0.25)))
-    budgeted = Model(ScriptedBackend([chosen]), [CheckBudgets([Budget("run", calls=2)], price=Price(1, 1))])
+    budgeted = Model(ScriptedBackend([chosen]), [CheckBudgets([Budget("run", calls=2)], cost_of=Price(1, 1).of)])
     finish = asyncio.run(collect(budgeted, ask())).finish
     assert finish.probabilities == (0.75, 0.25)
     assert finish.usage.cost == pytest.approx(11e-6)

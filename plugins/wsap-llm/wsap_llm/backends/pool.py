@@ -171,7 +171,7 @@ class ModelPool:
             limit = RateLimit(concurrency=policy.concurrency, per_minute=policy.per_minute, clock=self._clock)
             found.append(self._rates.setdefault(name, limit))
         if self._budgets or price is not None:
-            found.append(CheckBudgets(self._budgets, price=price, cost_of=self._cost_of(name, backend)))
+            found.append(CheckBudgets(self._budgets, self._cost_of(name, backend)))
         found.append(Measure(self.meter, name, self._tell))
         return found
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import AsyncGenerator, Callable, Collection, Iterable, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from wsap_core.errors import UsageError
@@ -27,35 +27,23 @@ MOST_DOLLARS = 1e9
 MOST_COUNTED = 10**12
 
 
+@dataclass(eq=False)
 class Budget:
-    """What may be spent in some scope: a decision, a run, a day. Several backends can share one.
+    """What may be spent in some scope: a decision, a run, a day. Several backends can share one."""
 
-    Args:
-        scope: what it is for, as it is named in the message: "run", "day".
-        tokens: most tokens, prompts and replies together; None for no limit.
-        cost: most US dollars; None for no limit.
-        calls: most requests; None for no limit.
-        spent: what was spent before, for a run that is gone on with.
-    """
-
-    def __init__(
-        self,
-        scope: str,
-        *,
-        tokens: int | None = None,
-        cost: float | None = None,
-        calls: int | None = None,
-        spent: Usage = NO_USAGE,
-    ) -> None:
-        self.scope = scope
-        self.tokens = tokens
-        self.cost = cost
-        self.calls = calls
-        self.spent = spent
-        """What was spent so far."""
-        self._held = NO_USAGE  # what requests on their way may take, as far as it is priced
-        self._holds = 0
-        self._unpriced = 0
+    scope: str
+    """What it is for, as it is named in messages: "run", "day"."""
+    tokens: int | None = None
+    """Most tokens, prompts and replies together; None for no limit."""
+    cost: float | None = None
+    """Most US dollars."""
+    calls: int | None = None
+    """Most requests."""
+    spent: Usage = NO_USAGE
+    """What was spent so far, also before, of a run that is gone on with."""
+    _held: Usage = field(default=NO_USAGE, init=False)  # what requests on their way may take, as far as it is priced
+    _holds: int = field(default=0, init=False)
+    _unpriced: int = field(default=0, init=False)
 
     def belongs_to(self, run_id: str) -> None:
         """Say for which recorded run requests are sent here; a budget that also reads the record counts it once."""
@@ -157,7 +145,7 @@ class BudgetLimits:
 
     def budget(self, scope: str, spent: Usage = NO_USAGE) -> Budget:
         """Return a budget with these limits, of which `spent` is used up."""
-        return Budget(scope, tokens=self.tokens, cost=self.cost, calls=self.calls, spent=spent)
+        return Budget(scope, self.tokens, self.cost, self.calls, spent)
 
 
 @dataclass(frozen=True)
@@ -210,18 +198,13 @@ def _amount(name: str, word: str) -> float:
     return int(number)
 
 
+@dataclass(frozen=True)
 class CheckBudgets:
-    """Refuses a request that could pass a limit at its worst: all of its prompt, the longest reply.
+    """Refuses a request that could pass a limit at its worst: all of its prompt, the longest reply."""
 
-    Costs are the price's, or without one what `cost_of` returns for tokens of prompt and reply.
-    """
-
-    def __init__(
-        self, budgets: Sequence[SpendingLimit], *, price: Price | None = None, cost_of: CostOf | None = None
-    ) -> None:
-        self._budgets = tuple(budgets)
-        self._price = price
-        self._cost_of = cost_of if price is None else price.of
+    budgets: Sequence[SpendingLimit]
+    cost_of: CostOf | None = None
+    """What tokens cost, where the backend does not say it of a reply."""
 
     async def stream(self, request: Request, ask: Ask) -> AsyncGenerator[Chunk, None]:
         """Give the reply, if it fits every budget.
@@ -229,12 +212,12 @@ class CheckBudgets:
         Raises:
             BudgetReachedError: before anything is sent.
         """
-        worst = worst_case(request, self._cost_of)
+        worst = worst_case(request, self.cost_of)
         reserved: list[SpendingLimit] = []
         actual: Usage | None = None
         sent = False
         try:
-            for budget in self._budgets:
+            for budget in self.budgets:
                 budget.reserve(worst)
                 reserved.append(budget)
             sent = True
@@ -255,21 +238,21 @@ class CheckBudgets:
                 budget.settle(worst, spent)
 
     def _priced(self, usage: Usage) -> Usage:
-        if usage.cost is not None or self._price is None:
+        if usage.cost is not None or self.cost_of is None:
             return usage
-        return replace(usage, cost=self._price.of(usage.prompt_tokens, usage.completion_tokens))
+        return replace(usage, cost=self.cost_of(usage.prompt_tokens, usage.completion_tokens))
 
 
+@dataclass(frozen=True)
 class CheckDecision:
     """Refuses a request with which a decision could pass its limits.
 
     Replayed replies count: a run that is resumed in the middle of a decision does not start to count anew.
     """
 
-    def __init__(self, limits: BudgetLimits, counter: UsageCounter, *, cost_of: CostOf | None = None) -> None:
-        self._limits = limits
-        self._counter = counter
-        self._cost_of = cost_of
+    limits: BudgetLimits
+    counter: UsageCounter
+    cost_of: CostOf | None = None
 
     def stream(self, request: Request, ask: Ask) -> AsyncGenerator[Chunk, None]:
         """Give the reply, if it fits.
@@ -277,7 +260,7 @@ class CheckDecision:
         Raises:
             BudgetReachedError: before anything is sent.
         """
-        self._limits.budget("decision", self._counter.pending).reserve(worst_case(request, self._cost_of))
+        self.limits.budget("decision", self.counter.pending).reserve(worst_case(request, self.cost_of))
         return ask(request)
 
 

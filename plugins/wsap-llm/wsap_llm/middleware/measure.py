@@ -20,6 +20,7 @@ MOST_COST = 10**6
 """US dollars of one call above which a cost is one."""
 
 
+@dataclass
 class UsageCounter:
     """Adds up what an agent, its memory and whatever else works for it ask of models.
 
@@ -27,9 +28,8 @@ class UsageCounter:
     what was asked since the one before, a summary by the memory included.
     """
 
-    def __init__(self) -> None:
-        self.pending = NO_USAGE
-        """What no decision has taken over yet."""
+    pending: Usage = NO_USAGE
+    """What no decision has taken over yet."""
 
     def add(self, usage: Usage) -> None:
         """Add what a reply took."""
@@ -41,18 +41,18 @@ class UsageCounter:
         return taken
 
 
+@dataclass(frozen=True)
 class Count:
     """Adds every reply to a counter, replayed ones included."""
 
-    def __init__(self, counter: UsageCounter) -> None:
-        self._counter = counter
+    counter: UsageCounter
 
     async def stream(self, request: Request, ask: Ask) -> AsyncGenerator[Chunk, None]:
         """Give the reply."""
         async with aclosing(ask(request)) as chunks:
             async for chunk in chunks:
                 if isinstance(chunk, Finish):
-                    self._counter.add(chunk.usage)
+                    self.counter.add(chunk.usage)
                 yield chunk
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Mapping
+from dataclasses import dataclass, field
 
 from wsap_core.errors import UsageError
 from wsap_core.seams import model_errors as errors
@@ -17,31 +18,28 @@ _CLASSES: Mapping[str, type[BackendError]] = {
 }
 
 
+@dataclass(frozen=True)
 class Record:
     """Keeps what came of every request in a journal before passing it on; a request is not sent of which that is kept.
 
     The second makes resuming a run free: no reply is paid for twice. That a constraint was refused is kept in the same
     way, because the agent goes another way after it.
-
-    Args:
-        journal: where it is kept.
-        model: the model's address.
-        failures: whether failures are kept, too, for a caller that goes on from them: a memory whose summary fails
-            keeps what it wanted to sum up and asks another time, and a replayed run goes the same way.
     """
 
-    def __init__(self, journal: CallJournal, model: str, *, failures: bool = False) -> None:
-        self._journal = journal
-        self._model = model
-        self._failures = failures
+    journal: CallJournal
+    model: str
+    """The model's address."""
+    failures: bool = False
+    """Whether failures are kept, too, for a caller that goes on from them: a memory whose summary fails keeps what it
+    wanted to sum up and asks another time, and a replayed run goes the same way."""
 
     async def stream(self, request: Request, ask: Ask) -> AsyncGenerator[Chunk, None]:
         """Give the reply, kept or new. Raises ConstraintError if the backend refuses the constraint, now or when the
         request was kept, and BackendError as the backend does, or as it was kept."""
-        key = request_key(self._model, request)
-        if (reason := self._journal.refusal(key)) is not None:
+        key = request_key(self.model, request)
+        if (reason := self.journal.refusal(key)) is not None:
             raise ConstraintError(reason)
-        outcome = self._journal.next(key, request)
+        outcome = self.journal.next(key, request)
         if isinstance(outcome, BackendError):
             raise outcome
         for chunk in chunks_of(outcome or await self._asked(key, request, ask)):
@@ -49,27 +47,27 @@ class Record:
 
     async def _asked(self, key: str, request: Request, ask: Ask) -> Reply:
         try:
-            await self._journal.asking(key)
-            reply = await collect_from(ask(request), self._model)
+            await self.journal.asking(key)
+            reply = await collect_from(ask(request), self.model)
         except BackendError as error:
-            self._journal.ask_failed(key)
+            self.journal.ask_failed(key)
             if isinstance(error, ConstraintError):
-                self._journal.refuse(key, str(error))
-            if self._failures:
-                self._journal.fail(key, error)
+                self.journal.refuse(key, str(error))
+            if self.failures:
+                self.journal.fail(key, error)
             raise
-        self._journal.add(key, request, reply)
+        self.journal.add(key, request, reply)
         return reply
 
 
+@dataclass(frozen=True)
 class Replayed:
     """In place of a model that was recorded, whose replies `Record` gives: nobody is ever asked."""
 
-    def __init__(self, model: str, abilities: Abilities | None = None) -> None:
-        self.model = model
-        """The address of the model that was recorded."""
-        self.abilities = abilities or Abilities()
-        """What that model could do."""
+    model: str
+    """The address of the model that was recorded."""
+    abilities: Abilities = field(default_factory=Abilities)
+    """What that model could do."""
 
     def stream(self, request: Request) -> AsyncGenerator[Chunk, None]:
         """Raise UsageError: this was never asked in the recorded run, or not so often."""

@@ -7,6 +7,7 @@ import random
 from collections import deque
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
+from dataclasses import dataclass, field
 
 from wsap_core.seams.clock import Clock, SystemClock
 from wsap_core.seams.model import Chunk, Request
@@ -19,56 +20,43 @@ LONG = 2.0
 """Seconds of a pause above which a waiting person wants to know why."""
 
 
+@dataclass(frozen=True)
 class Retry:
     """Tries again after errors that may be over in a moment; everything else fails at once.
 
     A rate limit with a stated wait is waited for; otherwise the pause doubles from `first` to
     `longest` seconds, each drawn from the upper half of its range, so that many callers don't
     come back together.
-
-    Args:
-        attempts: calls in all, the first included.
-        first: seconds before the second attempt.
-        longest: most seconds of any pause; a server that asks for more ends the attempts.
-        hold: keep chunks back until the stream has ended, so that one that breaks off can be
-            tried again; without it, what was passed on can't be taken back and the error is raised.
-        clock: what waits.
-        generator: where the jitter comes from.
-        tell: told of each pause above `LONG` seconds.
-        meter: where these pauses are counted.
     """
 
-    def __init__(
-        self,
-        *,
-        attempts: int = 5,
-        first: float = 0.5,
-        longest: float = 60.0,
-        hold: bool = True,
-        clock: Clock | None = None,
-        generator: random.Random | None = None,
-        tell: Callable[[str], None] | None = None,
-        meter: Meter | None = None,
-    ) -> None:
-        self._meter = meter
-        self._tell = tell
-        self._attempts = attempts
-        self._first = first
-        self._longest = longest
-        self._hold = hold
-        self._clock = clock or SystemClock()
-        self._random = generator or random.Random()
+    attempts: int = 5
+    """Calls in all, the first included."""
+    first: float = 0.5
+    """Seconds before the second attempt."""
+    longest: float = 60.0
+    """Most seconds of any pause; a server that asks for more ends the attempts."""
+    hold: bool = True
+    """Keep chunks back until the stream has ended, so that one that breaks off can be tried again; without it, what was
+    passed on can't be taken back and the error is raised."""
+    clock: Clock = field(default_factory=SystemClock)
+    """What waits."""
+    generator: random.Random = field(default_factory=random.Random)
+    """Where the jitter comes from."""
+    tell: Callable[[str], None] | None = None
+    """Told of each pause above `LONG` seconds."""
+    meter: Meter | None = None
+    """Where these pauses are counted."""
 
     async def stream(self, request: Request, ask: Ask) -> AsyncGenerator[Chunk, None]:
         """Give the reply of the first attempt that succeeds. Raises BackendError if the last attempt's error, or one
         that trying again can't help."""
-        for attempt in range(1, self._attempts + 1):
+        for attempt in range(1, self.attempts + 1):
             held: list[Chunk] = []
             passed = False
             try:
                 async with aclosing(ask(request)) as chunks:
                     async for chunk in chunks:
-                        if self._hold:
+                        if self.hold:
                             held.append(chunk)
                         else:
                             passed = True
@@ -77,25 +65,25 @@ class Retry:
                 pause = self._pause(attempt, error)
                 if passed or pause is None:
                     raise
-                if pause > LONG and self._meter is not None:
-                    self._meter.retries += 1
-                if pause > LONG and self._tell is not None:
+                if pause > LONG and self.meter is not None:
+                    self.meter.retries += 1
+                if pause > LONG and self.tell is not None:
                     why = single_line(error)
                     why = why if why.endswith((".", "?", "!")) else f"{why}."
-                    self._tell(f"{why} Waiting {pause:.0f} s before attempt {attempt + 1} of {self._attempts}.")
-                await self._clock.sleep(pause)
+                    self.tell(f"{why} Waiting {pause:.0f} s before attempt {attempt + 1} of {self.attempts}.")
+                await self.clock.sleep(pause)
                 continue
             for chunk in held:
                 yield chunk
             return
 
     def _pause(self, attempt: int, error: TransientError) -> float | None:
-        if attempt >= self._attempts:
+        if attempt >= self.attempts:
             return None
         if isinstance(error, RateLimitError) and error.retry_after is not None:
-            return error.retry_after if error.retry_after <= self._longest else None
-        full: float = min(self._longest, self._first * 2 ** (attempt - 1))
-        return full * (0.5 + self._random.random() / 2)
+            return error.retry_after if error.retry_after <= self.longest else None
+        full: float = min(self.longest, self.first * 2 ** (attempt - 1))
+        return full * (0.5 + self.generator.random() / 2)
 
 
 class RateLimit:
