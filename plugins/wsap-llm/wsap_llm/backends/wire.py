@@ -45,6 +45,7 @@ class EventReader:
 
     def __init__(self) -> None:
         self._held: list[bytes] = []
+        self._data: list[bytes] = []
         self._first = True
 
     def feed(self, piece: bytes) -> Iterator[str]:
@@ -52,16 +53,12 @@ class EventReader:
         UTF-8."""
         self._held.append(piece)
         if b"\n" in piece or b"\r" in piece:
-            rest = self._joined()
-            # The second half of a CRLF may be on its way.
-            half = b"\r" if rest.endswith(b"\r") else b""
-            if b"\r" in rest:
-                rest = rest.removesuffix(half).replace(b"\r\n", b"\n").replace(b"\r", b"\n")
-            *blocks, rest = rest.split(b"\n\n")
-            self._held = [rest, half]
-            for block in blocks:
-                if (data := _data(block)) is not None:
-                    yield data
+            *lines, rest = self._lines()
+            if rest.endswith(b"\n"):
+                lines.append(rest)
+            else:
+                self._held = [rest]  # of a CRLF, too, the second half may be on its way
+            yield from self._events(lines)
 
     def close(self) -> Iterator[str]:
         """Give the last event if the stream ended without the empty line that belongs after it.
@@ -69,27 +66,22 @@ class EventReader:
         The standard drops it; servers that end on `data: [DONE]` alone exist. Raises UnicodeDecodeError if the data of
         the event is not UTF-8.
         """
-        rest = self._joined().replace(b"\r", b"\n")
-        self._held = []
-        if (data := _data(rest)) is not None:
-            yield data
+        yield from self._events([*self._lines(), b""])
 
-    def _joined(self) -> bytes:
-        rest = b"".join(self._held)
+    def _lines(self) -> list[bytes]:
+        text, self._held = b"".join(self._held), []
         if self._first:
-            self._first, rest = False, rest.removeprefix(_BYTE_ORDER_MARK)
-        return rest
+            self._first, text = False, text.removeprefix(_BYTE_ORDER_MARK)
+        return text.splitlines(keepends=True)
 
-
-def _data(block: bytes) -> str | None:
-    if block.startswith(b"data: ") and b"\n" not in block:  # as nearly every server writes them
-        return block[6:].decode()
-    lines = [
-        b"" if line == b"data" else line[5:].removeprefix(b" ")
-        for line in block.split(b"\n")
-        if line == b"data" or line.startswith(b"data:")
-    ]
-    return b"\n".join(lines).decode() if lines else None
+    def _events(self, lines: Iterable[bytes]) -> Iterator[str]:
+        for line in lines:
+            name, colon, value = line.rstrip(b"\r\n").partition(b":")
+            if name == b"data":
+                self._data.append(value.removeprefix(b" "))
+            elif not name and not colon and self._data:
+                data, self._data = b"\n".join(self._data), []
+                yield data.decode()
 
 
 class Deltas:
