@@ -28,6 +28,7 @@ from wsap_llm.fallback import Fallback, IdleActions
 from wsap_llm.lookup import split
 from wsap_llm.middleware.measure import UsageCounter
 from wsap_llm.options import PROFILES, LLMOptions, Profile, profile_for
+from wsap_llm.pictures import Vision
 from wsap_llm.prompts import Prompts
 from wsap_llm.reflection import Reflector, read_lines
 from wsap_llm.reply.schema import legal_actions
@@ -35,7 +36,6 @@ from wsap_llm.speech import recalled, speak
 from wsap_llm.styles import JsonStyle, Style
 from wsap_llm.toolbox import Toolbox
 from wsap_llm.turn import Conversation, HistoryTurn, PausedTurn, Untold, quoted, report_of
-from wsap_llm.vision import Vision
 
 StyleFor = Callable[[Abilities, Profile, str], Style]
 """Returns the style that suits what a backend can do and how much the model is told; the last is the name of the one

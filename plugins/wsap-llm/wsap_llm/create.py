@@ -11,7 +11,7 @@ from wsap_core.factories import build
 from wsap_core.seams.context import Context
 from wsap_core.seams.memory import AgentMemory
 from wsap_core.seams.model import Abilities, Backend
-from wsap_core.seams.options import Options
+from wsap_core.seams.options import with_prefix
 from wsap_core.seams.services import Parts
 from wsap_core.seams.tool import AgentTool, ToolContext, ToolSource
 from wsap_core.specs import MemorySpec, ToolSpec
@@ -173,7 +173,4 @@ def _tools(context: Context, names: list[str], memory: AgentMemory | None) -> li
 
 
 def _of_part(context: Context, part: str) -> dict[str, Any]:
-    # Looked up by name, so that options which are for nobody are still found out.
-    given = context.config.given if isinstance(context.config, Options) else context.config
-    names = sorted(name for name in given if name.startswith(f"{part}."))
-    return {name.removeprefix(f"{part}."): context.config[name] for name in names}
+    return {name.removeprefix(f"{part}."): value for name, value in with_prefix(context.config, f"{part}.").items()}

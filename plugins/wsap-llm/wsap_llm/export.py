@@ -46,22 +46,18 @@ class PlayedTurn(Protocol):
     @property
     def shown(self) -> str:
         """The observation as a model reads it."""
-        ...
 
     @property
     def legal(self) -> Sequence[ActionDef]:
         """What could be done, tools of the world included."""
-        ...
 
     @property
     def uses(self) -> Sequence[ToolUse]:
         """The tools that were used, in order."""
-        ...
 
     @property
     def action(self) -> Action:
         """What was done in the end."""
-        ...
 
 
 @dataclass(frozen=True)

@@ -32,20 +32,16 @@ class CallJournal(Protocol):
     def offline(self) -> bool:
         """Whether a recorded run is played again, so that no model may be asked. What is had again is then recorded
         once more: a replayed run is a whole run, too."""
-        ...
 
     def next(self, key: str, request: Request) -> Reply | BackendError | None:
         """Return what came of a request when it was recorded, each time that it was sent once; None if there is no
         more."""
-        ...
 
     def add(self, key: str, request: Request, reply: Reply) -> None:
         """Record a new reply."""
-        ...
 
     def fail(self, key: str, error: BackendError) -> None:
         """Record that a request failed, and that the caller went on."""
-        ...
 
     async def asking(self, key: str) -> None:
         """Return once it is known, where that matters, that a request is sent: a process that dies before the reply is
@@ -56,19 +52,15 @@ class CallJournal(Protocol):
 
     def refuse(self, key: str, reason: str) -> None:
         """Keep that the constraint of a request was refused, and in which words."""
-        ...
 
     def refusal(self, key: str) -> str | None:
         """Return in which words the constraint of a request was refused, or None."""
-        ...
 
     def note_model(self, address: str, abilities: Abilities, prompts: str) -> None:
         """Record what a model can do, and the version of the prompt templates."""
-        ...
 
     def abilities(self, address: str) -> Abilities:
         """Return what the recorded model could do."""
-        ...
 
 
 class ToolJournal:

@@ -28,19 +28,19 @@ else may change from one version to the next.
 from __future__ import annotations
 
 from wsap_core.seams.model import Price
+from wsap_llm.backends.failures import refused_picture, retry_after
 from wsap_llm.backends.pool import ModelPool, find_backend
 from wsap_llm.calling import Written, declared, linked
 from wsap_llm.middleware.budgets import Budget, BudgetLimits, Budgets, prices_for, read_price
 from wsap_llm.option_reading import read_options
 from wsap_llm.patterns import json_pattern
-from wsap_llm.pictures import has_pictures, refused_picture
+from wsap_llm.pictures import has_pictures
 from wsap_llm.quoting import Quoter
 from wsap_llm.reply.repair import find_values
 from wsap_llm.reply.tags import OPENING, continue_text
 from wsap_llm.strict_schema import strict_schema
 from wsap_llm.thinking import ThinkSplitter, split_thinking
 from wsap_llm.tokens import estimate_request
-from wsap_llm.waiting import retry_after
 
 __all__ = [
     "OPENING",

@@ -1,21 +1,22 @@
-"""Pictures for models that see: as parts of messages, and in words for people."""
+"""Pictures for models that see: of the world, and as parts of messages."""
 
 from __future__ import annotations
 
 import base64
 import binascii
-import re
+import logging
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
+from wsap_core.errors import UsageError
 from wsap_core.protocol.views import ImageBlock, View
-from wsap_core.seams.model import ImagePart, Part, Request, TextPart
-from wsap_core.seams.model_errors import BadRequestError
-from wsap_core.untrusted import sanitize
+from wsap_core.seams.agent import GetView
+from wsap_core.seams.model import Backend, ImagePart, Part, Request, TextPart
+from wsap_core.untrusted import sanitize, single_line
+from wsap_llm.options import LLMOptions
 
 PNG = b"\x89PNG\r\n\x1a\n"
 """The signature of PNG files (PNG specification, section 5.2)."""
-_ABOUT_PICTURES = re.compile(r"image|picture|vision|multi-?modal|mmproj", re.IGNORECASE)
 LONGEST_ALT = 200
 """Most characters of the words that say what a picture shows."""
 
@@ -58,14 +59,37 @@ def has_pictures(request: Request) -> bool:
     return any(isinstance(p, ImagePart) for m in request.messages if not isinstance(m.content, str) for p in m.content)
 
 
-def refused_picture(model: str, words: str) -> BadRequestError | None:
-    """Return the error for a server's words about pictures that it does not take; None if they are about something
-    else.
+class Vision:
+    """One agent's view of the world, where pictures were asked for. That the world shows none is told once; to the log
+    of warnings where `tell` is None."""
 
-    The status does not matter: llama.cpp and Ollama answer 500 where a model can't see.
-    """
-    if not _ABOUT_PICTURES.search(words):
-        return None
-    return BadRequestError(
-        f"{model} does not take pictures here ({words.rstrip('. ')}); leave --pictures out, or take a model that sees."
-    )
+    def __init__(self, backend: Backend, options: LLMOptions, tell: Callable[[str], None] | None = None) -> None:
+        self._backend = backend
+        self._options = options
+        self._tell = tell or logging.getLogger("wsap.llm").warning
+        self._asked = False
+        self.get_view: GetView | None = None
+        """Gives what is drawn now; None where nobody lets the agent see."""
+
+    def check(self) -> None:
+        """Check, before a session begins, that the model can see the pictures that were asked for. Raises UsageError if
+        it can't."""
+        if self._options.pictures and self._backend.abilities.images is False:
+            raise UsageError(
+                f"{self._backend.model} can't see pictures; leave --pictures out, or take a model that can: "
+                "`wsap models` says which."
+            )
+
+    async def picture(self) -> ImagePart | None:
+        """Return the picture of this moment; None where there is none, or none was asked for. Raises UsageError if the
+        world shows no picture at first, and strict play was asked for."""
+        if not self._options.pictures:
+            return None
+        picture = picture_of(await self.get_view()) if self.get_view is not None else None
+        if picture is None and not self._asked:
+            shows = f"{single_line(self._options.game_name)} shows no pictures"
+            if self._options.strict:
+                raise UsageError(f"{shows}, and strict play was asked for; leave --pictures or --strict out.")
+            self._tell(f"{shows}, so the model plays by the text alone.")
+        self._asked = True
+        return picture

@@ -72,33 +72,40 @@ def strict_schema(schema: Mapping[str, JsonValue]) -> JsonSchema:
     reply is to be checked against the given schema, of the kind that `wsap_llm.reply.schema.bounded` gives. The root is
     taken as it is: one that is no object, or `anyOf`, has to be put into an object before.
     """
-    made = _within(schema, listed=True)
-    values = sum(len(part.get("enum", ())) for _, part, _ in _walk(made, "", 1))
-    return made if values <= MOST_VALUES else _within(schema, listed=False)
+    made = _within(schema)
+    listed = [part for _, part, _ in _walk(made, "", 1) if isinstance(part, dict) and "enum" in part]
+    if sum(len(part["enum"]) for part in listed) > MOST_VALUES:
+        for part in listed:
+            _shorten(part)
+    return made
 
 
-def _within(schema: Mapping[str, JsonValue], *, listed: bool) -> JsonSchema:
-    """Return a schema within the subset; unless `listed`, whole numbers one after the other become a range."""
+def _shorten(part: JsonSchema) -> None:
+    """Make a range of an enumeration of whole numbers one after the other."""
+    values = part["enum"]
+    if len(values) > 1 and {*map(type, values)} == {int} and values == list(range(values[0], values[-1] + 1)):
+        del part["enum"]
+        part |= {"minimum": values[0], "maximum": values[-1]}
+
+
+def _within(schema: Mapping[str, JsonValue]) -> JsonSchema:
     if "anyOf" in schema:
-        return {"anyOf": [_within(part, listed=listed) for part in schema["anyOf"]]}
+        return {"anyOf": [_within(part) for part in schema["anyOf"]]}
     if "const" in schema or "enum" in schema:
-        return _of_values(schema, listed=listed)
+        return _of_values(schema)
     kinds = schema.get("type", "string")
     made: JsonSchema = {"type": kinds}
     made |= {name: value for name, value in schema.items() if name in _TEXT | _NUMBERS | {"minItems", "maxItems"}}
     kinds = [kinds] if isinstance(kinds, str) else list(kinds)
     if "array" in kinds:
-        made["items"] = _items(schema, listed=listed)
+        made["items"] = _items(schema)
     if "object" in kinds:
-        made |= _members(schema, listed=listed)
+        made |= _members(schema)
     return made
 
 
-def _of_values(schema: Mapping[str, JsonValue], *, listed: bool) -> JsonSchema:
+def _of_values(schema: Mapping[str, JsonValue]) -> JsonSchema:
     values = list(schema["enum"]) if "enum" in schema else [schema["const"]]
-    whole = len(values) > 1 and all(type(value) is int for value in values)
-    if not listed and whole and values == list(range(values[0], values[-1] + 1)):
-        return {"type": "integer", "minimum": values[0], "maximum": values[-1]}
     names = sorted({_NAMES.get(type(value), "") for value in values})
     found = {"const": values[0]} if "const" in schema else {"enum": values}
     if "" in names:
@@ -106,12 +113,12 @@ def _of_values(schema: Mapping[str, JsonValue], *, listed: bool) -> JsonSchema:
     return {"type": names[0] if len(names) == 1 else names, **found}
 
 
-def _items(schema: Mapping[str, JsonValue], *, listed: bool) -> JsonSchema:
+def _items(schema: Mapping[str, JsonValue]) -> JsonSchema:
     rest = schema.get("items", True)
     parts = [*schema.get("prefixItems", ()), *([rest] if rest is not False else [])]
     several: list[JsonSchema] = []
     for part in parts:
-        made = _within(part, listed=listed) if isinstance(part, Mapping) else {"type": "string"}
+        made = _within(part) if isinstance(part, Mapping) else {"type": "string"}
         if made not in several:
             several.append(made)
     if not several:
@@ -119,11 +126,11 @@ def _items(schema: Mapping[str, JsonValue], *, listed: bool) -> JsonSchema:
     return several[0] if len(several) == 1 else {"anyOf": several}
 
 
-def _members(schema: Mapping[str, JsonValue], *, listed: bool) -> JsonSchema:
+def _members(schema: Mapping[str, JsonValue]) -> JsonSchema:
     needed = set(schema.get("required", ()))
     properties: JsonSchema = {}
     for name, part in schema.get("properties", {}).items():
-        made = _within(part, listed=listed) if isinstance(part, Mapping) else {"type": "string"}
+        made = _within(part) if isinstance(part, Mapping) else {"type": "string"}
         if name not in needed:
             made = {"anyOf": [*(made["anyOf"] if list(made) == ["anyOf"] else [made]), dict(_NULL)]}
         properties[name] = made

@@ -38,8 +38,8 @@ class Toolbox:
 
     def __init__(self, built: Sequence[AgentTool | ToolSource]) -> None:
         self._built = tuple(built)
-        self._opened: list[ToolSource] = []
         self._tools: Sequence[AgentTool] | None = None
+        self._opened = contextlib.AsyncExitStack()
 
     async def open(self) -> Sequence[AgentTool]:
         """Return all tools, those of sources in their place; the same ones until the box is closed.
@@ -51,31 +51,26 @@ class Toolbox:
         if self._tools is not None:
             return self._tools
         tools: dict[str, AgentTool] = {}
-        try:
+        async with contextlib.AsyncExitStack() as opened:
             for item in self._built:
-                for tool in await self._tools_of(item):
+                if isinstance(item, AgentTool):
+                    found: Sequence[AgentTool] = [item]
+                else:
+                    opened.push_async_callback(item.aclose)  # first, so that one that fails half-way is closed, too
+                    found = await item.open()
+                for tool in found:
                     name = tool.definition.name
                     if name in tools:
                         raise DuplicateNameError(f"Two tools are called {name!r}; leave one out, or give it a prefix.")
                     tools[name] = tool
-        except BaseException:
-            await self.aclose()
-            raise
+            self._opened = opened.pop_all()
         self._tools = tuple(tools.values())
         return self._tools
 
     async def aclose(self) -> None:
         """Close every source that was opened, the last one first, also where closing another fails."""
         self._tools = None
-        async with contextlib.AsyncExitStack() as closing:
-            while self._opened:
-                closing.push_async_callback(self._opened.pop(0).aclose)
-
-    async def _tools_of(self, item: AgentTool | ToolSource) -> Sequence[AgentTool]:
-        if isinstance(item, AgentTool):
-            return [item]
-        self._opened.append(item)  # first, so that one that fails half-way is closed, too
-        return await item.open()
+        await self._opened.aclose()
 
 
 class RecordedTool:

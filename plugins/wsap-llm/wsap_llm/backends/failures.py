@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
 
 from wsap_core.seams.model_errors import (
     AuthenticationError,
@@ -19,8 +22,6 @@ from wsap_core.seams.model_errors import (
     ServerFailedError,
 )
 from wsap_core.untrusted import single_line
-from wsap_llm.pictures import refused_picture
-from wsap_llm.waiting import retry_after
 
 SHOWN = 300
 """Characters of a server's own words that a message repeats."""
@@ -47,6 +48,7 @@ _REFUSES = re.compile(
     re.IGNORECASE,
 )
 _SYSTEM = r"system[ _](?:role|message|prompt|instruction)|role.{0,20}\bsystem\b"
+_PICTURES = re.compile(r"image|picture|vision|multi-?modal|mmproj", re.IGNORECASE)
 _QUOTA = re.compile(r"insufficient_quota|billing_hard_limit|credit balance", re.IGNORECASE)
 
 
@@ -183,3 +185,42 @@ def server_words(body: bytes) -> tuple[str, str]:
 def hide_key(text: str, key: str | None) -> str:
     """Return text without the key, which some servers repeat."""
     return text.replace(key, "(key)") if key else text
+
+
+def retry_after(headers: Mapping[str, str]) -> float | None:
+    """Return how many seconds a server asks clients to wait; None if it does not say, or in an unknown form.
+
+    `Retry-After` is seconds or a date (RFC 9110, section 10.2.3); a date is measured against the answer's own `Date`,
+    so that the local clock does not matter. OpenAI and Azure add `retry-after-ms`.
+    """
+    try:
+        if (milliseconds := headers.get("retry-after-ms")) is not None:
+            return _sane(float(milliseconds) / 1000)
+        given = headers.get("Retry-After")
+        if given is None:
+            return None
+        if re.fullmatch(r"\s*\d+(\.\d+)?\s*", given):
+            return _sane(float(given))
+        until = parsedate_to_datetime(given)
+        date = headers.get("Date")
+        now = parsedate_to_datetime(date) if date else datetime.now(UTC)
+        return _sane((until - now).total_seconds())
+    except (ValueError, TypeError, OverflowError):
+        return None
+
+
+def _sane(seconds: float) -> float | None:
+    return max(0.0, seconds) if math.isfinite(seconds) else None
+
+
+def refused_picture(model: str, words: str) -> BadRequestError | None:
+    """Return the error for a server's words about pictures that it does not take; None if they are about something
+    else.
+
+    The status does not matter: llama.cpp and Ollama answer 500 where a model can't see.
+    """
+    if not _PICTURES.search(words):
+        return None
+    return BadRequestError(
+        f"{model} does not take pictures here ({words.rstrip('. ')}); leave --pictures out, or take a model that sees."
+    )

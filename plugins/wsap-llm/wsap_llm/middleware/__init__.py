@@ -28,7 +28,6 @@ class Middleware(Protocol):
     def stream(self, request: Request, ask: Ask) -> AsyncGenerator[Chunk, None]:
         """Give the reply. `ask` sends a request on; it may be called several times, or not at all. Close what it
         returns (`contextlib.aclosing`)."""
-        ...
 
 
 class Model:

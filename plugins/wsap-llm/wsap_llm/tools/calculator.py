@@ -1,13 +1,165 @@
-"""The calculator tool."""
+"""The calculator tool: arithmetic within bounds of size and time, in Python's grammar of numbers, operators and a few
+functions.
+
+Whole numbers are exact. Every value, also on the way, stays below 2 ** 1024 in size, which bounds
+the work: a text of `LONGEST` characters has at most that many operations on numbers of that size.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import ast
+import math
+import operator
+import re
+from collections.abc import Callable, Mapping
 
 from wsap_core.protocol import ParamDef, Tool
 from wsap_core.protocol.values import JsonValue
 from wsap_core.seams.context import Context
-from wsap_llm.tools.arithmetic import LONGEST, ArithmeticProblem, evaluate, spoken
+
+LONGEST = 500
+"""Most characters of an expression."""
+DEEPEST = 50
+"""Most brackets, and most signs, within each other."""
+BITS = 1024
+"""Whole numbers have at most this many; numbers with fractions end there by themselves."""
+
+Number = int | float
+
+_TOKENS = re.compile(
+    r"(?:\s|\d+(?:\.\d*)?(?:[eE][+-]?\d+)?|\.\d+(?:[eE][+-]?\d+)?|[A-Za-z_]\w*|[-+*/%^(),×·÷−])*+", re.ASCII
+)
+_SAME = str.maketrans({"^": "**", "×": "*", "·": "*", "÷": "/", "−": "-"})
+_SIGNS = re.compile(rf"(?:[-+]\s*){{{DEEPEST + 1},}}")
+
+
+class ArithmeticProblem(Exception):
+    """The expression can't be worked out; the message says why, for a model to read."""
+
+
+def evaluate(text: str) -> Number:
+    """Return the value of an expression; raise ArithmeticProblem if it can't be read or worked out."""
+    if len(text) > LONGEST:
+        raise ArithmeticProblem(f"the expression has {len(text)} characters; at most {LONGEST} are read")
+    if not text.strip():
+        raise ArithmeticProblem("there is nothing to work out")
+    read = _TOKENS.match(text)
+    if read is None or read.end() < len(text):
+        raise ArithmeticProblem(f"{text[read.end() if read else 0 :][:12]!r} is not arithmetic")
+    for name in re.findall(r"(?<![\w.])[A-Za-z_]\w*", text):
+        if name not in _CONSTANTS and name not in _FUNCTIONS:
+            raise ArithmeticProblem(f"{name[:40]!r} is not known; there are: {', '.join([*_CONSTANTS, *_FUNCTIONS])}")
+    source = re.sub(r"(?<![\w.])0+(?=\d)", "", " ".join(text.translate(_SAME).split()))
+    if _depth(source) > DEEPEST or _SIGNS.search(source):
+        raise ArithmeticProblem(f"brackets or signs are more than {DEEPEST} deep")
+    try:
+        return _value(ast.parse(source, mode="eval").body)
+    except SyntaxError as error:
+        if "never closed" in error.msg:
+            raise ArithmeticProblem("')' is missing") from None
+        rest = source[error.offset - 1 :][:12] if error.offset else ""
+        raise ArithmeticProblem(f"{rest!r} is not expected there" if rest else "it ends too early") from None
+
+
+def spoken(value: Number) -> str:
+    """Return a number as text: whole where it is, otherwise with 12 digits."""
+    if isinstance(value, float) and value.is_integer() and abs(value) < 1e15:
+        return str(int(value))
+    return str(value) if isinstance(value, int) else f"{value:.12g}"
+
+
+def _depth(text: str) -> int:
+    depth = deepest = 0
+    for character in text:
+        depth += (character == "(") - (character == ")")
+        deepest = max(deepest, depth)
+    return deepest
+
+
+def _value(node: ast.expr) -> Number:
+    match node:
+        case ast.Constant(value=int() | float() as value):
+            return _guarded(lambda: value)
+        case ast.Name(id=name) if name in _CONSTANTS:
+            return _CONSTANTS[name]
+        case ast.UnaryOp(op=ast.UAdd() | ast.USub() as sign, operand=operand):
+            return -_value(operand) if isinstance(sign, ast.USub) else _value(operand)
+        case ast.BinOp(left=left, op=sign, right=right) if type(sign) in _OPERATORS:
+            first, second = _value(left), _value(right)
+            return _guarded(lambda: _OPERATORS[type(sign)](first, second))
+        case ast.Call(func=ast.Name(id=name), args=arguments, keywords=[]) if name in _FUNCTIONS:
+            low, high, function = _FUNCTIONS[name]
+            if not low <= len(arguments) <= high:
+                raise ArithmeticProblem(f"{name} takes {low if low == high else f'{low} or more'} numbers")
+            values = [_value(argument) for argument in arguments]
+            return _guarded(lambda: function(*values))
+        case ast.Tuple():
+            raise ArithmeticProblem("',' is not expected there; write numbers without thousands separators")
+    raise ArithmeticProblem(f"{ast.unparse(node)[:40]!r} is not expected there")
+
+
+def _guarded(work: Callable[[], Number]) -> Number:
+    try:
+        value = work()
+        if value.bit_length() > BITS if isinstance(value, int) else math.isinf(value):
+            raise OverflowError
+    except ZeroDivisionError:
+        raise ArithmeticProblem("that divides by zero") from None
+    except OverflowError:
+        raise ArithmeticProblem("a number is too large") from None
+    except (ValueError, TypeError):
+        raise ArithmeticProblem("a function is not defined there") from None
+    if math.isnan(value):
+        raise ArithmeticProblem("the result is not a number")
+    return value
+
+
+def _power(base: Number, exponent: Number) -> Number:
+    if isinstance(base, int) and isinstance(exponent, int):
+        # Told before it is worked out: 9 ** 9 ** 9 would take for ever.
+        if abs(base) > 1 and abs(exponent) * (abs(base).bit_length() - 1) > BITS:
+            if exponent < 0:
+                return 0.0
+            raise OverflowError
+        if abs(base) <= 1 and abs(exponent) > 1:
+            exponent = exponent % 2 + (2 if exponent > 0 else -2)  # only whether it is even matters to 0, 1 and -1
+    value = base**exponent
+    if isinstance(value, complex):
+        raise ValueError
+    return float(value) if isinstance(value, float) else int(value)
+
+
+def _round(value: Number, digits: Number = 0) -> Number:
+    if not float(digits).is_integer() or abs(digits) > 30:
+        raise ValueError
+    return round(value, int(digits)) if digits else round(value)
+
+
+def _divide(left: Number, right: Number) -> Number:
+    exact = isinstance(left, int) and isinstance(right, int) and right and left % right == 0
+    return left // right if exact else left / right
+
+
+_OPERATORS: Mapping[type[ast.operator], Callable[[Number, Number], Number]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: _divide,
+    ast.FloorDiv: operator.floordiv,
+    ast.Mod: operator.mod,
+    ast.Pow: _power,
+}
+_CONSTANTS: Mapping[str, float] = {"pi": math.pi, "e": math.e}
+_OF_ONE = ("ceil", "cos", "exp", "floor", "log10", "log2", "sin", "sqrt", "tan")
+_FUNCTIONS: Mapping[str, tuple[int, int, Callable[..., Number]]] = {
+    **{name: (1, 1, getattr(math, name)) for name in _OF_ONE},
+    "abs": (1, 1, abs),
+    "ln": (1, 1, math.log),
+    "log": (1, 2, math.log),
+    "max": (1, LONGEST, max),
+    "min": (1, LONGEST, min),
+    "round": (1, 2, _round),
+}
 
 
 class Calculator:
