@@ -24,8 +24,7 @@ class Called:
 
     def text(self) -> str:
         """Return it as the text of a reply."""
-        beside = {"content": self.content} if self.content else {}
-        return json.dumps({"name": self.name, "arguments": dict(self.arguments), **beside}, ensure_ascii=False)
+        return text_of_calls([(self.name, dict(self.arguments))], self.content)
 
 
 def text_of_calls(calls: Iterable[tuple[str, Any]], content: str = "") -> str:

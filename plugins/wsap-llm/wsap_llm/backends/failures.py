@@ -10,17 +10,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 
-from wsap_core.seams.model_errors import (
-    AuthenticationError,
-    BackendError,
-    BackendTimeoutError,
-    BadRequestError,
-    ConstraintError,
-    ContextTooSmallError,
-    ModelNotFoundError,
-    RateLimitError,
-    ServerFailedError,
-)
+from wsap_core.seams import model_errors as errors
 from wsap_core.untrusted import single_line
 
 SHOWN = 300
@@ -71,7 +61,7 @@ class Asked:
     """The fields of the request that it can do without; "system" for messages of the system."""
 
 
-class FieldRefusedError(BadRequestError):
+class FieldRefusedError(errors.BadRequestError):
     """The server refuses a field of the request that it can do without."""
 
     def __init__(self, message: str, field: str) -> None:
@@ -80,7 +70,7 @@ class FieldRefusedError(BadRequestError):
         """The field; "system" for messages of the system."""
 
 
-def error_of(status: int, headers: Mapping[str, str], body: bytes, asked: Asked) -> BackendError:
+def error_of(status: int, headers: Mapping[str, str], body: bytes, asked: Asked) -> errors.BackendError:
     """Return the error that an answer with an HTTP status other than 200 stands for."""
     words, code = server_words(body)
     about = f"{words} {code}"
@@ -89,35 +79,35 @@ def error_of(status: int, headers: Mapping[str, str], body: bytes, asked: Asked)
     if status in (401, 403):
         return _denied(status, asked, told)
     if asked.constrained and refuses_constraint(status, about):
-        return ConstraintError(f"{who} can't constrain the reply as asked{told}")
+        return errors.ConstraintError(f"{who} can't constrain the reply as asked{told}")
     if status == 404:
-        return ModelNotFoundError(
+        return errors.ModelNotFoundError(
             f"{asked.place} has no model {asked.model.partition('/')[2]!r}, or does not speak this protocol "
             f"(base URLs usually end in /v1){told}"
         )
     wait = retry_after(headers)
     if status == 429 and _QUOTA.search(about):
-        return BadRequestError(f"{who} reports that the account has no credit left{told}")
+        return errors.BadRequestError(f"{who} reports that the account has no credit left{told}")
     if status == 429 or (status == 503 and wait is not None):
         why = "received too many requests" if status == 429 else "can't answer now"
         asks = "" if wait is None else f" and asks to wait {wait:g} s"
-        return RateLimitError(f"{who} {why}{asks}{told}", retry_after=wait)
+        return errors.RateLimitError(f"{who} {why}{asks}{told}", retry_after=wait)
     if (refused := _unseen(asked, f"{code} {words}", words)) is not None:
         return refused
     if status == 408:
-        return BackendTimeoutError(f"{who} gave up waiting{told}")
+        return errors.BackendTimeoutError(f"{who} gave up waiting{told}")
     if status >= 500 or status in (409, 425) or _NOT_KEPT in code:
-        return ServerFailedError(f"{who} failed with status {status}{told}")
+        return errors.ServerFailedError(f"{who} failed with status {status}{told}")
     if 300 <= status < 400:
-        return BadRequestError(
+        return errors.BadRequestError(
             f"{who} redirects to another address ({single_line(headers.get('Location', 'not named'))[:SHOWN]}); "
             "keys are not sent there. Set the base URL to the server's own address."
         )
     if status == 413 or _CONTEXT.search(about):
-        return ContextTooSmallError(f"The prompt does not fit into the context of {asked.model}{told}")
+        return errors.ContextTooSmallError(f"The prompt does not fit into the context of {asked.model}{told}")
     refusal = f"{who} refuses the request with status {status}{told}"
     field = _refused_field(about, asked.fields) if status in (400, 422) else None
-    return BadRequestError(refusal) if field is None else FieldRefusedError(refusal, field)
+    return errors.BadRequestError(refusal) if field is None else FieldRefusedError(refusal, field)
 
 
 def _refused_field(about: str, fields: Collection[str]) -> str | None:
@@ -126,7 +116,7 @@ def _refused_field(about: str, fields: Collection[str]) -> str | None:
     return next((f for f in fields if re.search(_SYSTEM if f == "system" else rf"\b{f}\b", about, re.I)), None)
 
 
-def _unseen(asked: Asked, told: str, words: str) -> BackendError | None:
+def _unseen(asked: Asked, told: str, words: str) -> errors.BackendError | None:
     if not asked.pictured or _CONTEXT.search(told):
         return None
     return refused_picture(asked.model, hide_key(words, asked.key))
@@ -143,14 +133,14 @@ def refuses_constraint(status: int, about: str) -> bool:
     return (status == 404 or status >= 500) and _SURELY_CONSTRAINT.search(about) is not None
 
 
-def _denied(status: int, asked: Asked, told: str) -> AuthenticationError:
+def _denied(status: int, asked: Asked, told: str) -> errors.AuthenticationError:
     if asked.key is None:
-        return AuthenticationError(f"{asked.place} wants a key and none is set; set {asked.key_variable}{told}")
+        return errors.AuthenticationError(f"{asked.place} wants a key and none is set; set {asked.key_variable}{told}")
     word = "does not accept the key" if status == 401 else "does not allow this with the key"
-    return AuthenticationError(f"{asked.place} {word} in {asked.key_variable}{told}")
+    return errors.AuthenticationError(f"{asked.place} {word} in {asked.key_variable}{told}")
 
 
-def error_in_stream(value: object, asked: Asked) -> BackendError:
+def error_in_stream(value: object, asked: Asked) -> errors.BackendError:
     """Return the error that a server reports in the middle of a stream, or in a body with status 200."""
     status = 0
     if isinstance(value, Mapping):
@@ -164,7 +154,7 @@ def error_in_stream(value: object, asked: Asked) -> BackendError:
     words = hide_key(server_words(body)[0], asked.key)
     if (refused := _unseen(asked, words, words)) is not None:
         return refused
-    return ServerFailedError(f"{asked.place} (for {asked.model}) broke off: {words or 'no reason given'}")
+    return errors.ServerFailedError(f"{asked.place} (for {asked.model}) broke off: {words or 'no reason given'}")
 
 
 def server_words(body: bytes) -> tuple[str, str]:
@@ -213,7 +203,7 @@ def _sane(seconds: float) -> float | None:
     return max(0.0, seconds) if math.isfinite(seconds) else None
 
 
-def refused_picture(model: str, words: str) -> BadRequestError | None:
+def refused_picture(model: str, words: str) -> errors.BadRequestError | None:
     """Return the error for a server's words about pictures that it does not take; None if they are about something
     else.
 
@@ -221,6 +211,6 @@ def refused_picture(model: str, words: str) -> BadRequestError | None:
     """
     if not _PICTURES.search(words):
         return None
-    return BadRequestError(
+    return errors.BadRequestError(
         f"{model} does not take pictures here ({words.rstrip('. ')}); leave --pictures out, or take a model that sees."
     )

@@ -8,12 +8,12 @@ what one core manages with it; `openai/<model>` manages ten times that.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import importlib
 import importlib.util
 import json
 import os
 from collections.abc import AsyncGenerator, Mapping
-from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from typing import Any
 from urllib.parse import urlsplit
@@ -87,21 +87,15 @@ class LiteLLMBackend:
         self._thinks = False
         subset = _is_openai(name, self.options) if self.options.schema_subset is None else self.options.schema_subset
         self._dialect = Dialect(strict_schema=subset, subset=subset, prefill="trailing", thinking="reasoning_effort")
-        self.abilities = Abilities(
-            json_schema=bool(self.options.json_schema),
-            schema_subset=self._dialect.subset,
-            calls=bool(self.options.calls),
-            images=self.options.images,
-            thinking=True,
-            context=self.options.context,
-        )
+        self.abilities = self._abilities({})
         """What the options say, and after `prepare` or the first request what litellm knows besides."""
 
     async def prepare(self) -> None:
         """Import litellm and look up what the model can do; raise MissingServiceError if litellm is not installed."""
         if self._library is None:
             self._library = await asyncio.to_thread(_import)
-            self.abilities = self._looked_up()
+            with contextlib.suppress(Exception):  # where it is not in litellm's map, which is no fault
+                self.abilities = self._abilities(self._library.get_model_info(self._name))
 
     async def stream(self, request: Request) -> AsyncGenerator[Chunk, None]:
         """Give the reply: in pieces if the option `stream` or the request's own says so, else when it is whole.
@@ -133,7 +127,7 @@ class LiteLLMBackend:
             pictured=has_pictures(request),
         )
         try:
-            async with aclosing(self._reply(arguments, ReplyReader(request, asked))) as chunks:
+            async with contextlib.aclosing(self._reply(arguments, ReplyReader(request, asked))) as chunks:
                 async for chunk in chunks:
                     self._thinks = self._thinks or isinstance(chunk, ThinkingChunk)
                     yield self._priced(chunk) if isinstance(chunk, Finish) else chunk
@@ -179,12 +173,8 @@ class LiteLLMBackend:
         if close is not None:
             await close()
 
-    def _looked_up(self) -> Abilities:
-        library, options = self._library, self.options
-        try:
-            found = library.get_model_info(self._name)
-        except Exception:
-            found = {}  # not in litellm's map, which is no fault
+    def _abilities(self, found: Mapping[str, Any]) -> Abilities:
+        options = self.options
         schema = found.get("supports_response_schema")
         # A model that is in the map and not said to see does not; of one that is not there nothing is known.
         images = bool(found.get("supports_vision")) if found else None

@@ -13,21 +13,15 @@ import os
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import replace
+from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from wsap_core.errors import ConfigError
+from wsap_core.seams import model_errors as errors
 from wsap_core.seams.context import Context
 from wsap_core.seams.listing import Listing, ModelInfo
 from wsap_core.seams.model import Abilities, ChooseConstraint, Chunk, Request, ThinkingChunk
-from wsap_core.seams.model_errors import (
-    AuthenticationError,
-    BackendTimeoutError,
-    BadRequestError,
-    ConstraintError,
-    NoServerError,
-    ServerFailedError,
-)
 from wsap_core.untrusted import single_line
 from wsap_llm.backends.dialects import request_bytes, without_system
 from wsap_llm.backends.failures import Asked, FieldRefusedError, error_of
@@ -79,7 +73,9 @@ class OpenAIBackend:
             context=self.options.context,
         )
         """What the options and the kind of server say."""
-        self._scorer = Scorer(name, self.options.choose, self._completed) if self.options.choose else None
+        self._scorer = (
+            Scorer(name, self.options.choose, partial(self._fetched, "completions")) if self.options.choose else None
+        )
         self._session: aiohttp.ClientSession | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._proxy = self.options.proxy
@@ -98,6 +94,7 @@ class OpenAIBackend:
                 async with aclosing(self._reply(request)) as chunks:
                     async for chunk in chunks:
                         begun = True
+                        self._thinks = self._thinks or isinstance(chunk, ThinkingChunk)
                         yield chunk
                 return
             except FieldRefusedError as error:
@@ -105,7 +102,7 @@ class OpenAIBackend:
                 if begun or field in left_out:
                     raise
                 self._leave_out(field)
-            except ConstraintError as error:
+            except errors.ConstraintError as error:
                 if begun or dialect.schema == "json_object" or "json_object" not in str(error):
                     raise
                 self._dialect = replace(self._dialect, schema="json_object")
@@ -131,19 +128,14 @@ class OpenAIBackend:
         )
         asked = self._asked(constrained=request.constraint is not None, pictured=has_pictures(request))
         reader = ReplyReader(request, asked, opened=self.options.think_opened)
-        async with self._failures():
-            if pieces:
-                # Closed here and now if the caller leaves early, so that the server stops writing.
-                async with aclosing(self._in_pieces(body, reader, asked)) as chunks:
-                    async for chunk in chunks:
-                        self._thinks = self._thinks or isinstance(chunk, ThinkingChunk)
-                        yield chunk
-                self._compare(reader.model)
-                return
-            answer = await self._whole(body, asked)
-        for chunk in reader.whole(answer):
-            self._thinks = self._thinks or isinstance(chunk, ThinkingChunk)
-            yield chunk
+        if pieces:
+            # Closed here and now if the caller leaves early, so that the server stops writing.
+            async with self._failures(), aclosing(self._in_pieces(body, reader, asked)) as chunks:
+                async for chunk in chunks:
+                    yield chunk
+        else:
+            for chunk in reader.whole(await self._fetched("chat/completions", body, asked)):
+                yield chunk
         self._compare(reader.model)
 
     def _compare(self, model: str) -> None:
@@ -165,10 +157,6 @@ class OpenAIBackend:
             self._scorer = None if reason else self._scorer
             self._tell(f"{self.model} {f'cannot choose: {reason}' if reason else 'can choose (style choose)'}.")
 
-    async def _completed(self, body: Mapping[str, Any]) -> bytes:
-        async with self._failures():
-            return await self._whole(json.dumps(body).encode(), self._asked(), "completions")
-
     def _leave_out(self, field: str) -> None:
         """Do without a field from now on, and tell."""
         if field in self._left_out:
@@ -189,33 +177,33 @@ class OpenAIBackend:
 
     async def models(self) -> list[dict[str, Any]]:
         """Return what `/models` lists, as it comes (Any: JSON)."""
-        async with self._failures():
-            session = self._open()
-            async with session.get(f"{self.options.place}/models", proxy=self._proxy, allow_redirects=False) as answer:
-                body = await self._read(answer)
-                if answer.status != 200:
-                    raise error_of(answer.status, answer.headers, body, self._asked())
+        body = await self._fetched("models")
         try:
             rows = json.loads(body)["data"]
         except (ValueError, KeyError, TypeError, RecursionError) as error:
-            raise ServerFailedError(
+            raise errors.ServerFailedError(
                 f"{self.options.place}/models answered with something other than a list."
             ) from error
         return [row for row in rows if isinstance(row, dict) and isinstance(row.get("id"), str)]
 
     # --- the connection ----------------------------------------------------------------------
 
-    async def _whole(self, body: bytes, asked: Asked, path: str = "chat/completions") -> bytes:
-        async with self._post(body, path) as answer:
+    def _send(self, path: str, body: bytes | None) -> Any:
+        # Any: aiohttp's context manager of a response.
+        method, address = "GET" if body is None else "POST", f"{self.options.place}/{path}"
+        return self._open().request(method, address, data=body, proxy=self._proxy, allow_redirects=False)
+
+    async def _fetched(self, path: str, body: bytes | None = None, asked: Asked | None = None) -> bytes:
+        async with self._failures(), self._send(path, body) as answer:
             content = await self._read(answer)
             if answer.status != 200:
-                raise error_of(answer.status, answer.headers, content, asked)
+                raise error_of(answer.status, answer.headers, content, asked or self._asked())
             return content
 
     async def _in_pieces(self, body: bytes, reader: ReplyReader, asked: Asked) -> AsyncGenerator[Chunk, None]:
         # No deadline may span a `yield`: it would go off in whatever the caller does in between.
         first: float | None = asyncio.get_running_loop().time() + self.options.first_token_timeout
-        async with await self._by(first, self._post(body)) as answer:
+        async with await self._by(first, self._send("chat/completions", body)) as answer:
             if answer.status != 200:
                 raise error_of(answer.status, answer.headers, await self._read(answer), asked)
             if answer.content_type == "application/json":
@@ -253,14 +241,10 @@ class OpenAIBackend:
         except TimeoutError as error:
             if not limit.expired():
                 raise
-            raise BackendTimeoutError(
+            raise errors.BackendTimeoutError(
                 f"{self.options.place} sent no part of a reply of {self.model} "
                 f"within {self.options.first_token_timeout:g} s."
             ) from error
-
-    def _post(self, body: bytes, path: str = "chat/completions") -> Any:
-        # Any: aiohttp's context manager of a response.
-        return self._open().post(f"{self.options.place}/{path}", data=body, proxy=self._proxy, allow_redirects=False)
 
     async def _read(self, answer: aiohttp.ClientResponse) -> bytes:
         pieces: list[bytes] = []
@@ -273,7 +257,7 @@ class OpenAIBackend:
 
     def _check_size(self, size: int) -> None:
         if size > self.options.max_bytes:
-            raise ServerFailedError(
+            raise errors.ServerFailedError(
                 f"{self.options.place} sent more than {self.options.max_bytes} bytes for one reply of {self.model}; "
                 "the rest was not read."
             )
@@ -287,9 +271,9 @@ class OpenAIBackend:
         import aiohttp  # deferred for weight: it takes as long to import as all of the command line
 
         if self._closed:
-            raise BadRequestError(f"{self.model} was closed; nothing can be asked of it.")
+            raise errors.BadRequestError(f"{self.model} was closed; nothing can be asked of it.")
         if self.options.api_key is None and self.options.place == BASE_URL and not self.options.headers:
-            raise AuthenticationError(  # known beforehand, also where there is no network to be told over
+            raise errors.AuthenticationError(  # known beforehand, also where there is no network to be told over
                 f"{BASE_URL} wants a key and none is set; set {self.options.key_variable}, or {URL_VARIABLE} for "
                 "another server."
             )
@@ -317,18 +301,18 @@ class OpenAIBackend:
             yield
         except (aiohttp.ConnectionTimeoutError, aiohttp.ClientConnectorError) as error:
             if isinstance(error, aiohttp.ClientConnectorCertificateError | aiohttp.ClientConnectorSSLError):
-                raise BadRequestError(
+                raise errors.BadRequestError(
                     f"No secure connection to {place} is possible: {type(error).__name__}."
                 ) from error
-            raise NoServerError(f"No server answers at {place}; is it running?") from error
+            raise errors.NoServerError(f"No server answers at {place}; is it running?") from error
         except TimeoutError as error:
-            raise BackendTimeoutError(
+            raise errors.BackendTimeoutError(
                 f"{place} did not finish a reply of {self.model} within {self.options.timeout:g} s."
             ) from error
         except UnicodeDecodeError as error:
-            raise ServerFailedError(f"{place} answered for {self.model} with text that is not UTF-8.") from error
+            raise errors.ServerFailedError(f"{place} answered for {self.model} with text that is not UTF-8.") from error
         except aiohttp.ClientError as error:
-            raise ServerFailedError(
+            raise errors.ServerFailedError(
                 f"{place} broke off in the middle of a reply of {self.model} ({type(error).__name__})."
             ) from error
 

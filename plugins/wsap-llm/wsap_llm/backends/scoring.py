@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, NamedTuple
 
 from wsap_core.seams.agent import Usage
@@ -33,7 +33,7 @@ class _Given(NamedTuple):
 class Scorer:
     """Asks for the scores of options, one request each, after one for the prompt; `complete` posts a request."""
 
-    def __init__(self, model: str, template: str, complete: Callable[[Mapping[str, Any]], Awaitable[bytes]]) -> None:
+    def __init__(self, model: str, template: str, complete: Callable[[bytes], Awaitable[bytes]]) -> None:
         self._model = model
         self._form = TEMPLATES[template]
         self._complete = complete
@@ -83,7 +83,7 @@ class Scorer:
     async def _given(self, text: str, *, echo: bool = True) -> _Given:
         body = {"model": self._model, "prompt": text, "max_tokens": 1, "temperature": 0, "logprobs": 1, "echo": echo}
         try:
-            found = json.loads((await self._complete(body)).decode())
+            found = json.loads((await self._complete(json.dumps(body).encode())).decode())
             told, usage = found["choices"][0]["logprobs"], found["usage"]
             tokens, chances = list(told["tokens"]), list(told["token_logprobs"])
             size, end = int(usage["prompt_tokens"]), len(tokens) - int(usage["completion_tokens"])

@@ -25,13 +25,8 @@ Tell = Callable[[str], None]
 """Tells a person something, in one sentence."""
 
 
-class ToolServerError(WsapError):
+class ToolServerError(WsapError, code="TOOL_SERVER", exit_code=3, http_status=502, retryable=True):
     """A server of tools can't be reached or used."""
-
-    code = "TOOL_SERVER"
-    exit_code = 3
-    http_status = 502
-    retryable = True
 
 
 def sdk_missing() -> MissingServiceError:
@@ -79,18 +74,22 @@ class Connection:
 
     async def call(self, tool: str, arguments: Mapping[str, Any]) -> str:
         """Return a tool's result as text, or one line that says why there is none. Any: parameters of every type."""
-        name = self._server.name
+        from mcp import MCPError
+        from mcp.types import CONNECTION_CLOSED, REQUEST_TIMEOUT
+
+        server, name = self._server, self._server.name
         try:
             async with self._lock:
                 client = self._client or await self._started()
         except ToolServerError as error:
             return str(error)
         try:
-            result = await self._asked(client, tool, dict(arguments))
-            return self._server.hide(text_of(result, self._server.longest))
-        except _Refused as refusal:
-            return f"The tool server {name} refused: {self._server.hide(str(refusal))}"
+            async with asyncio.timeout(server.timeout):
+                result = await client.call_tool(tool, dict(arguments))
+            return server.hide(text_of(result, server.longest))
         except Exception as error:
+            if isinstance(error, MCPError) and error.code not in (CONNECTION_CLOSED, REQUEST_TIMEOUT):
+                return f"The tool server {name} refused: {server.hide(single_line(error.message)[:200])}"
             reason = self._reason(error)
             async with self._lock:
                 if self._client is client:  # another call may have noticed first
@@ -103,18 +102,6 @@ class Connection:
         self._closed = True
         async with self._lock:
             await self._drop()
-
-    async def _asked(self, client: Client, tool: str, arguments: dict[str, Any]) -> Any:
-        from mcp import MCPError
-        from mcp.types import CONNECTION_CLOSED, REQUEST_TIMEOUT
-
-        try:
-            async with asyncio.timeout(self._server.timeout):
-                return await client.call_tool(tool, arguments)
-        except MCPError as error:
-            if error.code in (CONNECTION_CLOSED, REQUEST_TIMEOUT):
-                raise
-            raise _Refused(single_line(error.message)[:200]) from error
 
     async def _started(self, *, first: bool = False) -> Client:
         server = self._server
@@ -166,7 +153,7 @@ class Connection:
             if not ready.done():
                 ready.cancel()
             if tail is not None:
-                tail.close()
+                tail.file.close()
 
     @contextlib.asynccontextmanager
     async def _transport(self, tail: _Tail | None) -> AsyncIterator[Transport]:
@@ -231,10 +218,6 @@ class Connection:
         return "the connection was lost" if said in ("", "Connection closed") else said
 
 
-class _Refused(Exception):
-    """The server works, and says no."""
-
-
 class _Tail:
     """Keeps the end of what a program says on its error output.
 
@@ -243,26 +226,22 @@ class _Tail:
     """
 
     def __init__(self) -> None:
-        self._read, write = os.pipe()
+        read, write = os.pipe()
         self.file = os.fdopen(write, "w")
+        """Our end, to be closed; the reading ends with the program's."""
         self._kept = b""
-        self._thread = threading.Thread(target=self._keep, daemon=True)
+        self._thread = threading.Thread(target=self._keep, args=[read], daemon=True)
         self._thread.start()
-
-    def close(self) -> None:
-        """Close our end; the reading ends with the program's."""
-        self.file.close()
 
     def last_line(self) -> str:
         self._thread.join(1.0)
         lines = [line for raw in self._kept.splitlines() if (line := single_line(raw.decode("utf-8", "replace")))]
         return lines[-1][:200] if lines else ""
 
-    def _keep(self) -> None:
-        with contextlib.suppress(OSError):
-            while piece := os.read(self._read, 4096):
+    def _keep(self, read: int) -> None:
+        with os.fdopen(read, "rb", buffering=0) as pipe:
+            while piece := pipe.read(4096):
                 self._kept = (self._kept + piece)[-2000:]
-        os.close(self._read)
 
 
 async def _all_tools(client: Client) -> list[RemoteTool]:
