@@ -25,10 +25,10 @@ from wsap_core.seams.model import Abilities, Message, Price, Request, collect
 from wsap_core.seams.model_errors import BudgetReachedError, NoServerError, ServerFailedError
 from wsap_core.specs import BackendSpec
 from wsap_llm.backends.openai import OpenAIBackend
-from wsap_llm.backends.pool import AgentCalls, ModelPool, RequestPolicy, list_models
+from wsap_llm.backends.pool import AgentModels, ModelPool, RequestPolicy, list_models
 from wsap_llm.journal import CallJournal
 from wsap_llm.middleware.budgets import Budget, BudgetLimits, CheckBudgets, CheckDecision
-from wsap_llm.middleware.measure import Count, Measure, UsageCounter
+from wsap_llm.middleware.measure import Count, Measure
 from wsap_llm.middleware.record import Record, Replayed
 from wsap_llm.middleware.retry import RateLimit, Retry
 from wsap_llm.scripted import ScriptedBackend
@@ -159,18 +159,18 @@ def test_middlewares_are_in_one_order(server: ModelServer) -> None:
     model = models.backend("openai/qwen3:8b")
     assert [type(middleware) for middleware in model.middlewares] == shared
     assert isinstance(model.backend, OpenAIBackend)
-    calls = AgentCalls(UsageCounter(), cast(CallJournal, Kept()))
-    agents = models.for_agent("openai/qwen3:8b", calls)
+    calls = AgentModels(models, "openai/qwen3:8b", journal=cast(CallJournal, Kept()))
+    agents = calls.decider()
     assert [type(middleware) for middleware in agents.middlewares] == [Record, CheckDecision, *shared]
     assert agents.middlewares[2:] == model.middlewares, "limits are shared"
-    memorys = models.for_memory("openai/qwen3:8b", calls)
+    memorys = calls.backend("openai/qwen3:8b")
     assert [type(middleware) for middleware in memorys.middlewares] == [Count, Record, *shared]
 
 
 def test_a_replayed_run_opens_no_backend() -> None:
     models = ModelPool(host_with())
-    calls = AgentCalls(UsageCounter(), cast(CallJournal, Kept(offline=True)))
-    agents, memorys = models.for_agent("gone/x", calls), models.for_memory("gone/x", calls)
+    calls = AgentModels(models, "gone/x", journal=cast(CallJournal, Kept(offline=True)))
+    agents, memorys = calls.decider(), calls.backend("gone/x")
     assert isinstance(agents.backend, Replayed)
     assert isinstance(memorys.backend, Replayed)
     assert [type(middleware) for middleware in agents.middlewares] == [Record]

@@ -23,8 +23,7 @@ from wsap_core.seams.context import Context
 from wsap_core.seams.model import Request
 from wsap_core.seams.model_errors import BudgetReachedError
 from wsap_core.specs import BackendSpec
-from wsap_llm.backends.pool import AgentCalls, ModelPool
-from wsap_llm.middleware.measure import UsageCounter
+from wsap_llm.backends.pool import AgentModels, ModelPool
 from wsap_llm.scripted import ScriptedBackend
 from wsap_nexus.api import BudgetLimits, Budgets, list_runs, play, read_run, resume_run
 from wsap_nexus.models.spending import FRESH, DayBudget, DaySpent, spent_on
@@ -293,7 +292,7 @@ def test_without_limits_there_is_nothing_to_check(host: PluginHost) -> None:
     assert not BudgetLimits()
     assert BudgetLimits(calls=0)
     models = ModelPool(host)
-    assert models.for_agent("asker/x", AgentCalls(UsageCounter())) is models.backend("asker/x")
+    assert AgentModels(models, "asker/x").decider() is models.backend("asker/x")
 
 
 def test_the_options_of_a_model_hold_for_the_summaries_that_its_backend_writes(host: PluginHost, asker: Asker) -> None:

@@ -15,7 +15,7 @@ from wsap_core.seams.agent import Usage
 from wsap_core.seams.model import Abilities, Finish, ImagePart, Message, Part, Reply, Request, TextPart
 from wsap_core.seams.model_errors import BackendError
 from wsap_llm.journal import ToolJournal
-from wsap_llm.middleware.record import failure_of
+from wsap_llm.middleware.record import failure_of, kind_of
 from wsap_llm.pictures import size_of
 from wsap_nexus.runs.recorder import Recorder
 
@@ -189,9 +189,8 @@ class SeatJournal:
 
     def fail(self, key: str, error: BackendError) -> None:
         """Record that a request failed, and that the caller continued."""
-        self._recorder.write(
-            "failure", {"key": key, "failed": type(error).__name__, "words": str(error)}, seat=self._seat
-        )
+        failed = {"key": key, "failed": kind_of(error), "words": str(error)}
+        self._recorder.write("failure", failed, seat=self._seat)
 
     def note_model(self, address: str, abilities: Abilities, prompts: str) -> None:
         """Record what a model can do, and the version of the templates: prompts depend on both."""

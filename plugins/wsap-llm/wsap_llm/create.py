@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, cast
 
 from wsap_core.errors import ConfigError, UsageError
@@ -16,11 +15,9 @@ from wsap_core.seams.services import Parts
 from wsap_core.seams.tool import AgentTool, ToolContext, ToolSource
 from wsap_core.specs import MemorySpec, ToolSpec
 from wsap_llm.agent import LLMAgent, StyleFor
-from wsap_llm.backends.pool import AgentCalls, ModelPool
+from wsap_llm.backends.pool import AgentModels, ModelPool
 from wsap_llm.choosing import ChooseStyle
 from wsap_llm.journal import CallJournal
-from wsap_llm.middleware import Model
-from wsap_llm.middleware.measure import UsageCounter
 from wsap_llm.option_table import STYLES
 from wsap_llm.options import TINY, LLMOptions, Profile, llm_options, number, text
 from wsap_llm.prompts import Prompts
@@ -51,19 +48,17 @@ def create(context: Context) -> LLMAgent:
     tools = [name.strip() for name in text(context, "tools").split(",") if name.strip()]
     pool = cast(ModelPool, context.services.require("models"))
     journal = context.services.journal if isinstance(context.services.journal, CallJournal) else None
-    calls = AgentCalls(UsageCounter(), journal)
-    given = _of_part(context, "model")
-
-    memory = _memory(context, _MemoryModels(pool, calls, address.partition("/")[0], given))
+    models = AgentModels(pool, address, _of_part(context, "model"), journal)
+    memory = _memory(context, models)
     if memory is None and "reflect" in context.config and options.reflect:
         raise ConfigError("Lessons need a memory that keeps them: add --memory fulltext, or leave reflect out.")
-    model: Backend = pool.for_agent(address, calls, given)
+    model: Backend = models.decider()
     if skin := text(context, "skin"):
         model = Skinned(model, _lexicon(context, skin))
 
     async def prepare() -> None:
         if journal is None or not journal.offline:
-            await pool.ready(address, given)
+            await pool.ready(address, models.own)
         if journal is not None:
             journal.note_model(address, model.abilities, prompts.version)
 
@@ -77,7 +72,7 @@ def create(context: Context) -> LLMAgent:
         prepare=prepare,
         tell=context.services.progress,
         generator=context.random,
-        counter=calls.counter,
+        counter=models.counter,
     )
 
 
@@ -122,22 +117,7 @@ def _style(context: Context, options: LLMOptions) -> StyleFor:
     return style_for
 
 
-@dataclass(frozen=True)
-class _MemoryModels:
-    """The models that an agent's memory asks: the service `models` of its context."""
-
-    pool: ModelPool
-    calls: AgentCalls
-    kind: str
-    """The name of the backend of the agent's own model,"""
-    own: Mapping[str, Any]
-    """and its options, which hold for every model of that backend."""
-
-    def backend(self, name: str) -> Model:
-        return self.pool.for_memory(name, self.calls, self.own if name.partition("/")[0] == self.kind else None)
-
-
-def _memory(context: Context, models: _MemoryModels) -> AgentMemory | None:
+def _memory(context: Context, models: AgentModels) -> AgentMemory | None:
     name = text(context, "memory", "none")
     if name == "none":
         return None

@@ -7,9 +7,9 @@ import asyncio
 import json
 import logging
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from wsap_core.errors import PluginError, UnknownNameError, UsageError, WsapError
@@ -53,16 +53,6 @@ class RequestPolicy:
     """Pass pieces of a reply on as they come; one that breaks off can't be asked for again then."""
 
 
-@dataclass(frozen=True)
-class AgentCalls:
-    """On whose behalf models are asked: an agent and what works for it."""
-
-    counter: UsageCounter
-    """What they ask, until a decision takes it over."""
-    journal: CallJournal | None = None
-    """Where their calls are kept; None where nothing is recorded."""
-
-
 class ModelPool:
     """Hands out models by address, each with retries, limits and budgets around it, and closes them all.
 
@@ -75,7 +65,7 @@ class ModelPool:
         clock: what waits.
         services: what backends are given.
         seed: for the jitter of pauses.
-        decision: what may be spent for one decision.
+        decision: what may be spent for one decision of an agent.
     """
 
     def __init__(
@@ -101,7 +91,8 @@ class ModelPool:
         self._tell = services.progress or logging.getLogger("wsap.llm").warning
         self._services = replace(services, progress=self._tell)
         self._seed = seed
-        self._decision = decision or BudgetLimits()
+        self.decision = decision or BudgetLimits()
+        """What may be spent for one decision."""
         self._models: dict[tuple[str, str], Model] = {}
         self._rates: dict[str, RateLimit] = {}
         self.meter = Meter()
@@ -127,32 +118,8 @@ class ModelPool:
             self._models[key] = Model(made, self._shared(name, made, context))
         return self._models[key]
 
-    # The order of all middlewares is in the next three methods: those of an agent go around the shared ones.
-
-    def for_agent(self, name: str, calls: AgentCalls, own: Mapping[str, Any] | None = None) -> Model:
-        """Return the model of an address for the decisions of one agent: recorded, or replayed, and within limits."""
-        journal = calls.journal
-        if journal is not None and journal.offline:
-            return Model(Replayed(name, journal.abilities(name)), [Record(journal, name)])
-        model, around = self.backend(name, own), list[Middleware]()
-        if journal is not None:
-            around.append(Record(journal, model.model))
-        if self._decision:
-            # Inside the record: what is kept is not asked, so that it can't pass a limit.
-            around.append(CheckDecision(self._decision, calls.counter, cost_of=self._cost_of(name, model.backend)))
-        return Model(model, around) if around else model
-
-    def for_memory(self, name: str, calls: AgentCalls, own: Mapping[str, Any] | None = None) -> Model:
-        """Return the model of an address for the memory of an agent: counted, recorded, or replayed."""
-        journal, count = calls.journal, Count(calls.counter)
-        if journal is None:
-            return Model(self.backend(name, own), [count])
-        if journal.offline:
-            return Model(Replayed(name), [count, Record(journal, name, failures=True)])
-        model = self.backend(name, own)
-        return Model(model, [count, Record(journal, model.model, failures=True)])
-
     def _shared(self, name: str, backend: Backend, context: Context) -> list[Middleware]:
+        # Those of an agent go around these: see `AgentModels`.
         policy, price = self._policy, self._prices.get(name)
         found: list[Middleware] = []
         if policy.attempts > 1:
@@ -171,11 +138,12 @@ class ModelPool:
             limit = RateLimit(concurrency=policy.concurrency, per_minute=policy.per_minute, clock=self._clock)
             found.append(self._rates.setdefault(name, limit))
         if self._budgets or price is not None:
-            found.append(CheckBudgets(self._budgets, self._cost_of(name, backend)))
+            found.append(CheckBudgets(self._budgets, self.cost_of(name, backend)))
         found.append(Measure(self.meter, name, self._tell))
         return found
 
-    def _cost_of(self, name: str, backend: Backend) -> CostOf | None:
+    def cost_of(self, name: str, backend: Backend) -> CostOf | None:
+        """Return what tells the cost of tokens of a model: its stated price, or its backend; None where neither can."""
         price = self._prices.get(name.strip())
         return price.of if price is not None else getattr(backend, "cost_of", None)
 
@@ -187,7 +155,7 @@ class ModelPool:
         """
         limits = Budgets.parse(words, scopes=("run",)).run
         for address in asked if limits.cost is not None else ():
-            if self._cost_of(address, self.backend(address).backend) is None:
+            if self.cost_of(address, self.backend(address).backend) is None:
                 raise UsageError(
                     f"--limit cost can't be kept: the price of {address} is not known; state it with "
                     f"{stated_by.format(address=address)}, or limit calls or tokens."
@@ -238,6 +206,44 @@ class ModelPool:
         return Context.create(
             self._seed, "backend", spec.name, rest, config=config, clock=self._clock, services=self._services
         )
+
+
+@dataclass(frozen=True)
+class AgentModels:
+    """The models that one agent asks: its own, and those of its memory, for which it is the service `models`."""
+
+    pool: ModelPool
+    address: str
+    """Of its own model."""
+    own: Mapping[str, Any] = field(default_factory=dict)
+    """The options of that, which hold for every model of the same backend."""
+    journal: CallJournal | None = None
+    """Where calls are kept; None where nothing is recorded."""
+    counter: UsageCounter = field(default_factory=UsageCounter)
+    """What is asked, until a decision takes it over."""
+
+    def decider(self) -> Model:
+        """Return the model for the agent's decisions: recorded, or replayed, and within limits."""
+        return self._recorded(self.address, self._limited)
+
+    def backend(self, name: str) -> Model:
+        """Return the model of an address for the agent's memory: counted, recorded, or replayed."""
+        own = self.own if name.partition("/")[0] == self.address.partition("/")[0] else None
+        model = self._recorded(name, lambda: self.pool.backend(name, own), failures=True)
+        return Model(model, [Count(self.counter)])
+
+    def _limited(self) -> Model:
+        # Inside the record: what is kept is not asked, so that it can't pass a limit.
+        model, limits = self.pool.backend(self.address, self.own), self.pool.decision
+        cost_of = self.pool.cost_of(self.address, model.backend)
+        return Model(model, [CheckDecision(limits, self.counter, cost_of)]) if limits else model
+
+    def _recorded(self, name: str, open_model: Callable[[], Model], *, failures: bool = False) -> Model:
+        journal = self.journal
+        if journal is None:
+            return open_model()
+        model: Backend = Replayed(name, journal.abilities(name)) if journal.offline else open_model()
+        return Model(model, [Record(journal, model.model, failures)])
 
 
 def find_backend(host: PluginHost, address: str) -> tuple[BackendSpec, str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import logging
 from collections.abc import Awaitable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from wsap_core.protocol import Tool
@@ -15,18 +16,19 @@ from wsap_llm.mcp.connection import Connection, Tell, sdk_missing
 from wsap_llm.mcp.mapping import UnusableToolError, tool_of
 
 
+@dataclass(frozen=True)
 class RemoteTool:
     """A tool of a server. What it answers is text of somebody else's: data, and never an instruction."""
 
-    def __init__(self, connection: Connection, name: str, definition: Tool) -> None:
-        self._connection = connection
-        self._name = name
-        self.definition = definition
-        """Its name, what it does, and what it takes, as far as the server told."""
+    connection: Connection
+    name: str
+    """As the server calls it."""
+    definition: Tool
+    """Its name, what it does, and what it takes, as far as the server told."""
 
     def run(self, parameters: Mapping[str, Any]) -> Awaitable[str]:
         """Return what the server answers, or one line that says why it doesn't. Any: parameters of every type."""
-        return self._connection.call(self._name, parameters)
+        return self.connection.call(self.name, parameters)
 
 
 class McpTools:

@@ -80,6 +80,11 @@ class Replayed:
         """Do nothing: there is nothing to close."""
 
 
+def kind_of(error: BackendError) -> str:
+    """Return the class by which a failure is recorded: that of the kernel which it is of."""
+    return next(cls.__name__ for cls in type(error).__mro__ if cls.__name__ in _CLASSES)
+
+
 def failure_of(kind: str, words: str) -> BackendError:
     """Return a recorded failure as an error again."""
     return _CLASSES.get(kind, BackendError)(words)

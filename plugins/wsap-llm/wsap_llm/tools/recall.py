@@ -16,19 +16,21 @@ from wsap_llm.option_table import Range
 TOKENS = 200
 """About how many tokens an answer has at most."""
 
-_DEFINITION = Tool(
-    "recall",
-    "Searches your memory of everything you lived through and noted; says where and when it was.",
-    [ParamDef("query", schema={"type": "string", "minLength": 1, "maxLength": 300}, description="What to look for")],
-)
-
 
 class Recall:
     """Searches the agent's memory; an answer has at most about `tokens` tokens."""
 
     inward = True
     """What it does stays within the agent."""
-    definition = _DEFINITION
+    definition = Tool(
+        "recall",
+        "Searches your memory of everything you lived through and noted; says where and when it was.",
+        [
+            ParamDef(
+                "query", schema={"type": "string", "minLength": 1, "maxLength": 300}, description="What to look for"
+            )
+        ],
+    )
 
     def __init__(self, memory: AgentMemory, tokens: int = TOKENS) -> None:
         self._memory = memory
