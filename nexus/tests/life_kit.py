@@ -15,12 +15,18 @@ from wsap_core.seams.context import Context
 from wsap_core.seams.model import Request
 from wsap_core.specs import AdapterSpec, AgentSpec, BackendSpec
 from wsap_llm.scripted import Answer, ScriptedBackend
+from wsap_nexus.hub.desk import NexusAdapter
 from wsap_nexus.hub.nexus import Nexus, Settings
 from wsap_nexus.runs.store import open_store
 from wsap_nexus.store.entities import Policy
 from wsap_nexus.store.events import NexusEvent
 
 Answers = Callable[[Request], Answer]
+
+
+def at_desk(nexus: Nexus, agent_id: str) -> NexusAdapter:
+    """Return the nexus as an agent in it perceives it."""
+    return NexusAdapter(nexus.context, nexus.entrance, agent_id)
 
 
 class Script:

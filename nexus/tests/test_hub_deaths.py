@@ -13,7 +13,7 @@ from typing import Any
 import hub_checks
 import hub_kit
 import pytest
-from life_kit import Place, host_with, nexus_at
+from life_kit import Place, at_desk, host_with, nexus_at
 
 from wsap_core.errors import UsageError
 from wsap_core.protocol import Action, AvatarState, DeathEvent, PortableItem
@@ -82,10 +82,12 @@ def test_who_comes_back_to_a_body_that_died_asleep_is_told_and_stays_in_the_nexu
             assert body_of(place).avatar.state is AvatarState.DESTROYED
             (died,) = place.events("died")
             assert (died.agent_id, died.session_id) == ("ida", None)
-            around = place.nexus.agent_context.surroundings("ida")
-            assert any("It can live again: new_world" in event.description for event in around.news)
+            desk = at_desk(place.nexus, "ida")
+            around = desk.observe()
+            assert any("It can live again: new_world" in event.description for event in around.recent_events)
             assert around.games[0].avatars == ("avatar-1 (destroyed)",)
-            assert "It can live again: new_world" in place.nexus.agent_context.game_details("ida", "crafter")
+            details = await desk.act(Action("game_details", {"game": "crafter"}))
+            assert "It can live again: new_world" in details.message
 
     play(scene)
 

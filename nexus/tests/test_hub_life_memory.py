@@ -7,9 +7,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from life_kit import host_with, nexus_at
+from life_kit import at_desk, host_with, nexus_at
 
 from wsap_core.errors import StorageError, UsageError
+from wsap_core.protocol import Action
 from wsap_core.seams.context import Context
 from wsap_llm.memory.facts import FactsMemory
 from wsap_llm.memory.fulltext import create as fulltext
@@ -114,7 +115,7 @@ def test_a_goal_is_reached_by_living_and_its_reward_is_in_the_agents_keeping(tmp
     async def test() -> None:
         policies = {"nexus": EXTERNAL, "*": Policy("random-legal")}
         async with nexus_at(tmp_path, {"ida": policies}, host=host_with(), games=("echo", "crafter")) as place:
-            place.nexus.agent_context.set_goal("ida", {"goal": "traveller"})
+            assert (await at_desk(place.nexus, "ida").act(Action("set_meta_goal", {"goal": "traveller"}))).success
             for number, game in enumerate(("echo", "crafter"), start=1):
                 await place.nexus.enter("ida", game, EntryRequest(steps=2, exit_when="step >= 2"))
                 await place.until_events("left", number)
@@ -123,9 +124,9 @@ def test_a_goal_is_reached_by_living_and_its_reward_is_in_the_agents_keeping(tmp
             # In the very transaction of entering the last world.
             entered = place.events("entered")[-1]
             assert entered.seq < reached.seq < place.events("left")[-1].seq
-            around = place.nexus.agent_context.surroundings("ida")
-            assert "Token of travel" in around.carried
-            assert "well-travelled (nexus)" in around.achievements
-            assert not around.goals
+            desk = at_desk(place.nexus, "ida")
+            assert "Token of travel" in desk.observe().carried
+            assert "well-travelled (nexus)" in (await desk.act(Action("review_achievements"))).message
+            assert not desk.observe().current_goals
 
     asyncio.run(test())

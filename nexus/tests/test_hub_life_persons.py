@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from life_kit import Place, host_with, nexus_at
+from life_kit import Place, at_desk, host_with, nexus_at
 
 from wsap_core.errors import UnknownNameError, UsageError
-from wsap_core.protocol import Bonus, TransferRule
+from wsap_core.protocol import Action, Bonus, TransferRule
 from wsap_core.specs import AdapterSpec
 from wsap_nexus.agents.identity import LONGEST, seat_plan, set_persona, set_policy
 from wsap_nexus.agents.metagoals import TEMPLATES, advance, own_goal, pursuits, set_goal
@@ -183,12 +183,13 @@ def test_who_died_is_told_how_to_live_again_and_does_so_on_request(tmp_path: Pat
         policies = {"nexus": EXTERNAL, "crafter": Policy("random")}
         async with nexus_at(tmp_path, {"ida": policies}, host=HOST, games=("crafter",)) as place:
             await until_dead(place)
-            around = place.nexus.agent_context.surroundings("ida")
-            (death,) = around.news
+            desk = at_desk(place.nexus, "ida")
+            around = desk.observe()
+            (death,) = around.recent_events
             assert " died of " in death.description
             assert "It can live again: new_world (lose_inventory" in death.description
             assert around.games[0].avatars == ("avatar-1 (destroyed)",)
-            details = place.nexus.agent_context.game_details("ida", "crafter")
+            details = (await desk.act(Action("game_details", {"game": "crafter"}))).message
             assert "avatar-1" in details
             assert "is destroyed. It can live again: new_world" in details
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from life_kit import host_with, nexus_at
+from life_kit import at_desk, host_with, nexus_at
 
 from wsap_check import GameAdapterTests
 from wsap_core import Action, Goal
@@ -17,26 +17,22 @@ from wsap_core.protocol import AgentMessage, Event
 from wsap_core.protocol.wire import Codec, dumps, encode
 from wsap_nexus.agents import messages
 from wsap_nexus.agents.skills import GameEntry, Suggestion
+from wsap_nexus.hub.desk import NexusAdapter
+from wsap_nexus.hub.lobby import Entrance
 from wsap_nexus.hub.nexus import Nexus, Settings
-from wsap_nexus.hub.place import NEXUS_ACTIONS, NEXUS_SPEC, NexusAdapter, NexusObservation
+from wsap_nexus.hub.place import NEXUS_ACTIONS, NEXUS_SPEC, NexusObservation
 from wsap_nexus.runs.store import open_store
 from wsap_nexus.store.entities import EXTERNAL, Policy
 
 
-class Still:
-    """The desk of a nexus in which no time passes: every wait is over at once.
+class Still(Entrance):
+    """The entrance of a nexus in which no time passes: nobody goes anywhere, and every wait is over at once.
 
     It is asked by many places side by side, as the conformance suite makes them, and tells each the same.
     """
 
-    def __init__(self, nexus: Nexus) -> None:
-        self._life: Any = nexus.agent_context
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._life, name)
-
     def request_enter(self, agent_id: str, game: str, terms: object) -> str:
-        return f"You are on your way to {self._life._entrance.game_info(game).name}."
+        return f"You are on your way to {self.game_info(game).name}."
 
     async def wait(self, agent_id: str, seconds: float) -> bool:
         return False
@@ -55,8 +51,9 @@ def nexus(tmp_path: Path) -> Iterator[Nexus]:
 class TestTheNexusKeepsTheProtocol(GameAdapterTests):
     @pytest.fixture
     def game(self, nexus: Nexus) -> object:
-        desk: Any = Still(nexus)
-        return replace(NEXUS_SPEC, factory=lambda: NexusAdapter(desk, "ida"))
+        still: Any = Still(nexus.context, nexus.capacity)
+        context = replace(nexus.context, wakeups=still)
+        return replace(NEXUS_SPEC, factory=lambda: NexusAdapter(context, still, "ida"))
 
     @pytest.fixture
     def steps(self) -> int:
@@ -111,7 +108,7 @@ def test_what_an_agent_perceives_in_the_nexus_comes_through_the_wire_as_it_is() 
 
 
 def act(nexus: Nexus, name: str, agent: str = "ida", **given: Any) -> tuple[bool, str]:
-    result = asyncio.run(NexusAdapter(nexus.agent_context, agent).act(Action(name, given)))
+    result = asyncio.run(at_desk(nexus, agent).act(Action(name, given)))
     return result.success, result.message
 
 
@@ -132,11 +129,11 @@ def test_every_action_of_the_specification_is_there() -> None:
 
 
 def test_an_agent_sets_a_goal_sees_how_far_it_is_and_gives_it_up(nexus: Nexus) -> None:
-    place = NexusAdapter(nexus.agent_context, "ida")
+    place = at_desk(nexus, "ida")
     assert not any(a.available for a in place.observe().available_actions or () if a.name == "abandon_meta_goal")
     success, message = act(nexus, "set_meta_goal", goal="traveller")
     assert (success, message) == (True, "Your goal 'traveller': Visit every world; so far 0/2.")
-    (goal,) = NexusAdapter(nexus.agent_context, "ida").observe().current_goals
+    (goal,) = at_desk(nexus, "ida").observe().current_goals
     assert (goal.id, goal.type, goal.progress, goal.hints) == (
         "traveller",
         "meta",
@@ -153,7 +150,7 @@ def test_an_agent_sets_a_goal_sees_how_far_it_is_and_gives_it_up(nexus: Nexus) -
 def test_an_agents_own_goal_is_counted_and_is_not_worth_anything(nexus: Nexus) -> None:
     given = {"about": "reach_skill_level", "what": "combat", "count": 20}
     assert act(nexus, "set_meta_goal", goal="Fight well", **given)[1].startswith("Your goal 'fight-well': Fight well; ")
-    (goal,) = nexus.agent_context.surroundings("ida").goals
+    (goal,) = at_desk(nexus, "ida").observe().current_goals
     assert goal.progress == "0/0.2"
     success, why = act(nexus, "set_meta_goal", goal="traveller", about="visit_game")
     assert not success
@@ -168,7 +165,7 @@ def test_an_agents_own_goal_is_counted_and_is_not_worth_anything(nexus: Nexus) -
 def test_messages_are_shown_until_they_were_acted_upon(nexus: Nexus) -> None:
     assert act(nexus, "tell", "udo", to="ida", text="hello") == (True, "ida will hear it.")
     assert act(nexus, "say", "udo", text="hello all") == (True, "1 will hear it.")
-    place = NexusAdapter(nexus.agent_context, "ida")
+    place = at_desk(nexus, "ida")
     seen = place.observe()
     assert [(m.sender, m.content, m.type) for m in seen.messages] == [
         ("udo", "hello", "direct"),
@@ -177,7 +174,7 @@ def test_messages_are_shown_until_they_were_acted_upon(nexus: Nexus) -> None:
     assert place.observe() == seen
     result = asyncio.run(place.act(Action("list_games")))
     assert result.observation.messages == ()
-    assert NexusAdapter(nexus.agent_context, "ida").observe().messages == ()
+    assert at_desk(nexus, "ida").observe().messages == ()
 
 
 def test_a_team_hears_what_is_for_it_and_nobody_else_does(nexus: Nexus) -> None:
@@ -187,8 +184,8 @@ def test_a_team_hears_what_is_for_it_and_nobody_else_does(nexus: Nexus) -> None:
         for agent_id in ("ida", "eva"):
             messages.set_team(tx, agent_id, "reds")
     assert act(nexus, "tell_team", text="psst") == (True, "1 will hear it.")
-    assert [m.content for m in NexusAdapter(nexus.agent_context, "eva").observe().messages] == ["psst"]
-    assert not NexusAdapter(nexus.agent_context, "udo").observe().messages
+    assert [m.content for m in at_desk(nexus, "eva").observe().messages] == ["psst"]
+    assert not at_desk(nexus, "udo").observe().messages
 
 
 @pytest.mark.parametrize(
@@ -212,7 +209,7 @@ def test_nobody_can_bury_another_in_messages(nexus: Nexus) -> None:
     success, why = act(nexus, "tell", "udo", to="ida", text="hey")
     assert not success
     assert why == "ida has not read your last 20 messages yet."
-    assert len(NexusAdapter(nexus.agent_context, "ida").observe().messages) == messages.SHOWN
+    assert len(at_desk(nexus, "ida").observe().messages) == messages.SHOWN
 
 
 def test_what_was_said_stands_in_no_event_that_everybody_can_read(nexus: Nexus) -> None:
@@ -226,7 +223,7 @@ def test_waiting_ends_when_a_world_opens(tmp_path: Path) -> None:
     async def test() -> None:
         async with nexus_at(tmp_path, {"ida": {"*": EXTERNAL}}, host=host_with()) as place:
             place.nexus.set_game_status("echo", "offline", "being cleaned")
-            waiting = asyncio.create_task(place.nexus.agent_context.wait("ida", 600))
+            waiting = asyncio.create_task(place.nexus.context.wakeups.wait("ida", 600))
             await asyncio.sleep(0)
             place.nexus.set_game_status("echo", "available")
             async with asyncio.timeout(10):
@@ -237,7 +234,7 @@ def test_waiting_ends_when_a_world_opens(tmp_path: Path) -> None:
 
 def test_nobody_enters_twice_from_one_visit(nexus: Nexus) -> None:
     async def test() -> None:
-        place = NexusAdapter(nexus.agent_context, "ida")
+        place = at_desk(nexus, "ida")
         first = await place.act(Action("enter_game", {"game": "echo"}))
         assert (first.success, first.done) == (True, True)
         second = await place.act(Action("enter_game", {"game": "echo"}))

@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 
 import pytest
-from life_kit import Script, host_with, nexus_at
+from life_kit import Script, at_desk, host_with, nexus_at
 
 from wsap_core import Action, ActionResult, ActionSpace, Goal, Observation
 from wsap_core.protocol import JackOutResult
@@ -148,8 +148,8 @@ def test_a_destination_that_there_is_not_is_told_in_the_nexus(tmp_path: Path) ->
         async with nexus_at(tmp_path, {"w2": policies}, host=host_with(ROVER)) as place:
             (refused,) = await place.until_events("onward_refused")
             assert refused.body["destination"] == "atlantis"
-            await place.until(lambda: place.nexus.agent_context.surroundings("w2").news)
-            (told,) = place.nexus.agent_context.surroundings("w2").news
+            await place.until(lambda: at_desk(place.nexus, "w2").observe().recent_events)
+            (told,) = at_desk(place.nexus, "w2").observe().recent_events
             assert told.description.startswith("You could not go on to atlantis: ")
 
     asyncio.run(test())
@@ -436,7 +436,7 @@ def test_an_agent_in_the_nexus_answers_in_its_own_words_and_the_call_is_in_the_l
             run = Repository(place.nexus.store.database)
             calls = list(run.read_events(place.nexus.live.visits["w10"], kinds=("call",)))
             assert [e.data["purpose"] for e in calls if e.seat == "w10:voice"] == ["talk"]
-            assert place.nexus.agent_context.surroundings("w10").news[0].type == "speech"
+            assert at_desk(place.nexus, "w10").observe().recent_events[0].type == "speech"
 
     asyncio.run(test())
 
@@ -492,8 +492,8 @@ def test_somebody_who_is_decided_for_outside_finds_what_a_person_said_among_the_
         async with nexus_at(tmp_path, {"w12": {"*": EXTERNAL}}, host=host_with()) as place:
             answer = await place.nexus.agent_context.words.talk("w12", "Come home.")
             assert answer.how == "letter"
-            (letter,) = place.nexus.agent_context.surroundings("w12").letters
-            assert (letter.message.sender, letter.message.content) == (HUMAN_SENDER, "Come home.")
+            (letter,) = at_desk(place.nexus, "w12").observe().messages
+            assert (letter.sender, letter.content) == (HUMAN_SENDER, "Come home.")
 
     asyncio.run(test())
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from life_kit import Place, host_with, nexus_at
+from life_kit import Place, at_desk, host_with, nexus_at
 
 from wsap_core import PluginHost
 from wsap_core.specs import AdapterSpec
@@ -39,10 +39,11 @@ def test_a_game_whose_only_world_is_taken_is_busy_until_it_is_left(tmp_path: Pat
             assert nexus.entrance.game_info("echo").status == "available"
             with pytest.raises(GameUnavailableError, match="Small is busy: its only world is taken"):
                 await nexus.enter("b", "small", EntryRequest())
-            told = next(world for world in nexus.agent_context.surroundings("b").games if world.game == "small")
+            around = at_desk(nexus, "b").observe()
+            told = next(world for world in around.games if world.game == "small")
             assert told.status == "busy"
-            assert "small" not in [suggestion.game for suggestion in nexus.agent_context.surroundings("b").suggestions]
-            waiting = asyncio.create_task(nexus.agent_context.wait("b", 600.0))
+            assert "small" not in [suggestion.game for suggestion in around.suggestions]
+            waiting = asyncio.create_task(nexus.context.wakeups.wait("b", 600.0))
             await asyncio.sleep(0)
             await nexus.exit("a")
             assert await waiting, "who waits for a world is woken"

@@ -1,44 +1,37 @@
-"""What makes agents live: what they perceive in the nexus and can ask for there, remember, say and write."""
+"""What makes agents live: what they remember, say and write, hear in worlds, and where they go on to."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
-from wsap_core.errors import UnknownNameError, UsageError, WsapError
-from wsap_core.protocol import AvatarState
-from wsap_core.untrusted import single_line
-from wsap_nexus.agents import messages, metagoals
-from wsap_nexus.agents.chronicle import latest, news, ways_back
+from wsap_core.errors import UnknownNameError, WsapError
+from wsap_nexus.agents import messages
+from wsap_nexus.agents.chronicle import latest
 from wsap_nexus.agents.memory import AgentMemories, SavedMemories
-from wsap_nexus.agents.skills import GameEntry, suggestions
 from wsap_nexus.agents.talk import AgentTalk
 from wsap_nexus.hub.context import HubContext
 from wsap_nexus.hub.leaving import WorldExit
 from wsap_nexus.hub.listeners import Delivery
 from wsap_nexus.hub.lobby import Entrance
-from wsap_nexus.hub.place import NEXUS_SPEC, NexusState
+from wsap_nexus.hub.place import NEXUS_SPEC
 from wsap_nexus.hub.visitor_seat import EXIT_GAME, WHISPER, Exit, VisitorSeat, Whispers, read_whispers
 from wsap_nexus.runs.memory import MemorySnapshot
 from wsap_nexus.runs.plan import SeatPlan
 from wsap_nexus.runs.recorder import Recorder
 from wsap_nexus.runs.resume import Checkpoint, read_call_events
-from wsap_nexus.store.entities import AvatarRecord, EntryRequest, SessionRecord
+from wsap_nexus.store.entities import EntryRequest, SessionRecord
 from wsap_nexus.store.events.sessions import Entered, Left, OnwardRefused, TransferCancelled, VisitStarted
 from wsap_nexus.store.nexus_store import Transaction
 from wsap_nexus.store.records import RunStatus
 from wsap_nexus.worlds.seats import SeatPort
-
-# Any, in this module: parameters of actions, and statistics as JSON.
-
 
 DIARIES = 100
 """Entries of diaries that are written at a time."""
 
 
 class AgentContext:
-    """The inner side of a nexus: a `Desk` for the agents in it, and their memories, words and diaries."""
+    """The inner side of a nexus: the memories, words, whispers and diaries of its agents."""
 
     def __init__(self, context: HubContext, entrance: Entrance) -> None:
         self._context = context
@@ -69,123 +62,6 @@ class AgentContext:
             seconds=None,
             new_after="diary",
         )
-
-    # --- the desk: what agents in the nexus ask for -----------------------------------------------
-
-    def surroundings(self, agent_id: str) -> NexusState:
-        """Return what an agent in the nexus perceives."""
-        infos = self._entrance.games()
-        with self._context.nexus_store.look() as tx:
-            agent = tx.agent(agent_id)
-            skills = tx.skills(agent_id)
-            sessions = tx.sessions(agent_id=agent_id, limit=5)
-            visits, bodies = tx.visits(agent_id), tx.avatars(agent_id)
-            worlds = [
-                GameEntry(
-                    info.id,
-                    info.name,
-                    info.description,
-                    info.status,
-                    info.active_agents,
-                    info.capacity,
-                    visits.get(info.id, 0),
-                    _told_bodies([body for body in bodies if body.game == info.id]),
-                )
-                for info in infos
-            ]
-            pursuits = metagoals.pursuits(tx, agent_id, "active")
-            return NexusState(
-                agent,
-                skills,
-                [record.item.name for record in tx.items(agent_id, place="escrow")],
-                [f"{row.name} ({row.game})" for row in tx.achievements(agent_id)],
-                worlds,
-                suggestions(
-                    worlds, infos, skills=skills, pursuits=pursuits, sessions=sessions, specs=self._entrance.specs()
-                ),
-                sessions,
-                messages.present(tx, agent_id),
-                [pursuit.to_goal() for pursuit in pursuits],
-                news(tx, agent_id),
-                messages.inbox(tx, agent_id),
-                messages.team_of(tx, agent_id),
-            )
-
-    def game_details(self, agent_id: str, game: str) -> str:
-        """Return what there is to know of a game, for this agent; UnknownNameError if there is no such game."""
-        info = self._entrance.game_info(game)
-        spec = self._entrance.specs()[game]
-        with self._context.nexus_store.look() as tx:
-            bodies, dead = tx.avatars(agent_id, game), ways_back(tx, agent_id, game)
-            skills = tx.skills(agent_id)
-        parts = [
-            f"{info.name}: {info.description} Genre: {info.genre or 'unknown'}. Seats: {info.capacity}.",
-            f"Skills used there: {', '.join(info.skill_domains) or 'none declared'}. It is {info.status}.",
-        ]
-        for rule in spec.transfer_rules:
-            met = "you have it" if skills.get(rule.domain, 0.0) >= rule.threshold else f"from {rule.threshold:g} on"
-            parts.append(f"{rule.domain} is worth {rule.description or rule.bonus.name} there ({met}).")
-        for body in bodies:
-            avatar = body.avatar
-            way = f" {dead.get(avatar.avatar_id, '')}" if avatar.state is AvatarState.DESTROYED else ""
-            parts.append(f"Your body {avatar.avatar_id} in {body.world_id} is {avatar.state.value}.{way}")
-        return single_line(" ".join(parts))
-
-    def request_enter(self, agent_id: str, game: str, terms: EntryRequest) -> str:
-        """Prepare the agent's way into a game."""
-        return self._entrance.request_enter(agent_id, game, terms)
-
-    async def wait(self, agent_id: str, seconds: float) -> bool:
-        """Wait for some seconds, or until a message comes or a world stands otherwise."""
-        return await self._context.wakeups.wait(agent_id, min(max(seconds, 0.0), 600.0))
-
-    def say(self, agent_id: str, kind: str, text: str, to: str | None) -> str:
-        """Send a message to others."""
-        with self._context.nexus_store.change() as tx:
-            hearers = messages.send(tx, agent_id, kind, text, to=to)
-        return f"{len(hearers)} will hear it." if kind != "direct" else f"{to} will hear it."
-
-    def mark_read(self, agent_id: str, ids: Sequence[int]) -> None:
-        """Take messages as read."""
-        with self._context.nexus_store.change() as tx:
-            messages.mark_read(tx, agent_id, ids)
-
-    def set_goal(self, agent_id: str, wanted: Mapping[str, Any]) -> str:
-        """Give the agent a meta-goal: a template by its name, or one in its own terms."""
-        name = str(wanted["goal"]).strip()
-        goal = metagoals.TEMPLATES.get(name)
-        if goal is not None and wanted.get("about"):
-            raise UsageError(f"{name!r} is a goal that there is already; take another name for your own.")
-        if goal is None:
-            if not wanted.get("about"):
-                known = "; ".join(f"{g.id} ({g.description})" for g in metagoals.TEMPLATES.values())
-                raise UsageError(
-                    f"There is no goal {name[:60]!r}. There are: {known}. For your own, say what it is about."
-                )
-            about, count = str(wanted["about"]), float(wanted.get("count") or 1)
-            goal = metagoals.own_goal(
-                name if name.isidentifier() and name.islower() else "",
-                name,
-                about,
-                what=str(wanted.get("what") or ""),
-                count=count / 100 if about == "reach_skill_level" else count,
-                games=str(wanted.get("games") or "any"),
-                worlds=int(wanted.get("worlds") or 0),
-            )
-            if goal.id in metagoals.TEMPLATES:
-                raise UsageError(f"{goal.id!r} is a goal that there is already; take another name for your own.")
-        with self._context.nexus_store.change() as tx:
-            pursuit = metagoals.set_goal(tx, agent_id, goal, [info.id for info in self._entrance.games()])
-        state = "you have reached it already" if pursuit.state == "reached" else f"so far {pursuit.progress}"
-        return f"Your goal {goal.id!r}: {goal.description}; {state}."
-
-    def abandon_goal(self, agent_id: str, goal: str) -> str:
-        """Take a meta-goal from the agent."""
-        with self._context.nexus_store.change() as tx:
-            metagoals.abandon_goal(tx, agent_id, goal)
-        return f"You have given up {goal!r}."
-
-    # --- playing ----------------------------------------------------------------------------------
 
     def memories(
         self, run_id: str, owners: Mapping[str, str], past: Mapping[str, MemorySnapshot] | None, recorder: Recorder
@@ -246,7 +122,7 @@ class AgentContext:
             unheard=unheard,
             whispered=whispered,
             waiting=lambda: self._whispers(agent_id),
-            read=lambda ids: self.mark_read(agent_id, ids),
+            read=lambda ids: self._mark_read(agent_id, ids),
         )
         return guest
 
@@ -354,6 +230,10 @@ class AgentContext:
                 for letter in messages.inbox(tx, agent_id, sender=messages.HUMAN_SENDER)
             }
 
+    def _mark_read(self, agent_id: str, ids: Sequence[int]) -> None:
+        with self._context.nexus_store.change() as tx:
+            messages.mark_read(tx, agent_id, ids)
+
     def ring(self, agent_id: str) -> None:
         """Have an agent in a world look for whispers at its next decision."""
         if (guest := self._guests.get(agent_id)) is not None:
@@ -363,9 +243,3 @@ class AgentContext:
         """Return what an agent remembers, as it was saved; StorageError if it is damaged."""
         with self._context.nexus_store.look() as tx:
             return SavedMemories.from_bytes(tx.memories(agent_id))
-
-
-def _told_bodies(bodies: Sequence[AvatarRecord]) -> list[str]:
-    """Return an agent's bodies in a game as they are shown, those that live first."""
-    ordered = sorted(bodies, key=lambda body: body.avatar.state is AvatarState.DESTROYED)
-    return [f"{body.avatar.avatar_id} ({body.avatar.state.value})" for body in ordered[:10]]

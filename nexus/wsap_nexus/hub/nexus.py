@@ -91,7 +91,7 @@ class Nexus:
         """Holds the agents while the disk is full, and measures the database."""
         wakeups = Wakeups(self.clock)
         self.nexus_store.listen(wakeups.heard)
-        context = self._context = HubContext(
+        context = self.context = HubContext(
             host=host,
             store=store,
             nexus_store=self.nexus_store,
@@ -122,7 +122,7 @@ class Nexus:
         """The worlds that live here."""
         self.entrance.check = self.kept.check
         self.agent_tasks = AgentTasks(
-            context, self.sessions, self.capacity, self.agent_context, seating, self.failures, self.kept
+            context, self.sessions, self.capacity, self.entrance, self.agent_context, seating, self.failures, self.kept
         )
         """Agents that live now."""
         self._listeners = PluginListeners(self.nexus_store, host)

@@ -12,11 +12,12 @@ from wsap_core.specs import AdapterSpec
 from wsap_nexus.agents.identity import seat_plan
 from wsap_nexus.hub.agent_context import AgentContext
 from wsap_nexus.hub.context import HubContext
+from wsap_nexus.hub.desk import NexusAdapter
 from wsap_nexus.hub.entering import PreparedEntry
 from wsap_nexus.hub.failures import FailureHandler
 from wsap_nexus.hub.kept import KeptWorlds
-from wsap_nexus.hub.lobby import Capacity, Lobby
-from wsap_nexus.hub.place import GAME, NEXUS_SPEC, NexusAdapter
+from wsap_nexus.hub.lobby import Capacity, Entrance, Lobby
+from wsap_nexus.hub.place import GAME, NEXUS_SPEC
 from wsap_nexus.hub.seating import Seating
 from wsap_nexus.hub.sessions import SessionRunner
 from wsap_nexus.runs.controls import Gate
@@ -101,6 +102,7 @@ class AgentTasks:
     context: HubContext
     sessions: SessionRunner
     capacity: Capacity
+    entrance: Entrance
     agent_context: AgentContext
     seating: Seating
     failures: FailureHandler
@@ -163,7 +165,7 @@ class AgentTasks:
         """Let an agent be in the nexus until it is on its way somewhere."""
         agent_id = agent.id
         seat = seat_plan(agent_id, agent, GAME, NEXUS_SPEC.default_agent)
-        spec = replace(NEXUS_SPEC, factory=lambda: NexusAdapter(self.agent_context, agent_id))
+        spec = replace(NEXUS_SPEC, factory=lambda: NexusAdapter(self.context, self.entrance, agent_id))
         run_seed = derive_seed(self.context.settings.seed, "visit", agent_id, agent.lifetime_steps)
         plan = RunPlan(GAME, (seat,), run_seed)
         record = self.context.live.visits[agent_id] = self.sessions.record_run(plan, GAME)
