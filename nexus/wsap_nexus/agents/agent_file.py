@@ -38,7 +38,7 @@ _Level = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
 
 
 class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, from_attributes=True)
 
 
 class Identity(_Strict):
@@ -48,8 +48,8 @@ class Identity(_Strict):
     name: _Short
     created: str = Field(max_length=40)
     persona: str = Field(max_length=10_000)
-    core_memories: list[Annotated[str, Field(max_length=10_000)]] = Field(max_length=10_000)
-    strategies: list[Annotated[str, Field(max_length=10_000)]] = Field(max_length=10_000)
+    core_memories: list[Annotated[str, Field(max_length=10_000)]] = Field(max_length=10_000, strict=False)
+    strategies: list[Annotated[str, Field(max_length=10_000)]] = Field(max_length=10_000, strict=False)
     lifetime_steps: int = Field(ge=0, lt=2**31)
     playtime: float = Field(ge=0, allow_inf_nan=False)
 

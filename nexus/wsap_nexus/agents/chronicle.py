@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 
@@ -55,6 +55,18 @@ def latest(tx: Transaction, agent_id: str, *kinds: type[E], limit: int = 20, bef
     rows.sort(key=lambda row: -int(row.seq))
     found = (read_row(row) for row in rows[:limit])
     return [event for event in found if isinstance(event, kinds)]
+
+
+def every(tx: Transaction, *kinds: type[E], agent: str, after: int = 0) -> Iterator[E]:
+    """Give all events of an agent of some kinds, oldest first, after a number."""
+    while batch := tx.events(after=after, agent=agent, kinds=kinds):
+        yield from (event for event in batch if isinstance(event, kinds))
+        after = batch[-1].seq
+
+
+def time_of(event: NexusEvent) -> str:
+    """Return when an event happened: ISO 8601, UTC, to the second."""
+    return datetime.fromtimestamp(event.time, UTC).isoformat(timespec="seconds")
 
 
 def news(tx: Transaction, agent_id: str) -> list[Event]:
@@ -184,13 +196,6 @@ def write_entry(tx: Transaction, session: SessionRecord, text: str, *, own_words
 def entries(tx: Transaction, agent_id: str, *, before: int | None = None, limit: int = 50) -> list[DiaryEntry]:
     """Return an agent's diary, newest first: at most `limit` entries, with numbers below `before` if given."""
     return [
-        DiaryEntry(
-            event.seq,
-            datetime.fromtimestamp(event.time, UTC).isoformat(timespec="seconds"),
-            event.text,
-            event.game or "",
-            event.session_id,
-            event.own_words,
-        )
+        DiaryEntry(event.seq, time_of(event), event.text, event.game or "", event.session_id, event.own_words)
         for event in latest(tx, agent_id, agents.DiaryWritten, limit=limit, before=before)
     ]

@@ -25,7 +25,7 @@ from wsap_core.seams.memory import LESSON, AgentMemory, Browsable, Recollection
 from wsap_core.untrusted import error_line
 from wsap_llm.secrets import redacted
 from wsap_nexus.agents.identity import LONGEST, set_persona
-from wsap_nexus.runs.memory import MemorySnapshot, RunMemories, kind_of, memory_of, take_in
+from wsap_nexus.runs.memory import MemorySnapshot, RunMemories, kind_of
 from wsap_nexus.runs.plan import SeatPlan
 from wsap_nexus.runs.recorder import Recorder
 from wsap_nexus.store.nexus_store import NexusStore
@@ -232,19 +232,6 @@ def _opened(kind: str, saved: SavedMemory, host: PluginHost) -> AgentMemory:
     if saved.snapshot:
         made.restore(saved.snapshot)
     return made
-
-
-__all__ = [
-    "AgentMemories",
-    "SavedMemories",
-    "SavedMemory",
-    "kind_of",
-    "memory_of",
-    "merged",
-    "options_of",
-    "recollections",
-    "take_in",
-]
 
 
 LARGEST = 256 * 1024 * 1024

@@ -17,6 +17,7 @@ from sqlalchemy import Row, insert, select, update
 
 from wsap_core.errors import UsageError
 from wsap_core.protocol import Goal, PortableItem
+from wsap_nexus.agents.chronicle import every
 from wsap_nexus.agents.requirements import KINDS, Requirement, Tally, fold, measure, named_games, values_of
 from wsap_nexus.store.events import NexusEvent
 from wsap_nexus.store.events.agents import MetaGoalAbandoned, MetaGoalReached, MetaGoalSet
@@ -195,15 +196,9 @@ def _counted(goal: MetaGoal, since: int, tallies: Sequence[Tally], events: Itera
 def recounted(tx: Transaction, agent_id: str, pursuit: Pursuit) -> tuple[Tally, ...]:
     """Return the tallies of a goal, counted from the whole log up to the last event that they include."""
     tallies: tuple[Tally, ...] = tuple({} for _ in pursuit.goal.requirements)
-    events = (event for event in _events(tx, agent_id, 0) if event.seq <= pursuit.seq)
+    events = (event for event in every(tx, *KINDS, agent=agent_id) if event.seq <= pursuit.seq)
     _counted(pursuit.goal, pursuit.since, tallies, events)
     return tallies
-
-
-def _events(tx: Transaction, agent_id: str, after: int) -> Iterable[NexusEvent]:
-    while batch := tx.events(after=after, agent=agent_id, kinds=KINDS, limit=500):
-        yield from batch
-        after = batch[-1].seq
 
 
 # --- goals of agents ------------------------------------------------------------------------------------
@@ -273,7 +268,7 @@ def advance(tx: Transaction, agent_id: str) -> list[MetaGoal]:
     reached: list[MetaGoal] = []
     for pursuit in pursuits(tx, agent_id, "active"):
         tallies: tuple[Tally, ...] = tuple(json.loads(json.dumps(tally)) for tally in pursuit.tallies)
-        last = _counted(pursuit.goal, pursuit.since, tallies, _events(tx, agent_id, pursuit.seq))
+        last = _counted(pursuit.goal, pursuit.since, tallies, every(tx, *KINDS, agent=agent_id, after=pursuit.seq))
         if not last:
             continue
         now = replace(pursuit, tallies=tallies, seq=last)

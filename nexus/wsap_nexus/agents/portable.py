@@ -13,7 +13,6 @@ import base64
 import binascii
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Any
 
 from pydantic import JsonValue
@@ -22,6 +21,7 @@ from sqlalchemy import Row, insert, select
 from wsap_core.errors import UsageError, WireError, WsapError
 from wsap_core.untrusted import error_line
 from wsap_nexus.agents import agent_file
+from wsap_nexus.agents.chronicle import every, time_of
 from wsap_nexus.agents.metagoals import TEMPLATES, pursuits
 from wsap_nexus.errors import TransitError
 from wsap_nexus.store.entities import Policy
@@ -63,29 +63,14 @@ def pack(tx: Transaction, agent_id: str) -> agent_file.Package:
     bodies = [b for b in tx.avatars(agent_id) if b.avatar.state.value not in ("destroyed", "unbound")]
     memories = tx.memories(agent_id)
     return agent_file.Package(
-        agent=agent_file.Identity(
-            id=agent.id,
-            name=agent.name,
-            created=agent.created,
-            persona=agent.persona,
-            core_memories=list(agent.core_memories),
-            strategies=list(agent.strategies),
-            lifetime_steps=agent.lifetime_steps,
-            playtime=float(agent.playtime),
-        ),
+        agent=agent_file.Identity.model_validate(agent),
         policies={
             game: agent_file.PackedPolicy(agent=p.agent, options=dict(p.options))
             for game, p in sorted(agent.policies.items())
         },
         skills=tx.skills(agent_id),
-        evidence=[
-            agent_file.Evidence(domain=r.domain, game=r.game, source=r.source, times=r.times, gained=float(r.gained))
-            for r in tx.evidence(agent_id)
-        ],
-        achievements=[
-            agent_file.Achieved(game=r.game, name=r.name, first=r.first, times=r.times)
-            for r in tx.achievements(agent_id)
-        ],
+        evidence=[agent_file.Evidence.model_validate(row) for row in tx.evidence(agent_id)],
+        achievements=[agent_file.Achieved.model_validate(row) for row in tx.achievements(agent_id)],
         goals=[agent_file.PackedGoal(id=row.id, state=row.state, data=_uncounted(row)) for row in goals],
         diary=_diary(tx, agent_id),
         mind=None if memories is None else base64.b64encode(memories).decode("ascii"),
@@ -94,18 +79,12 @@ def pack(tx: Transaction, agent_id: str) -> agent_file.Package:
 
 
 def _diary(tx: Transaction, agent_id: str) -> list[agent_file.PackedEntry]:
-    found: list[agent_file.PackedEntry] = []
-    after = 0
-    while batch := tx.events(after=after, agent=agent_id, kinds=(DiaryWritten,)):
-        after = batch[-1].seq
-        for event in batch:
-            moment = datetime.fromtimestamp(event.time, UTC).isoformat(timespec="seconds")
-            if isinstance(event, DiaryWritten):
-                written, text = event.written or moment, event.text
-                found.append(
-                    agent_file.PackedEntry(written=written, game=event.game, text=text, own_words=event.own_words)
-                )
-    return found
+    return [
+        agent_file.PackedEntry(
+            written=event.written or time_of(event), game=event.game, text=event.text, own_words=event.own_words
+        )
+        for event in every(tx, DiaryWritten, agent=agent_id)
+    ]
 
 
 def remove(tx: Transaction, agent_id: str) -> None:
@@ -115,20 +94,7 @@ def remove(tx: Transaction, agent_id: str) -> None:
         RemovalRefusedError: it is in a world, or on its way.
     """
     check_not_removed(tx, agent_id)
-    _check_home(tx, agent_id)
-    tx.update_agent(agent_id, state="removed")
-    tx.note(AgentRemoved(agent_id=agent_id))
-
-
-def check_not_removed(tx: Transaction, agent_id: str) -> None:
-    """Check that an agent was not removed; UnknownNameError if there is no such agent, UsageError if it was removed."""
-    if tx.agent(agent_id).state == "removed":
-        raise UsageError(f"The agent {agent_id!r} was removed.")
-
-
-def _check_home(tx: Transaction, agent_id: str) -> None:
-    agent = tx.agent(agent_id)
-    if agent.place != "nexus":
+    if tx.agent(agent_id).place != "nexus":
         raise RemovalRefusedError(
             f"{agent_id!r} is in a world; start the nexus and bring it back first: wsap nexus agents recall {agent_id}"
         )
@@ -139,6 +105,14 @@ def _check_home(tx: Transaction, agent_id: str) -> None:
             f"A transfer of {agent_id!r} is unresolved, with what belongs to it; wait for the game, or decide: "
             f"wsap nexus agents settle {agent_id} --as returned"
         )
+    tx.update_agent(agent_id, state="removed")
+    tx.note(AgentRemoved(agent_id=agent_id))
+
+
+def check_not_removed(tx: Transaction, agent_id: str) -> None:
+    """Check that an agent was not removed; UnknownNameError if there is no such agent, UsageError if it was removed."""
+    if tx.agent(agent_id).state == "removed":
+        raise UsageError(f"The agent {agent_id!r} was removed.")
 
 
 def import_agent(

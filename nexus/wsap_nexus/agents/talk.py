@@ -5,9 +5,8 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 
 from sqlalchemy import insert
 
@@ -23,12 +22,13 @@ from wsap_core.seams.services import Services
 from wsap_core.untrusted import error_line, single_line
 from wsap_llm.secrets import with_secrets
 from wsap_llm.speech import Speaks
-from wsap_nexus.agents.chronicle import SECONDS, composed, entries, latest, news, session_facts, write_entry
+from wsap_nexus.agents.chronicle import SECONDS, composed, entries, latest, news, session_facts, time_of, write_entry
 from wsap_nexus.agents.identity import seat_plan
-from wsap_nexus.agents.memory import SavedMemories, kind_of, memory_of, take_in
+from wsap_nexus.agents.memory import SavedMemories
 from wsap_nexus.agents.messages import HUMAN_SENDER, checked, present
 from wsap_nexus.agents.metagoals import pursuits
 from wsap_nexus.runs.journal import SeatJournal
+from wsap_nexus.runs.memory import kind_of, memory_of, take_in
 from wsap_nexus.runs.plan import RunPlan, SeatPlan
 from wsap_nexus.runs.recorder import Recorder
 from wsap_nexus.runs.store import Store
@@ -49,13 +49,7 @@ def exchanges(
 ) -> list[Exchange]:
     """Return the conversations of people with an agent, newest first: at most `limit`, numbered in (after, before)."""
     return [
-        Exchange(
-            event.seq,
-            datetime.fromtimestamp(event.time, UTC).isoformat(timespec="seconds"),
-            event.text,
-            event.reply,
-            event.how,
-        )
+        Exchange(event.seq, time_of(event), event.text, event.reply, event.how)
         for event in latest(tx, agent_id, Talked, Whispered, limit=limit, before=before)
         if event.seq > after
     ]
@@ -90,62 +84,6 @@ def known_facts(tx: Transaction, agent_id: str) -> list[str]:
     others = present(tx, agent_id, limit=20)
     facts += [f"Others who are here: {', '.join(others)}."] if others else []
     return facts + [f"News: {event.description}" for event in news(tx, agent_id)[:5] if event.type != "speech"]
-
-
-@asynccontextmanager
-async def voice_of(
-    agent: AgentIdentity,
-    plan: SeatPlan,
-    *,
-    host: PluginHost,
-    services: Services,
-    clock: Clock,
-    recorder: Recorder,
-    saved: SavedMemories,
-    seed: int,
-    title: str,
-) -> AsyncIterator[Speaks | None]:
-    """Give the speaker of an agent, with its memories; None if it has no words of its own.
-
-    Its calls of models are recorded for the seat `SEAT:voice`.
-
-    Args:
-        recorder: of the run of the words.
-        seed: of the random generators.
-        title: the name of the place where it decides.
-
-    Raises:
-        WsapError: it can't be made.
-    """
-    spec = load_agent_spec(plan.agent, host)
-    if spec.interactive:
-        yield None
-        return
-    own = Context.create(
-        seed,
-        "voice",
-        agent.id,
-        config=Options(with_secrets(plan.options, os.environ)),
-        clock=clock,
-        services=replace(services, journal=SeatJournal(recorder, f"{plan.name}:voice")),
-        agent_id=agent.id,
-        world=title,
-    )
-    made = build(spec.factory, own)
-    try:
-        if not isinstance(made, Speaks):
-            yield None
-            return
-        memory = memory_of(made)
-        if memory is not None and (kept := saved.of(kind_of(plan, memory)).snapshot):
-            take_in(memory, kept, agent.id)
-            if isinstance(memory, OutlivesRuns):
-                memory.begin_run("")
-        yield made
-    finally:
-        close = getattr(made, "aclose", None)
-        if close is not None:
-            await close()
 
 
 def speaking_plans(agent: AgentIdentity, first: Sequence[str]) -> list[SeatPlan]:
@@ -261,22 +199,50 @@ class AgentTalk:
         async with self._voice(agent, plan, run_id, purpose) as speaker:
             return "" if speaker is None else await speaker.speak(purpose, facts, said)
 
-    def _voice(
+    @asynccontextmanager
+    async def _voice(
         self, agent: AgentIdentity, plan: SeatPlan, run_id: str, purpose: str
-    ) -> AbstractAsyncContextManager[Speaks | None]:
+    ) -> AsyncIterator[Speaks | None]:
+        """Give the speaker of an agent, with its memories; None if it has no words of its own.
+
+        Its calls of models are recorded for the seat `SEAT:voice`.
+
+        Raises:
+            WsapError: it can't be made.
+        """
         with self.nexus_store.look() as tx:
             number = tx.last_seq()
-        return voice_of(
-            agent,
-            plan,
-            host=self.host,
-            services=self.services,
+        saved = self.saved(agent.id)
+        spec = load_agent_spec(plan.agent, self.host)
+        if spec.interactive:
+            yield None
+            return
+        journal = SeatJournal(Recorder(self.store.writer, run_id), f"{plan.name}:voice")
+        own = Context.create(
+            derive_seed(self.seed, purpose, agent.id, number),
+            "voice",
+            agent.id,
+            config=Options(with_secrets(plan.options, os.environ)),
             clock=self.clock,
-            recorder=Recorder(self.store.writer, run_id),
-            saved=self.saved(agent.id),
-            seed=derive_seed(self.seed, purpose, agent.id, number),
-            title=self.title,
+            services=replace(self.services, journal=journal),
+            agent_id=agent.id,
+            world=self.title,
         )
+        made = build(spec.factory, own)
+        try:
+            if not isinstance(made, Speaks):
+                yield None
+                return
+            memory = memory_of(made)
+            if memory is not None and (kept := saved.of(kind_of(plan, memory)).snapshot):
+                take_in(memory, kept, agent.id)
+                if isinstance(memory, OutlivesRuns):
+                    memory.begin_run("")
+            yield made
+        finally:
+            close = getattr(made, "aclose", None)
+            if close is not None:
+                await close()
 
     def _run_for(self, agent: AgentIdentity, plan: SeatPlan) -> str:
         run_id = self.visit_of(agent.id)

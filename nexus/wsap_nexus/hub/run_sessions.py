@@ -25,12 +25,12 @@ from wsap_core.seams.memory import AgentMemory
 from wsap_core.seams.model_errors import PAUSES
 from wsap_core.specs import AdapterSpec
 from wsap_nexus.agents.identity import policies_of
-from wsap_nexus.agents.memory import AgentMemories, SavedMemories, kind_of, merged, options_of
+from wsap_nexus.agents.memory import AgentMemories, SavedMemories, merged, options_of
 from wsap_nexus.agents.metagoals import advance
 from wsap_nexus.errors import AlreadyInWorldError
 from wsap_nexus.hub.leaving import close, learn
 from wsap_nexus.hub.live_session import SessionStats
-from wsap_nexus.runs.memory import Lessons, MemorySnapshot
+from wsap_nexus.runs.memory import Lessons, MemorySnapshot, kind_of
 from wsap_nexus.runs.observers import StepTaken
 from wsap_nexus.runs.plan import RunPlan, SeatPlan, game_of
 from wsap_nexus.runs.recorder import Recorder
