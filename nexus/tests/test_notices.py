@@ -9,7 +9,7 @@ import pytest
 from rich.console import Console
 from rich.file_proxy import FileProxy
 
-from wsap_nexus.cli.notices import Notices
+from wsap_nexus.cli.common import Notices
 
 
 def test_a_notice_is_written_once_and_through_a_live_table(monkeypatch: pytest.MonkeyPatch) -> None:

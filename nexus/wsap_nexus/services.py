@@ -18,7 +18,7 @@ from wsap_core.seams.services import Player, Services
 from wsap_core.specs import AdapterSpec
 from wsap_llm.backends.pool import ModelPool
 from wsap_llm.secrets import is_reference
-from wsap_nexus.cli.notices import Notices
+from wsap_nexus.cli.common import Notices
 from wsap_nexus.runs.controls import Controls
 from wsap_nexus.runs.memory import Prepare, PreparedMemories
 from wsap_nexus.runs.plan import RunPlan, SeatPlan, game_of, plan_seats

@@ -1,4 +1,4 @@
-"""Shared by commands: options, sizes, and questions about the terminal."""
+"""Shared by commands: options, sizes, the database, progress messages, and questions about the terminal."""
 
 from __future__ import annotations
 
@@ -6,23 +6,59 @@ import json
 import os
 import re
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from wsap_core.cli.grouped import GroupedCommand
 from wsap_core.cli.output import print_json
+from wsap_core.cli.params import json_option
 from wsap_core.untrusted import single_line
 
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from wsap_nexus.store.database import Database
 
 database_option = click.option(
     "--database",
     metavar="PATH",
     help="The database: a path or URL. Default: WSAP_DATABASE, else wsap.db in the data folder.",
 )
+_LAST = click.command()(json_option(database_option(lambda: None))).params
+
+
+def command(*examples: str, name: str | None = None, **more: Any) -> Callable[[Callable[..., None]], click.Command]:
+    """Return what makes a command of a function: with examples in its help, and `--json` and `--database` at the end.
+
+    Args:
+        more: further arguments of `GroupedCommand`.
+    """
+
+    def made(function: Callable[..., None]) -> click.Command:
+        done = click.command(name, cls=GroupedCommand, examples=examples, **more)(function)
+        done.params += _LAST
+        return done
+
+    return made
+
+
+def open_for_reading(database: str | None) -> Database | None:
+    """Return the opened database; None if the default one does not exist yet.
+
+    Raises:
+        StorageError: it can't be read, or a named one does not exist.
+    """
+    from wsap_nexus.paths import database_location, is_url
+    from wsap_nexus.runs.store import open_database
+
+    named = bool((database or "").strip() or os.environ.get("WSAP_DATABASE", "").strip())
+    where = database_location(database, os.environ)
+    if not named and not is_url(where) and not Path(where).exists():
+        return None
+    return open_database(database, read_only=True)
 
 
 def size_of_text(context: click.Context, option: click.Parameter, text: str) -> int:
@@ -31,6 +67,16 @@ def size_of_text(context: click.Context, option: click.Parameter, text: str) -> 
     if found is None:
         raise click.BadParameter(f"{single_line(text)[:40]!r} is not a size such as 500MB or 2GB.")
     return int(float(found[1]) * 1000.0 ** " KMGT".index(found[2].upper() or " "))
+
+
+def text_of_size(count: int) -> str:
+    """Return a number of bytes as a person reads it: "950 B", "1.2 MB"."""
+    size = float(count)
+    for unit in ("B", "KB", "MB", "GB"):
+        if size < 1000:
+            return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
+        size /= 1000
+    return f"{size:.1f} TB"
 
 
 def plural(count: int, noun: str) -> str:
@@ -77,3 +123,23 @@ def is_dumb() -> bool:
 def both_terminals() -> bool:
     """Return whether standard input and output are both terminals."""
     return sys.stdin.isatty() and sys.stdout.isatty()
+
+
+class Notices:
+    """Writes each sentence to standard error once, however many agents send it.
+
+    The live view holds back standard error until it is closed; `show` puts each sentence on its screen meanwhile.
+    """
+
+    def __init__(self, show: Callable[[str], None] | None = None) -> None:
+        self._said: set[str] = set()
+        self._show = show
+
+    def __call__(self, text: str) -> None:
+        """Write a sentence, unless it was written before."""
+        line = single_line(text)
+        if self._show is not None:
+            self._show(line)
+        if line not in self._said:
+            self._said.add(line)
+            click.echo(line, file=sys.stderr)  # named, for else click writes past a live table in its place

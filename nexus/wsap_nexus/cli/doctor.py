@@ -17,7 +17,7 @@ import click
 from wsap_core.cli.grouped import GroupedCommand, refuse_given
 from wsap_core.cli.params import json_option, typed_pairs
 from wsap_core.untrusted import error_line, single_line
-from wsap_nexus.cli.common import database_option, plural
+from wsap_nexus.cli.common import database_option, plural, text_of_size
 from wsap_nexus.cli.doctor_model import Finding
 
 OLDEST_PYTHON = (3, 11)
@@ -156,7 +156,7 @@ def _folder(database: str | None) -> Iterator[Finding]:
         yield Finding("data folder", "problem", f"{folder} is not writable", "Set WSAP_HOME to a writable folder.")
         return
     free = shutil.disk_usage(folder).free
-    detail = f"{folder}, {_bytes(free)} free"
+    detail = f"{folder}, {text_of_size(free)} free"
     if free < LEAST_FREE:
         yield Finding("data folder", "warning", detail, "Recording stops when the disk is full; free some space.")
     else:
@@ -181,7 +181,7 @@ def _database(database: str | None) -> Iterator[Finding]:
         with Database.open(where, create=False, busy_seconds=1.0) as opened, opened.read() as connection:
             runs = connection.execute(select(func.count()).select_from(METADATA.tables["run"])).scalar_one()
             large = size_of(opened) or 0
-            size = f", {_bytes(large)}" if opened.is_sqlite else ""
+            size = f", {text_of_size(large)}" if opened.is_sqlite else ""
             detail = f"{opened.where}, {plural(runs, 'run')}, layout {migrate.HEAD}{size}"
             if large > LARGE:
                 yield Finding("database", "warning", detail, "See what could be deleted: wsap nexus prune --dry-run")
@@ -246,15 +246,6 @@ def _timed(work: Callable[..., Any]) -> float:
     began = time.perf_counter()
     work()
     return time.perf_counter() - began
-
-
-def _bytes(count: int) -> str:
-    size = float(count)
-    for unit in ("B", "KB", "MB", "GB"):
-        if size < 1000:
-            return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
-        size /= 1000
-    return f"{size:.1f} TB"
 
 
 def _wrapped(text: str, indent: int) -> list[str]:

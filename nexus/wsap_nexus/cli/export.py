@@ -9,7 +9,7 @@ import click
 
 from wsap_core.cli.grouped import GroupedCommand, complete_games, refuse_given
 from wsap_core.untrusted import single_line
-from wsap_nexus.cli.common import database_option, plural
+from wsap_nexus.cli.common import database_option, open_for_reading, plural
 
 
 @click.command(
@@ -37,7 +37,6 @@ def export(
     """Export each RUN: its id, the beginning or end of it, or last."""
     from wsap_core.errors import UnknownNameError, UsageError
     from wsap_core.protocol import wire
-    from wsap_nexus.cli.runs import open_for_reading
     from wsap_nexus.runs.chat import ChatCounts, chat_lines
     from wsap_nexus.store.export import export_jsonl
     from wsap_nexus.store.repository import Repository

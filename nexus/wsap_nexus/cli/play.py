@@ -14,10 +14,9 @@ from wsap_core.cli.grouped import GroupedCommand, complete_agents, complete_game
 from wsap_core.cli.params import SEED, STEPS, WholeNumber, json_option, typed_pairs
 from wsap_core.loading import names_model
 from wsap_core.untrusted import strip_control
-from wsap_nexus.cli.common import database_option, output_console
+from wsap_nexus.cli.common import Notices, database_option, output_console
 from wsap_nexus.cli.interruption import Interruption, Tail
 from wsap_nexus.cli.model_options import ModelRequest, model_options, refuse_key
-from wsap_nexus.cli.notices import Notices
 from wsap_nexus.cli.outcome import Original, add_way_on, came_to_nothing, header, original, report
 from wsap_nexus.cli.play_request import Request, agents_by_seat, seat_option
 

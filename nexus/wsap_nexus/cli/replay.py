@@ -12,11 +12,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from wsap_core.cli.grouped import GroupedCommand, refuse_given
-from wsap_core.cli.params import STEPS, WholeNumber, json_option, pairs
+from wsap_core.cli.grouped import refuse_given
+from wsap_core.cli.params import STEPS, WholeNumber, pairs
 from wsap_core.untrusted import single_line, strip_control
-from wsap_nexus.cli.common import both_terminals, database_option, has_room, is_dumb, output_console, plural
-from wsap_nexus.cli.runs import open_for_reading
+from wsap_nexus.cli.common import both_terminals, command, has_room, is_dumb, open_for_reading, output_console, plural
 
 if TYPE_CHECKING:
     from wsap_nexus.store.records import RunRecord
@@ -25,13 +24,8 @@ if TYPE_CHECKING:
     from wsap_nexus.terminal.story import Note
 
 
-@click.command(
-    cls=GroupedCommand,
-    examples=(
-        "wsap replay last",
-        "wsap replay last --from 100 --to 120 --full",
-        "wsap replay village --select character=Anna",
-    ),
+@command(
+    "wsap replay last", "wsap replay last --from 100 --to 120 --full", "wsap replay village --select character=Anna"
 )
 @click.argument("run")
 @click.option("--from", "first", type=WholeNumber(0), help="The first step to show.")
@@ -49,8 +43,6 @@ if TYPE_CHECKING:
 )
 @click.option("--steps", is_flag=True, help="Show the steps of the seats, even if the game shows its runs itself.")
 @click.option("--plain", is_flag=True, help="Print lines even at a terminal.")
-@json_option
-@database_option
 def replay(
     run: str,
     *,

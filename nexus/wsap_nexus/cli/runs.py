@@ -14,7 +14,7 @@ import click
 from wsap_core.cli.grouped import GroupedCommand, ListGroup, complete_games
 from wsap_core.cli.params import STEPS, json_option
 from wsap_core.untrusted import single_line
-from wsap_nexus.cli.common import database_option, output_console, plural
+from wsap_nexus.cli.common import database_option, open_for_reading, output_console, plural
 
 if TYPE_CHECKING:
     from wsap_nexus.store.database import Database
@@ -147,25 +147,6 @@ def _is_led(database: Database) -> bool:
     from wsap_nexus.state import read, state_file
 
     return read(state_file(database.where, os.environ)) is not None
-
-
-def open_for_reading(database: str | None) -> Database | None:
-    """Return the opened database; None if the default one does not exist yet.
-
-    Raises:
-        StorageError: it can't be read, or a named one does not exist.
-    """
-    import os
-    from pathlib import Path
-
-    from wsap_nexus.paths import database_location, is_url
-    from wsap_nexus.runs.store import open_database
-
-    named = bool((database or "").strip() or os.environ.get("WSAP_DATABASE", "").strip())
-    where = database_location(database, os.environ)
-    if not named and not is_url(where) and not Path(where).exists():
-        return None
-    return open_database(database, read_only=True)
 
 
 def status_of(database: Database, record: RunRecord) -> str:

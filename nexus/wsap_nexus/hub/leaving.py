@@ -70,15 +70,11 @@ def commit_exit(
     learn(tx, session, spec.skills or {}, stats)
     if world_exit.death is not None:
         tx.note(Died.of(world_exit.death, agent_id=agent.id, game=spec.name, session_id=session.id))
+    items = [item.item_id for item in world_exit.package.items if item.item_id not in refused]
     close(
-        tx,
-        session,
-        stats,
-        world_exit.reason,
-        world_exit.seconds,
-        details=world_exit.details,
-        memories=world_exit.memories,
-    )
+        tx, session, stats, world_exit.reason, world_exit.seconds, details=world_exit.details,
+        memories=world_exit.memories, avatar=world_exit.avatar.state, items=items,
+    )  # fmt: skip
     if lives_on or tx.is_played(session.world_id):
         pass  # whoever leaves last says what becomes of it
     elif world_exit.world_state is None:
@@ -86,22 +82,6 @@ def commit_exit(
     else:
         tx.keep_world(session.world_id, snapshot=world_exit.world_state, run_id=None, failures=0)
     tx.settle(transfer_id, "done", reason=world_exit.reason, session=session.id, package=encode(world_exit.package))
-    tx.note(
-        Left(
-            agent_id=agent.id,
-            game=spec.name,
-            session_id=session.id,
-            world=session.world_id,
-            run=session.run_id,
-            reason=world_exit.reason,
-            steps=stats.steps,
-            reward=round(stats.reward, 6),
-            achievements=stats.achievements,
-            done=dict(sorted(stats.done.items())),
-            avatar_state=world_exit.avatar.state.value,
-            items=[item.item_id for item in world_exit.package.items if item.item_id not in refused],
-        )
-    )
     advance(tx, agent.id)
 
 
@@ -116,25 +96,43 @@ def learn(tx: Transaction, session: SessionRecord, declared: Mapping[str, Sequen
 
 
 def close(
-    tx: Transaction, session: SessionRecord, stats: SessionStats, reason: str, seconds: float,
-    *, details: Mapping[str, Any], memories: bytes | None,
+    tx: Transaction, session: SessionRecord, stats: SessionStats, reason: str, seconds: float, *,
+    memories: bytes | None, details: Mapping[str, Any] | None = None, avatar: AvatarState = AvatarState.DESTROYED,
+    items: Sequence[str] = (),
 ) -> None:  # fmt: skip
     """Close a session with what was done in it and what its agent remembers now; the agent is in the nexus then.
+
+    Args:
+        details: final statistics besides those of the log.
+        avatar: what became of its body.
+        items: the ids of what it brought back.
 
     Raises:
         NotInWorldError: it was closed before.
     """
     agent = tx.agent(session.agent_id)
-    totals = {
-        "reward": round(stats.reward, 6),
-        "achievements": stats.achievements,
-        "done": dict(sorted(stats.done.items())),
-        "seconds": round(seconds, 3),
-    }
-    tx.close_session(session.id, reason=reason, steps=stats.steps, stats={**details, **totals})
+    reward, done = round(stats.reward, 6), dict(sorted(stats.done.items()))
+    totals = {"reward": reward, "achievements": stats.achievements, "done": done, "seconds": round(seconds, 3)}
+    tx.close_session(session.id, reason=reason, steps=stats.steps, stats={**(details or {}), **totals})
     tx.update_agent(agent.id, lifetime_steps=agent.lifetime_steps + stats.steps, playtime=agent.playtime + seconds)
     if memories is not None:
         tx.save_memories(agent.id, memories)
+    tx.note(
+        Left(
+            agent_id=agent.id,
+            game=session.game,
+            session_id=session.id,
+            world=session.world_id,
+            run=session.run_id,
+            reason=reason,
+            steps=stats.steps,
+            reward=reward,
+            achievements=stats.achievements,
+            done=done,
+            avatar_state=avatar.value,
+            items=list(items),
+        )
+    )
 
 
 async def exit_world(

@@ -20,7 +20,6 @@ from typing_extensions import override
 
 from wsap_core.errors import SnapshotError, WsapError
 from wsap_core.host import PluginHost
-from wsap_core.protocol import AvatarState
 from wsap_core.seams.memory import AgentMemory
 from wsap_core.seams.model_errors import PAUSES
 from wsap_core.specs import AdapterSpec
@@ -39,7 +38,7 @@ from wsap_nexus.runs.run import Run
 from wsap_nexus.runs.store import Store, is_played
 from wsap_nexus.store.entities import EntryRequest, SessionRecord
 from wsap_nexus.store.events.endings import INTERRUPTED, RUN_FAILED
-from wsap_nexus.store.events.sessions import Entered, Left
+from wsap_nexus.store.events.sessions import Entered
 from wsap_nexus.store.nexus_store import NexusStore, Transaction
 from wsap_nexus.store.records import RunStatus
 from wsap_nexus.store.repository import NEXUS, Repository
@@ -235,22 +234,7 @@ def _leave(
     seconds: float, memories: bytes | None,
 ) -> None:  # fmt: skip
     learn(tx, session, (spec.skills if spec is not None else None) or {}, stats)
-    close(tx, session, stats, reason, seconds, details={}, memories=memories)
-    tx.note(
-        Left(
-            agent_id=session.agent_id,
-            game=session.game,
-            session_id=session.id,
-            world=session.world_id,
-            run=session.run_id,
-            reason=reason,
-            steps=stats.steps,
-            reward=round(stats.reward, 6),
-            achievements=stats.achievements,
-            done=dict(sorted(stats.done.items())),
-            avatar_state=AvatarState.DESTROYED.value,
-        )
-    )
+    close(tx, session, stats, reason, seconds, memories=memories)
     advance(tx, session.agent_id)
 
 

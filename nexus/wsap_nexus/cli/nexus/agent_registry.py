@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from wsap_core.cli.grouped import GroupedCommand
-from wsap_core.cli.params import json_option, pairs
+from wsap_core.cli.params import pairs
 from wsap_core.errors import UsageError
 from wsap_core.untrusted import single_line
-from wsap_nexus.cli.common import database_option, plural, print_lines, said
-from wsap_nexus.cli.nexus.connection import http_to, locked, looking, reading, running_on, writing
+from wsap_nexus.cli.common import command, plural, print_lines, said
+from wsap_nexus.cli.nexus.connection import looking, reading, running_on, writing
 from wsap_nexus.store.events.agents import AgentPaused, AgentResumed
 
 if TYPE_CHECKING:
@@ -22,9 +21,7 @@ if TYPE_CHECKING:
     from wsap_nexus.store.nexus_store import NexusStore
 
 
-@click.command("list", cls=GroupedCommand, examples=("wsap nexus agents list", "wsap nexus agents list --json"))
-@json_option
-@database_option
+@command("wsap nexus agents list", "wsap nexus agents list --json", name="list")
 def list_agents(*, as_json: bool, database: str | None) -> None:
     """List the agents: where each is, and how much it has played."""
     from wsap_nexus.cli.nexus.report import agent_rows
@@ -38,10 +35,8 @@ def list_agents(*, as_json: bool, database: str | None) -> None:
     print_lines(as_json, [asdict(row) for row in rows], agent_lines(rows, limit=None))
 
 
-@click.command(cls=GroupedCommand, examples=("wsap nexus agents show ada", "wsap nexus agents show ada --json"))
+@command("wsap nexus agents show ada", "wsap nexus agents show ada --json")
 @click.argument("name")
-@json_option
-@database_option
 def show(*, name: str, as_json: bool, database: str | None) -> None:
     """Show the agent NAME: persona, skills, items, avatars, achievements and last sessions."""
     from wsap_nexus.cli.nexus.report import agent_report, report_lines
@@ -51,12 +46,9 @@ def show(*, name: str, as_json: bool, database: str | None) -> None:
     print_lines(as_json, found, report_lines(found))
 
 
-@click.command(
-    cls=GroupedCommand,
-    examples=(
-        "wsap nexus agents add cleo --model ollama/qwen3:8b --persona @cleo.txt",
-        "wsap nexus agents add bot --policy '*=external'",
-    ),
+@command(
+    "wsap nexus agents add cleo --model ollama/qwen3:8b --persona @cleo.txt",
+    "wsap nexus agents add bot --policy '*=external'",
 )
 @click.argument("name")
 @click.option("--title", metavar="TEXT", default="", help="Its display name, if not NAME.")
@@ -65,8 +57,6 @@ def show(*, name: str, as_json: bool, database: str | None) -> None:
 @click.option("--persona", metavar="TEXT", default="", help="Its character; @FILE reads it from a file.")
 @click.option("--policy", "policies", multiple=True, metavar="GAME=AGENT",
               help="The agent that decides in a game, in the nexus, or elsewhere (*); may be repeated.")  # fmt: skip
-@json_option
-@database_option
 def add(
     *, name: str, title: str, model: str | None, memory: str | None, persona: str, policies: tuple[str, ...],
     as_json: bool, database: str | None,
@@ -82,19 +72,19 @@ def add(
     from wsap_nexus.agents.identity import check_models
 
     check_id(name)
-    running = running_on(database)
-    if running is not None and model is None and not policies:
-        model = running.model
+    nexus = running_on(database)
+    if nexus is not None and model is None and not policies:
+        model = nexus.running.model
     given = policies_of(model, memory, policies)
     text = text_of(persona)
-    if running is not None:
+    if nexus is not None:
         body = {"id": name, "name": title, "persona": text,
                 "policies": {g: {"agent": p.agent, "options": dict(p.options)} for g, p in given.items()}}  # fmt: skip
-        answer = http_to(running).post("nexus", "agents", body=body)
+        answer = nexus.post("nexus", "agents", body=body)
         fresh, token = "token" in answer, answer.get("token")
     else:
         asyncio.run(check_models(given.values(), PluginHost.discovered()))
-        with locked(database) as nexus_store:
+        with writing(database) as nexus_store:
             with nexus_store.change() as tx:
                 _, fresh = tx.register(name, name=title, persona=text, policies=given)
             token = issue_token(nexus_store, name) if fresh and is_external(given) else None
@@ -103,16 +93,14 @@ def add(
     if as_json:
         click.echo(json.dumps({"agent": name, "token": token if is_external(given) else None}))
         return
-    click.echo(f"{name} lives in the nexus now." + ("" if running else " Start the nexus with: wsap nexus start"))
+    click.echo(f"{name} lives in the nexus now." + ("" if nexus else " Start the nexus with: wsap nexus start"))
     if is_external(given):
         click.echo(f"Its token (shown only once): {token}")
 
 
-@click.command(cls=GroupedCommand, examples=("wsap nexus agents remove ada", "wsap nexus agents remove ada --yes"))
+@command("wsap nexus agents remove ada", "wsap nexus agents remove ada --yes")
 @click.argument("name")
 @click.option("--yes", is_flag=True, help="Don't ask for confirmation.")
-@json_option
-@database_option
 def remove(*, name: str, yes: bool, as_json: bool, database: str | None) -> None:
     """Remove the agent NAME for good. Its history is kept, and its id is not given to another agent."""
     from wsap_nexus.agents import portable
@@ -121,29 +109,25 @@ def remove(*, name: str, yes: bool, as_json: bool, database: str | None) -> None
         click.confirm(
             f"Remove {single_line(name)[:80]!r} for good? (wsap nexus agents export makes a copy)", abort=True
         )
-    running = running_on(database)
-    if running is not None:
-        http_to(running).delete("nexus", "agents", name)
+    nexus = running_on(database)
+    if nexus is not None:
+        nexus.delete("nexus", "agents", name)
     else:
-        with locked(database) as nexus_store, nexus_store.change() as tx:
+        with writing(database) as nexus_store, nexus_store.change() as tx:
             portable.remove(tx, name)
     said(as_json, f"{name} is removed.", agent=name, state="removed")
 
 
-@click.command(cls=GroupedCommand, examples=("wsap nexus agents pause ada",))
+@command("wsap nexus agents pause ada")
 @click.argument("name")
-@json_option
-@database_option
 def pause(*, name: str, as_json: bool, database: str | None) -> None:
     """Pause the agent NAME where it is: it makes no further decisions."""
     _hold(name, "paused", database)
     said(as_json, f"{name} is paused. Continue with: wsap nexus agents resume {name}", agent=name, state="paused")
 
 
-@click.command(cls=GroupedCommand, examples=("wsap nexus agents resume ada",))
+@command("wsap nexus agents resume ada")
 @click.argument("name")
-@json_option
-@database_option
 def resume(*, name: str, as_json: bool, database: str | None) -> None:
     """Let the paused agent NAME continue."""
     _hold(name, "active", database)
@@ -153,22 +137,20 @@ def resume(*, name: str, as_json: bool, database: str | None) -> None:
 def _hold(name: str, state: str, database: str | None) -> None:
     from wsap_nexus.agents import portable
 
-    running = running_on(database)
-    if running is not None:
-        http_to(running).post("nexus", "agents", name, "pause" if state == "paused" else "resume")
+    nexus = running_on(database)
+    if nexus is not None:
+        nexus.post("nexus", "agents", name, "pause" if state == "paused" else "resume")
         return
-    with locked(database) as nexus_store, nexus_store.change() as tx:
+    with writing(database) as nexus_store, nexus_store.change() as tx:
         portable.check_not_removed(tx, name)
         tx.update_agent(name, state=state)
         tx.note(AgentPaused(agent_id=name) if state == "paused" else AgentResumed(agent_id=name))
 
 
-@click.command(cls=GroupedCommand, examples=("wsap nexus agents export ada ada.agent",))
+@command("wsap nexus agents export ada ada.agent")
 @click.argument("name")
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option("--force", is_flag=True, help="Overwrite an existing file.")
-@json_option
-@database_option
 def export(*, name: str, file: Path, force: bool, as_json: bool, database: str | None) -> None:
     """Copy the agent NAME to FILE: persona, skills with their evidence, achievements, goals and memory.
 
@@ -190,13 +172,10 @@ def export(*, name: str, file: Path, force: bool, as_json: bool, database: str |
     said(as_json, what, agent=name, file=str(file), left_behind=left.model_dump())
 
 
-@click.command(
-    "import",
-    cls=GroupedCommand,
-    examples=(
-        "wsap nexus agents import ada.agent",
-        "wsap nexus agents import ada.agent --as ada2 --model ollama/qwen3:8b",
-    ),
+@command(
+    "wsap nexus agents import ada.agent",
+    "wsap nexus agents import ada.agent --as ada2 --model ollama/qwen3:8b",
+    name="import",
 )
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option("--as", "name", metavar="NAME", help="Its id here; the one in the file if not given.")
@@ -210,8 +189,6 @@ def export(*, name: str, file: Path, force: bool, as_json: bool, database: str |
     help="The agent that decides for it in a game; may be repeated.",
 )
 @click.option("--trust", is_flag=True, help="Keep the policies in the file; these can name programs and addresses.")
-@json_option
-@database_option
 def import_agent(
     *, file: Path, name: str | None, model: str | None, memory: str | None, policies: tuple[str, ...], trust: bool,
     as_json: bool, database: str | None,
@@ -227,8 +204,8 @@ def import_agent(
 
     package = read_package(file)
     given = policies_of(model, memory, policies) if model or policies or memory else {}
-    running = running_on(database)
-    with writing(database, lock=running is None) as nexus_store, nexus_store.change() as tx:
+    nexus = running_on(database)
+    with writing(database, lock=nexus is None) as nexus_store, nexus_store.change() as tx:
         imported = portable.import_agent(
             tx,
             package,
@@ -236,10 +213,10 @@ def import_agent(
             policies=given,
             known=PluginHost.discovered().agents.names(),
             trust=trust,
-            paused=running is not None,
+            paused=nexus is not None,
         )
-    if running is not None:
-        http_to(running).post("nexus", "agents", imported.agent_id, "resume")
+    if nexus is not None:
+        nexus.post("nexus", "agents", imported.agent_id, "resume")
     text = f"{imported.agent_id} lives here now."
     if imported.policies_left_out:
         shown = ", ".join(single_line(p)[:60] for p in imported.policies_left_out[:5])

@@ -2,26 +2,27 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
-from wsap_core.cli.grouped import GroupedCommand, complete_games
-from wsap_core.cli.params import STEPS, json_option
+from wsap_core.cli.grouped import complete_games
+from wsap_core.cli.params import STEPS
 from wsap_core.untrusted import single_line
-from wsap_nexus.cli.common import database_option, plural, said
-from wsap_nexus.cli.nexus.connection import http_to, locked, require_nexus, running_on
+from wsap_nexus.cli.common import command, plural, said
+from wsap_nexus.cli.nexus.connection import (
+    NexusHttp,
+    NoAnswerError,
+    RefusedError,
+    require_nexus,
+    running_on,
+    writing,
+)
 
-if TYPE_CHECKING:
-    from wsap_nexus.cli.nexus.nexus_http import NexusHttp
 
-
-@click.command(
-    cls=GroupedCommand,
-    examples=(
-        "wsap nexus agents send ada crafter",
-        "wsap nexus agents send ada crafter --goal 'collect a diamond' --exit-when 'health < 20%'",
-    ),
+@command(
+    "wsap nexus agents send ada crafter",
+    "wsap nexus agents send ada crafter --goal 'collect a diamond' --exit-when 'health < 20%'",
 )
 @click.argument("name")
 @click.argument("game", shell_complete=complete_games)
@@ -33,8 +34,6 @@ if TYPE_CHECKING:
 @click.option("--difficulty", type=click.Choice(["easy", "normal", "hard", "adaptive"]), default="normal",
               show_default=True, help="How hard the game is.")  # fmt: skip
 @click.option("--avatar", metavar="ID", help="The avatar to enter with; new for another one.")
-@json_option
-@database_option
 def send(*, name: str, game: str, as_json: bool, database: str | None, goals: tuple[str, ...], **terms: Any) -> None:
     """Send the agent NAME into GAME, also from another world."""
     nexus = require_nexus(database, "send an agent into a game")
@@ -45,8 +44,6 @@ def send(*, name: str, game: str, as_json: bool, database: str | None, goals: tu
 
 def _send(nexus: NexusHttp, name: str, body: dict[str, Any]) -> dict[str, Any]:
     """Send an agent into a game, out of its present world if need be; it may enter and leave by itself meanwhile."""
-    from wsap_nexus.cli.nexus.nexus_http import RefusedError
-
     refused: RefusedError | None = None
     for _ in range(5):
         try:
@@ -74,18 +71,14 @@ def _send(nexus: NexusHttp, name: str, body: dict[str, Any]) -> dict[str, Any]:
 
 def _session_in(answer: dict[str, Any], name: str) -> dict[str, Any]:
     """Return the session of a response."""
-    from wsap_nexus.cli.nexus.nexus_http import NoAnswerError
-
     session = answer.get("session")
     if not isinstance(session, dict):
         raise NoAnswerError(f"{name!r} is still on its way; check with: wsap nexus agents show {name}")
     return session
 
 
-@click.command(cls=GroupedCommand, examples=("wsap nexus agents recall ada",))
+@command("wsap nexus agents recall ada")
 @click.argument("name")
-@json_option
-@database_option
 def recall(*, name: str, as_json: bool, database: str | None) -> None:
     """Bring the agent NAME back into the nexus, even if it is in danger. Its avatar goes dormant."""
     nexus = require_nexus(database, "bring an agent back")
@@ -96,35 +89,30 @@ def recall(*, name: str, as_json: bool, database: str | None) -> None:
     said(as_json, text, agent=name, session=session["id"], steps=session["steps"])
 
 
-@click.command(
-    cls=GroupedCommand,
-    examples=(
-        "wsap nexus agents settle ada --as returned",
-        "wsap nexus agents settle ada --as arrived --transfer transfer-00000012",
-    ),
+@command(
+    "wsap nexus agents settle ada --as returned",
+    "wsap nexus agents settle ada --as arrived --transfer transfer-00000012",
 )
 @click.argument("name")
 @click.option("--as", "outcome", type=click.Choice(["arrived", "returned"]), required=True,
               help="Where the items are: in the world (arrived), or with NAME again (returned).")  # fmt: skip
 @click.option("--transfer", metavar="ID", help="The transfer to settle; all unresolved ones if not given.")
-@json_option
-@database_option
 def settle(*, name: str, outcome: str, transfer: str | None, as_json: bool, database: str | None) -> None:
     """Decide about transfers of NAME whose outcome is unknown, because the game can't be asked any more.
 
     Only do so when the game is gone for good: as long as it may come back, the nexus keeps asking it.
     If the world no longer exists, items that arrived there are lost.
     """
-    running = running_on(database)
-    if running is not None:
+    nexus = running_on(database)
+    if nexus is not None:
         body = {"outcome": outcome, **({"transfer": transfer} if transfer is not None else {})}
-        settled = http_to(running).post("nexus", "agents", name, "settle", body=body)["settled"]
+        settled = nexus.post("nexus", "agents", name, "settle", body=body)["settled"]
     else:
         from dataclasses import asdict
 
         from wsap_nexus.hub import reconciliation
 
-        with locked(database) as nexus_store, nexus_store.change() as tx:
+        with writing(database) as nexus_store, nexus_store.change() as tx:
             settled = [asdict(move) for move in reconciliation.settle(tx, name, outcome, transfer)]
     text = "\n".join(single_line(_decided(name, move)) for move in settled)
     said(as_json, text, agent=name, settled=settled)

@@ -9,28 +9,21 @@ from pathlib import Path
 
 import click
 
-from wsap_core.cli.grouped import GroupedCommand, refuse_given
-from wsap_core.cli.params import json_option
-from wsap_nexus.cli.common import database_option, plural, said
+from wsap_core.cli.grouped import refuse_given
+from wsap_nexus.cli.common import command, open_for_reading, plural, said, text_of_size
 from wsap_nexus.cli.nexus.connection import running_on
 from wsap_nexus.cli.nexus.start import KEEP_DAYS
 
 
-@click.command(
-    cls=GroupedCommand, examples=("wsap nexus backup wsap-backup.db", "wsap nexus backup wsap-backup.db --force --json")
-)
+@command("wsap nexus backup wsap-backup.db", "wsap nexus backup wsap-backup.db --force --json")
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option("--force", is_flag=True, help="Overwrite an existing file.")
-@json_option
-@database_option
 def backup(*, file: Path, force: bool, as_json: bool, database: str | None) -> None:
     """Copy the database to FILE, also while the nexus is running. The copy is consistent, and is verified.
 
     It contains everything: agents, worlds, recordings. The token of the nexus is not in it.
     """
     from wsap_core.errors import StorageError
-    from wsap_nexus.cli.doctor import _bytes
-    from wsap_nexus.cli.runs import open_for_reading
     from wsap_nexus.store.backup import back_up
 
     opened = open_for_reading(database)
@@ -41,17 +34,13 @@ def backup(*, file: Path, force: bool, as_json: bool, database: str | None) -> N
         size = back_up(opened, file.absolute(), force=force, progress=progress.tell)
         progress.done()
         where = opened.where
-    text = f"Copied {where} to {file} ({_bytes(size)}), and verified the copy."
+    text = f"Copied {where} to {file} ({text_of_size(size)}), and verified the copy."
     said(as_json, text, file=str(file), bytes=size, database=where)
 
 
-@click.command(
-    cls=GroupedCommand, examples=("wsap nexus restore wsap-backup.db", "wsap nexus restore wsap-backup.db --yes")
-)
+@command("wsap nexus restore wsap-backup.db", "wsap nexus restore wsap-backup.db --yes")
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option("--yes", is_flag=True, help="Don't ask for confirmation.")
-@json_option
-@database_option
 def restore(*, file: Path, yes: bool, as_json: bool, database: str | None) -> None:
     """Replace the database by the copy in FILE. The old database is kept beside it.
 
@@ -102,18 +91,13 @@ class Progress:
             click.echo("", err=True)
 
 
-@click.command(
-    cls=GroupedCommand,
-    examples=("wsap nexus prune --dry-run", "wsap nexus prune --keep-days 30", "wsap nexus prune --all --json"),
-)
+@command("wsap nexus prune --dry-run", "wsap nexus prune --keep-days 30", "wsap nexus prune --all --json")
 @click.option("--keep-days", type=click.FloatRange(0, 100_000), default=KEEP_DAYS, show_default=True,
               help="Delete what is older than this; 0 keeps everything, as in wsap nexus start.")  # fmt: skip
 @click.option("--all", "everything", is_flag=True, help="Delete everything that can be deleted, whatever its age.")
 @click.option("--dry-run", is_flag=True, help="Only print what would be deleted, and its size.")
 @click.option("--compact/--no-compact", default=True,
               help="Shrink the database file (only while no nexus is running).")  # fmt: skip
-@json_option
-@database_option
 def prune(
     *, keep_days: float, everything: bool, dry_run: bool, compact: bool, as_json: bool, database: str | None
 ) -> None:
@@ -122,8 +106,6 @@ def prune(
     Never deleted: what an open session or an active goal needs, agents with their skills, items,
     diaries and avatars, worlds, the record of every session, and the runs of wsap play.
     """
-    from wsap_nexus.cli.doctor import _bytes
-    from wsap_nexus.cli.runs import open_for_reading
     from wsap_nexus.hub import prune as pruning
     from wsap_nexus.runs.store import open_database
 
@@ -159,7 +141,7 @@ def prune(
         worlds = f", {plural(found.worlds, 'world')} without living avatars" if found.worlds else ""
         text = (
             f"{plural(found.runs, 'recording')} with {plural(found.run_events, 'event')}{worlds}, and "
-            f"{plural(found.nexus_events, 'event')} of the nexus {verb}: about {_bytes(found.bytes)}."
+            f"{plural(found.nexus_events, 'event')} of the nexus {verb}: about {text_of_size(found.bytes)}."
         )
         if not dry_run and not compacted:
             text += "\nThe file keeps its size; the freed space in it will be reused."

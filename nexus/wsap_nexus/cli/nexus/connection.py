@@ -2,29 +2,33 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partialmethod
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
-from wsap_core.errors import UnknownNameError, UsageError
+from wsap_core.errors import UnknownNameError, UsageError, WsapError
+from wsap_core.untrusted import single_line
 from wsap_nexus import state
+from wsap_nexus.cli.common import open_for_reading
 from wsap_nexus.paths import database_location
 
 if TYPE_CHECKING:
-    from wsap_nexus.cli.nexus.nexus_http import NexusHttp
     from wsap_nexus.store.nexus_store import NexusStore, Transaction
 
 
-def running_on(database: str | None) -> state.Running | None:
+def running_on(database: str | None) -> NexusHttp | None:
     """Return the nexus that is running on a database; None if there is none."""
-    return state.read(state.state_file(database_location(database, os.environ), os.environ))
+    running = state.read(state.state_file(database_location(database, os.environ), os.environ))
+    return None if running is None else NexusHttp(running)
 
 
 @contextmanager
 def reading(database: str | None) -> Iterator[NexusStore | None]:
     """Give the store of the nexus for reading; None if there is none yet."""
-    from wsap_nexus.cli.runs import open_for_reading
     from wsap_nexus.store.nexus_store import NexusStore
 
     opened = open_for_reading(database)
@@ -46,7 +50,7 @@ def looking(database: str | None, name: str) -> Iterator[Transaction]:
 
 
 @contextmanager
-def writing(database: str | None, *, lock: bool) -> Iterator[NexusStore]:
+def writing(database: str | None, *, lock: bool = True) -> Iterator[NexusStore]:
     """Give the store of the nexus for writing; with `lock` no nexus can be started meanwhile.
 
     Raises:
@@ -82,19 +86,6 @@ def _settle(nexus_store: NexusStore) -> None:
     settle_runs(nexus_store, Repository(nexus_store.database), PluginHost.discovered())
 
 
-def locked(database: str | None) -> Any:
-    """Give the store of the nexus for writing; no nexus can be started meanwhile."""
-    # Any: a context manager over a `NexusStore`.
-    return writing(database, lock=True)
-
-
-def http_to(running: state.Running) -> NexusHttp:
-    """Return the HTTP client of a running nexus."""
-    from wsap_nexus.cli.nexus.nexus_http import NexusHttp
-
-    return NexusHttp(running)
-
-
 def require_nexus(database: str | None, what: str) -> NexusHttp:
     """Return the HTTP client of the nexus that runs on a database.
 
@@ -104,7 +95,110 @@ def require_nexus(database: str | None, what: str) -> NexusHttp:
     Raises:
         UsageError: none is running.
     """
-    running = running_on(database)
-    if running is None:
+    nexus = running_on(database)
+    if nexus is None:
         raise UsageError(f"No nexus is running, and one is needed to {what}; start it with: wsap nexus start")
-    return http_to(running)
+    return nexus
+
+
+TIMEOUT = 60.0
+"""Seconds to wait for a response; an agent may have to finish a decision first."""
+
+_LARGEST = 1 << 28
+
+
+class NoAnswerError(WsapError):
+    """The nexus is running, and does not respond."""
+
+    code = "NO_ANSWER"
+    retryable = True
+
+
+class RefusedError(WsapError):
+    """The nexus refused a request; the message is its own."""
+
+    code = "REFUSED"
+    exit_code = 2
+
+    def __init__(self, message: str, reason: str = "REFUSED", health: dict[str, Any] | None = None) -> None:
+        super().__init__(message)
+        self.reason = reason
+        """The error code of the nexus."""
+        self.health = health
+        """Its health, in answer to a question about that. Any: the shape is the API's."""
+
+
+class NexusHttp:
+    """The HTTP API of a running nexus."""
+
+    def __init__(self, running: state.Running) -> None:
+        self.running = running
+
+    def health(self) -> dict[str, Any] | None:
+        """Return its health, from JSON; None if it does not respond within two seconds. Any: the shape is the API's."""
+        try:
+            found: dict[str, Any] = self.get("nexus", "health", timeout=2.0)
+            return found
+        except RefusedError as error:
+            return error.health
+        except NoAnswerError:
+            return None
+
+    def _ask(self, method: str, *path: str, body: object = None, timeout: float = TIMEOUT) -> Any:
+        """Send a request, with a JSON body if there is one, and return the response, from JSON.
+
+        Any: the shape is the API's.
+        """
+        import urllib.error  # deferred for weight, as is the next
+        import urllib.request
+
+        url = self.running.url + "/".join(quote(part, safe="") for part in path)
+        headers = {"Accept": "application/json", "Authorization": f"Bearer {self._token()}"}
+        data = None
+        if body is not None:
+            data = json.dumps(body).encode()
+            headers["Content-Type"] = "application/json"
+        request = urllib.request.Request(url, data, headers, method=method)  # noqa: S310 our own address
+        try:
+            # Never through a proxy: the nexus is on this machine.
+            opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+            with opener.open(request, timeout=timeout) as answer:
+                return json.loads(answer.read(_LARGEST) or b"null")
+        except urllib.error.HTTPError as error:
+            raise _refusal(error) from None
+        except (OSError, ValueError) as error:
+            reason = getattr(error, "reason", error)
+            raise NoAnswerError(
+                f"The nexus at {self.running.url} (process {self.running.pid}) does not respond: "
+                f"{single_line(reason)}. "
+                "If it hangs, end it with: wsap nexus stop --force"
+            ) from None
+
+    get = partialmethod(_ask, "GET")
+    post = partialmethod(_ask, "POST", body={})
+    put = partialmethod(_ask, "PUT")
+    delete = partialmethod(_ask, "DELETE")
+
+    def _token(self) -> str:
+        path = state.token_file(os.environ)
+        try:
+            return path.read_text(encoding="ascii").strip()
+        except (OSError, ValueError):
+            raise RefusedError(
+                f"The token of the nexus can't be read from {path}; was it started with the same WSAP_HOME?"
+            ) from None
+
+
+def _refusal(error: Any) -> WsapError:
+    # Any: urllib's HTTPError.
+    try:
+        body = json.loads(error.read(_LARGEST))
+        if error.code == 503 and "status" in body:  # it runs, and can't read or write its database
+            return RefusedError(single_line(body["reason"]), "DEGRADED", body)
+        told = body["error"]
+        message, code = str(told["message"]), str(told["code"])
+    except (OSError, ValueError, KeyError, TypeError):
+        message, code = f"The nexus answered {error.code}.", "REFUSED"
+    if code == "UNAUTHORIZED":
+        message += " Was the nexus started with the same WSAP_HOME?"
+    return RefusedError(single_line(message), code)

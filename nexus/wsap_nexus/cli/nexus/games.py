@@ -11,7 +11,7 @@ from wsap_core.cli.grouped import GroupedCommand, ListGroup, complete_games
 from wsap_core.cli.params import json_option
 from wsap_core.untrusted import single_line
 from wsap_nexus.cli.common import database_option, plural, print_lines, said
-from wsap_nexus.cli.nexus.connection import http_to, running_on, writing
+from wsap_nexus.cli.nexus.connection import reading, running_on, writing
 
 
 @click.group(
@@ -64,21 +64,17 @@ def _rows(database: str | None) -> list[dict[str, Any]]:
     # Any: JSON.
     from wsap_core.host import PluginHost
     from wsap_nexus.cli.nexus.report import kept_of, worlds_of
-    from wsap_nexus.cli.runs import open_for_reading
     from wsap_nexus.hub.catalog import CircuitBreaker
-    from wsap_nexus.store.nexus_store import NexusStore
 
-    running = running_on(database)
-    if running is not None:
-        names = [str(g["id"]) for g in http_to(running).get("nexus", "games")["games"]]
+    nexus = running_on(database)
+    if nexus is not None:
+        names = [str(g["id"]) for g in nexus.get("nexus", "games")["games"]]
     else:
         names = list(PluginHost.discovered().games.names())
-    opened = open_for_reading(database)
-    if opened is None:
-        return [{"game": name, "status": "available", "reason": "", "worlds": 0, "agents": 0, "kept": []}
-                for name in sorted(names)]  # fmt: skip
-    with opened:
-        nexus_store = NexusStore(opened)
+    with reading(database) as nexus_store:
+        if nexus_store is None:
+            return [{"game": name, "status": "available", "reason": "", "worlds": 0, "agents": 0, "kept": []}
+                    for name in sorted(names)]  # fmt: skip
         standings = CircuitBreaker(nexus_store, 1, 1.0)
         with nexus_store.look() as tx:
             worlds = {line.game: line for line in worlds_of(tx.connection)}
@@ -97,14 +93,13 @@ def _rows(database: str | None) -> list[dict[str, Any]]:
 
 def _put(game: str, status: str, reason: str, *, as_json: bool, database: str | None) -> None:
     from wsap_core.host import PluginHost
-    from wsap_nexus.cli.nexus.connection import running_on
     from wsap_nexus.hub.catalog import CircuitBreaker
 
-    running = running_on(database)
-    if running is not None:
-        http_to(running).put("nexus", "games", game, "status", body={"status": status, "reason": reason})
+    nexus = running_on(database)
+    if nexus is not None:
+        nexus.put("nexus", "games", game, "status", body={"status": status, "reason": reason})
     else:
         PluginHost.discovered().games.get(game)
-        with writing(database, lock=True) as nexus_store:
+        with writing(database) as nexus_store:
             CircuitBreaker(nexus_store, 1, 1.0).put(game, status, reason)
     said(as_json, f"{game} is {status}.", game=game, status=status, reason=reason)

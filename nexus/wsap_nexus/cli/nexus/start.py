@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from wsap_core.cli.grouped import GroupedCommand, refuse_given
-from wsap_core.cli.params import SEED, json_option
+from wsap_core.cli.grouped import refuse_given
+from wsap_core.cli.params import SEED
 from wsap_core.errors import WsapError
-from wsap_nexus.cli.common import database_option, said, size_of_text
+from wsap_nexus.cli.common import command, said, size_of_text
 from wsap_nexus.cli.model_options import limit_option
 from wsap_nexus.cli.nexus.connection import running_on
 from wsap_nexus.cli.nexus.request import StartRequest, address_of, say_ready
@@ -44,19 +44,16 @@ _STOPPING = "Stopping: agents finish their decisions. Press Ctrl-C again to end 
 _INSISTED = "Ended at once; nothing is lost. Continue with: wsap nexus start\n"
 
 
-@click.command(
-    cls=GroupedCommand,
+@command(
+    "wsap nexus start",
+    "wsap nexus start --model ollama/qwen3:8b --game crafter",
+    "wsap nexus start --world village=sandbox:village,language=en",
     sections={
         "Agents": ("model", "limits", "pace", "seed"),
         "Games": ("games", "worlds", "game_hosts", "workers", "worker_memory"),
         "Network": ("host", "port", "expose"),
         "Recording": ("database", "keep_days", "keep_size"),
     },
-    examples=(
-        "wsap nexus start",
-        "wsap nexus start --model ollama/qwen3:8b --game crafter",
-        "wsap nexus start --world village=sandbox:village,language=en",
-    ),
 )
 @click.option(
     "--host",
@@ -108,8 +105,6 @@ _INSISTED = "Ended at once; nothing is lost. Continue with: wsap nexus start\n"
               help="Delete old records when the database is larger than this, such as 2GB: recordings of what is over "
               "first, the oldest first, then old events of the nexus.")  # fmt: skip
 @click.option("--detach", is_flag=True, help="Run in the background; wsap nexus stop ends it.")
-@json_option
-@database_option
 def start(*, detach: bool, **given: object) -> None:
     """Start the nexus and keep it running until Ctrl-C.
 
@@ -144,8 +139,9 @@ def _check(request: StartRequest) -> None:
     settings_of(request)  # refuses limits of another form
     if request.workers == 0:
         refuse_given("with --workers 0", "worker_memory")
-    running = running_on(request.database)
-    if running is not None:
+    nexus = running_on(request.database)
+    if nexus is not None:
+        running = nexus.running
         raise NexusRunningError(
             f"A nexus is already running on the database {running.database}: {running.url} Look at it with: "
             "wsap nexus status, or stop it with: wsap nexus stop"
@@ -317,12 +313,10 @@ class StillRunningError(WsapError):
     retryable = True
 
 
-@click.command(cls=GroupedCommand, examples=("wsap nexus stop", "wsap nexus stop --force"))
+@command("wsap nexus stop", "wsap nexus stop --force")
 @click.option("--wait", type=click.FloatRange(0, 3600), default=60.0, show_default=True,
               help="Seconds to wait for it to stop.")  # fmt: skip
 @click.option("--force", is_flag=True, help="End it at once; when started again it continues where it was.")
-@json_option
-@database_option
 def stop(*, wait: float, force: bool, as_json: bool, database: str | None) -> None:
     """Stop a running nexus: agents finish their decisions, and everything is kept.
 

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-import click
-
-from wsap_core.cli.grouped import GroupedCommand
-from wsap_core.cli.params import json_option
 from wsap_core.untrusted import single_line
-from wsap_nexus.cli.common import database_option, plural, print_lines
+from wsap_nexus.cli.common import command, open_for_reading, plural, print_lines, text_of_size
 from wsap_nexus.cli.nexus.connection import running_on
 
 if TYPE_CHECKING:
@@ -22,33 +19,24 @@ SHOWN = 50
 """Maximum number of agents that are listed for a person."""
 
 
-@click.command(cls=GroupedCommand, examples=("wsap nexus status", "wsap nexus status --json"))
-@json_option
-@database_option
+@command("wsap nexus status", "wsap nexus status --json")
 def status(*, as_json: bool, database: str | None) -> None:
     """Show whether the nexus is running, its address, where its agents are, and the size of its database.
 
     If it is not running, its last state is shown. The exit status is 0 either way.
     """
-    from wsap_nexus.cli.nexus.nexus_http import NexusHttp
     from wsap_nexus.cli.nexus.report import status_of
-    from wsap_nexus.cli.runs import open_for_reading
     from wsap_nexus.paths import database_location
 
-    running = running_on(database)
-    health = NexusHttp(running).health() if running is not None else None
-    opened = open_for_reading(database)
-    try:
+    nexus = running_on(database)
+    running, health = (None, None) if nexus is None else (nexus.running, nexus.health())
+    with open_for_reading(database) or contextlib.nullcontext() as opened:
         found = status_of(opened, running, database_location(database, os.environ), health=health)
-    finally:
-        if opened is not None:
-            opened.close()
     print_lines(as_json, asdict(found), status_lines(found))
 
 
 def status_lines(found: Status) -> list[str]:
     """Return the status as lines."""
-    from wsap_nexus.cli.doctor import _bytes
 
     if found.running:
         since = f"for {duration(found.uptime or 0)}, process {found.pid}"
@@ -57,7 +45,7 @@ def status_lines(found: Status) -> list[str]:
         return ["There is no nexus yet; start one with: wsap nexus start"]
     else:
         lines = ["No nexus is running; this is its last state. Continue with: wsap nexus start"]
-    size = f", {_bytes(found.bytes)}" if found.bytes is not None else ""
+    size = f", {text_of_size(found.bytes)}" if found.bytes is not None else ""
     lines.append(f"{found.database}{size}: {plural(found.events, 'event')}, {plural(found.sessions, 'session')}")
     if found.reason:
         lines.append(f"Agents are held: {single_line(found.reason)}")
@@ -82,20 +70,19 @@ def status_lines(found: Status) -> list[str]:
 
 def growth_lines(storage: Mapping[str, Any]) -> list[str]:
     """Return how a database grows, and for how long that can go on. Any: the shape is the API's."""
-    from wsap_nexus.cli.doctor import _bytes
 
     growth, limit, left = storage["growth"], storage["limit"], storage["left"]
     if growth is None:
         return ["How fast it grows is measured in the first minutes."]
-    grows = f"It grows by {_bytes(round(growth))} a day"
+    grows = f"It grows by {text_of_size(round(growth))} a day"
     if limit is not None and storage["bytes"] >= 0.95 * limit:
         full = "" if storage["bytes"] <= limit else ", which it exceeds, since what is left is still needed"
-        return [f"{grows}; it is at its limit of {_bytes(limit)}{full}."]
+        return [f"{grows}; it is at its limit of {text_of_size(limit)}{full}."]
     if not growth or left is None:
         return [f"{grows}."]
     lasting = duration(left * 86400)
     if limit is not None and limit - storage["bytes"] <= (storage["free"] or limit):
-        return [f"{grows}, and reaches its limit of {_bytes(limit)} in {lasting}; then the oldest records go."]
+        return [f"{grows}, and reaches its limit of {text_of_size(limit)} in {lasting}; then the oldest records go."]
     return [f"{grows}; its disk is full in {lasting}."]
 
 

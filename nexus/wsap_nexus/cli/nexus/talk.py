@@ -7,27 +7,22 @@ from typing import Any
 
 import click
 
-from wsap_core.cli.grouped import GroupedCommand, refuse_given
-from wsap_core.cli.params import STEPS, json_option
+from wsap_core.cli.grouped import refuse_given
+from wsap_core.cli.params import STEPS
 from wsap_core.protocol.wire import encode
 from wsap_core.untrusted import single_line
-from wsap_nexus.cli.common import database_option, plural, print_lines, said
-from wsap_nexus.cli.nexus.connection import http_to, looking, require_nexus, running_on, writing
+from wsap_nexus.cli.common import command, plural, print_lines, said
+from wsap_nexus.cli.nexus.connection import NoAnswerError, looking, require_nexus, running_on, writing
 
 _LIMIT = click.option(
     "--limit", type=click.IntRange(1, 1000), default=20, show_default=True, help="Maximum number of entries."
 )
 
 
-@click.command(
-    cls=GroupedCommand,
-    examples=("wsap nexus agents talk ada 'How was Crafter?'", "wsap nexus agents talk ada --limit 5"),
-)
+@command("wsap nexus agents talk ada 'How was Crafter?'", "wsap nexus agents talk ada --limit 5")
 @click.argument("name")
 @click.argument("text", required=False)
 @_LIMIT
-@json_option
-@database_option
 def talk(*, name: str, text: str | None, limit: int, as_json: bool, database: str | None) -> None:
     """Say TEXT to the agent NAME and print its answer; without TEXT, show the conversation so far.
 
@@ -37,8 +32,6 @@ def talk(*, name: str, text: str | None, limit: int, as_json: bool, database: st
     if text is None:
         _show_talk(name, limit, as_json, database)
         return
-    from wsap_nexus.cli.nexus.nexus_http import NoAnswerError
-
     refuse_given("with a TEXT", "limit")
 
     told = require_nexus(database, "talk with an agent").post("nexus", "agents", name, "talk", body={"text": text})
@@ -56,11 +49,9 @@ def _show_talk(name: str, limit: int, as_json: bool, database: str | None) -> No
     print_lines(as_json, facts, _lines([(each.time, f"you: {each.said}", each.reply) for each in found], none))
 
 
-@click.command(cls=GroupedCommand, examples=("wsap nexus agents diary ada", "wsap nexus agents diary ada --json"))
+@command("wsap nexus agents diary ada", "wsap nexus agents diary ada --json")
 @click.argument("name")
 @_LIMIT
-@json_option
-@database_option
 def diary(*, name: str, limit: int, as_json: bool, database: str | None) -> None:
     """Show what the agent NAME wrote about its sessions in worlds, the newest last.
 
@@ -90,15 +81,10 @@ def _lines(found: Sequence[tuple[str, str, str]], none: str) -> Iterator[str]:
         yield none
 
 
-@click.command(
-    cls=GroupedCommand,
-    examples=("wsap nexus agents memory ada", "wsap nexus agents memory ada --search 'iron pickaxe'"),
-)
+@command("wsap nexus agents memory ada", "wsap nexus agents memory ada --search 'iron pickaxe'")
 @click.argument("name")
 @click.option("--search", metavar="WORDS", default="", help="Show the best matches for these words first.")
 @click.option("--limit", type=STEPS, default=30, show_default=True, help="Maximum number of memories to show.")
-@json_option
-@database_option
 def memory(*, name: str, search: str, limit: int, as_json: bool, database: str | None) -> None:
     """Show what the agent NAME remembers: its lessons, then the newest memories; with --json, the run of each.
 
@@ -120,11 +106,9 @@ def memory(*, name: str, search: str, limit: int, as_json: bool, database: str |
     print_lines(as_json, {**facts, "unreadable": missing}, lines)
 
 
-@click.command(cls=GroupedCommand, examples=("wsap nexus agents forget ada",))
+@command("wsap nexus agents forget ada")
 @click.argument("name")
 @click.option("--yes", is_flag=True, help="Don't ask for confirmation.")
-@json_option
-@database_option
 def forget(*, name: str, yes: bool, as_json: bool, database: str | None) -> None:
     """Delete what the agent NAME remembers. Its skills, achievements, items and runs are kept.
 
@@ -135,16 +119,16 @@ def forget(*, name: str, yes: bool, as_json: bool, database: str | None) -> None
 
     if not yes and not as_json:
         click.confirm(f"Delete what {single_line(name)[:80]!r} remembers?", abort=True)
-    running = running_on(database)
-    if running is not None:
+    nexus = running_on(database)
+    if nexus is not None:
         with looking(database, name) as tx:
             active = tx.agent(name).state == "active"
-        http_to(running).post("nexus", "agents", name, "halt")
-    with writing(database, lock=running is None) as nexus_store, nexus_store.change() as tx:
+        nexus.post("nexus", "agents", name, "halt")
+    with writing(database, lock=nexus is None) as nexus_store, nexus_store.change() as tx:
         portable.check_not_removed(tx, name)
         if tx.agent(name).session_id is not None:
             raise AlreadyInWorldError(f"{name!r} is in a world; bring it back first.")
         tx.update_agent(name, mind=None)
-    if running is not None and active:
-        http_to(running).post("nexus", "agents", name, "resume")
+    if nexus is not None and active:
+        nexus.post("nexus", "agents", name, "resume")
     said(as_json, f"{name} remembers nothing now.", agent=name, forgotten=True)

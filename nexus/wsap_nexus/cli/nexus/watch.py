@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import click
 
 from wsap_core.cli.grouped import GroupedCommand, refuse_given
-from wsap_nexus.cli.common import database_option, is_dumb, output_console
+from wsap_nexus.cli.common import database_option, is_dumb, open_for_reading, output_console
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -46,7 +46,6 @@ def watch(*, agent: str | None, as_json: bool, lines: bool, database: str | None
     from wsap_core.errors import StorageError
     from wsap_core.host import PluginHost
     from wsap_nexus.cli.nexus.watch_client import WatchClient
-    from wsap_nexus.cli.runs import open_for_reading
     from wsap_nexus.paths import database_location
     from wsap_nexus.state import state_file
     from wsap_nexus.store.nexus_store import NexusStore
@@ -205,7 +204,7 @@ class _Live:
     def _ask(self, what: str) -> None:
         """Send a request to the nexus in the background."""
         from wsap_core.errors import WsapError
-        from wsap_nexus.cli.nexus.nexus_http import NexusHttp
+        from wsap_nexus.cli.nexus.connection import NexusHttp
 
         running, row = self._sight.running, self._agent()
         if running is None or row is None:

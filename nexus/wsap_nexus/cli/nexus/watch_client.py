@@ -14,7 +14,7 @@ from wsap_core.host import PluginHost
 from wsap_core.protocol import Observation
 from wsap_core.untrusted import single_line
 from wsap_nexus import state
-from wsap_nexus.cli.nexus.nexus_http import NexusHttp
+from wsap_nexus.cli.nexus.connection import NexusHttp
 from wsap_nexus.cli.nexus.report import AgentRow, WorldLine, agent_rows, worlds_of
 from wsap_nexus.hub.place import GAME
 from wsap_nexus.hub.prune import size_of

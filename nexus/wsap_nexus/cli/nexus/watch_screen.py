@@ -12,8 +12,7 @@ from rich.panel import Panel
 from rich.text import Text
 
 from wsap_core.untrusted import single_line
-from wsap_nexus.cli.common import plural
-from wsap_nexus.cli.doctor import _bytes
+from wsap_nexus.cli.common import plural, text_of_size
 from wsap_nexus.cli.nexus.report import AgentRow, held
 from wsap_nexus.cli.nexus.status import duration
 from wsap_nexus.cli.nexus.watch_client import Following, Sight
@@ -72,7 +71,7 @@ def headline(sight: Sight, now: float) -> Text:
     inside = sum(a.session is not None for a in sight.agents)
     line.append(f"  {plural(len(sight.agents), 'agent')}, {inside} in games", "dim")
     if sight.bytes is not None:
-        line.append(f"  {_bytes(sight.bytes)}", "dim")
+        line.append(f"  {text_of_size(sight.bytes)}", "dim")
     return line
 
 
