@@ -94,6 +94,7 @@ class Rates:
             raise refusals.TooManyRequestsError("Too many requests; wait a moment.", (1 - left) / (self._rate * times))
 
 
+@dataclass(eq=False)
 class Guard:
     """Middleware that checks requests.
 
@@ -104,29 +105,21 @@ class Guard:
         data_paths: prefixes of the paths that need a token then.
     """
 
-    def __init__(
-        self,
-        app: App,
-        *,
-        tokens: Authenticator | None,
-        limits: HttpLimits,
-        hosts: frozenset[str] | None,
-        guarded: bool,
-        clock: Callable[[], float],
-        data_paths: tuple[str, ...] = ("/nexus", "/openapi.json"),
-    ) -> None:
-        self._app = app
-        self._tokens = tokens
-        self._limits = limits
-        self._hosts = hosts
-        self._guarded = guarded
-        self._data_paths = data_paths
-        self._rates = Rates(limits.rate, limits.burst, clock)
+    app: App
+    tokens: Authenticator | None
+    limits: HttpLimits
+    hosts: frozenset[str] | None
+    guarded: bool
+    clock: Callable[[], float]
+    data_paths: tuple[str, ...] = ("/nexus", "/openapi.json")
+
+    def __post_init__(self) -> None:
+        self._rates = Rates(self.limits.rate, self.limits.burst, self.clock)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on, or refuse it."""
         if scope["type"] != "http":
-            await self._app(scope, receive, send)
+            await self.app(scope, receive, send)
             return
         started = False
 
@@ -137,7 +130,7 @@ class Guard:
 
         try:
             receive = await self._admit(scope, receive)
-            await self._app(scope, receive, sending)
+            await self.app(scope, receive, sending)
         except WsapError as error:
             await self._refuse(errors.of_error(error), started, scope, receive, send)
         except Exception as error:
@@ -157,7 +150,7 @@ class Guard:
         client = scope.get("client")
         name = "address:" + str(client[0] if client else "?") if who is None else f"agent:{who.agent_id or ''}"
         self._rates.take(name, 5.0 if who is not None and who.agent_id is None else 1.0)
-        if who is None and self._guarded and scope["path"].startswith(self._data_paths):
+        if who is None and self.guarded and scope["path"].startswith(self.data_paths):
             raise refusals.UnauthorizedError(
                 "Nobody is answered here without a token: send Authorization: Bearer TOKEN."
             )
@@ -167,28 +160,28 @@ class Guard:
 
     def _who(self, headers: Mapping[bytes, bytes]) -> Caller | None:
         given = headers.get(b"authorization")
-        if given is None or self._tokens is None:
+        if given is None or self.tokens is None:
             return None
-        return self._tokens.check(given.decode("latin-1"))
+        return self.tokens.check(given.decode("latin-1"))
 
     def _check_host(self, headers: Mapping[bytes, bytes]) -> None:
-        if self._hosts is None:
+        if self.hosts is None:
             return
         name = host_name(headers.get(b"host", b"").decode("latin-1"))
-        if name is None or not (name in self._hosts or name.endswith(".localhost") or is_loopback(name)):
+        if name is None or not (name in self.hosts or name.endswith(".localhost") or is_loopback(name)):
             raise refusals.HostRefusedError(
                 "The Host header names another machine; use the address that the server printed."
             )
 
     async def _body(self, headers: Mapping[bytes, bytes], receive: Receive) -> Receive:
-        most = self._limits.body
+        most = self.limits.body
         declared = headers.get(b"content-length", b"")
         if declared.isdigit() and (len(declared) > 18 or int(declared) > most):
             raise refusals.TooLargeError(f"A body has at most {most} bytes.")
         parts: list[bytes] = []
         size = 0
         try:
-            async with asyncio.timeout(self._limits.body_seconds):
+            async with asyncio.timeout(self.limits.body_seconds):
                 while True:
                     message = await receive()
                     if message["type"] == "http.disconnect":
@@ -201,9 +194,7 @@ class Guard:
                     if not message.get("more_body", False):
                         break
         except TimeoutError:
-            raise refusals.TooSlowError(
-                f"The body did not come within {self._limits.body_seconds:g} seconds."
-            ) from None
+            raise refusals.TooSlowError(f"The body did not come within {self.limits.body_seconds:g} seconds.") from None
         body = b"".join(parts)
         if body:
             kind = headers.get(b"content-type", b"").decode("latin-1").partition(";")[0].strip().lower()

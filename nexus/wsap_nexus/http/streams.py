@@ -14,6 +14,7 @@ from typing_extensions import override
 from wsap_nexus.http.auth import Caller
 from wsap_nexus.http.guard import HttpLimits, Message, Receive, Scope, Send
 from wsap_nexus.http.refusals import TooManyStreamsError
+from wsap_nexus.tasks import ended
 
 _LOG = logging.getLogger("wsap_nexus.server")
 _RETRY = "retry: 1000\n\n"
@@ -79,9 +80,7 @@ class EventStream(Response):
         except (TimeoutError, OSError) as error:
             _LOG.debug("A stream of events ended: %r", error)  # the client is slow or gone
         finally:
-            for task in (sending, gone):
-                task.cancel()
-            await asyncio.gather(sending, gone, return_exceptions=True)
+            await ended(sending, gone)
 
     async def _run(self, send: Send) -> None:
         await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})

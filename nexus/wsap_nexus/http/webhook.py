@@ -19,6 +19,7 @@ import httpx2
 
 from wsap_core.errors import ConfigError, WsapError
 from wsap_core.seams.clock import Clock, SystemClock
+from wsap_nexus.tasks import ended
 
 EVERY = 1.0
 """Seconds between two looks for what is to be sent."""
@@ -78,8 +79,7 @@ class Webhook:
         try:
             yield
         finally:
-            task.cancel()
-            await asyncio.gather(task, return_exceptions=True)
+            await ended(task)
             try:
                 with contextlib.suppress(TimeoutError):
                     await asyncio.wait_for(self._try(send), GRACE)

@@ -110,7 +110,8 @@ class CircuitBreaker:
     def _all(self) -> dict[str, Availability]:
         if self._known is None:
             with self._nexus_store.look() as tx:
-                self._known = {row.name: _standing(row.status, row.reason, row.data) for row in _rows(tx)}
+                rows = tx.connection.execute(select(_GAME))
+                self._known = {row.name: _standing(row.status, row.reason, row.data) for row in rows}
         return self._known
 
     def _keep(self, tx: Transaction, game: str, standing: Availability) -> None:
@@ -125,11 +126,6 @@ class CircuitBreaker:
         }
         if not tx.connection.execute(update(_GAME).where(_GAME.c.name == game).values(**values)).rowcount:
             tx.connection.execute(insert(_GAME).values(name=game, **values))
-
-
-def _rows(tx: Transaction) -> list[Any]:
-    # Any: rows of the table.
-    return list(tx.connection.execute(select(_GAME)))
 
 
 def _standing(status: str, reason: str, data: Mapping[str, Any]) -> Availability:

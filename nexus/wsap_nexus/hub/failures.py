@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import contextlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -130,41 +130,6 @@ def _body(tx: Transaction, session: SessionRecord, *, kept: bool) -> Avatar:
             return replace(body, state=AvatarState.SUSPENDED if kept else AvatarState.DESTROYED, bound_agent=None)
     state = AvatarState.SUSPENDED if kept else AvatarState.DESTROYED
     return Avatar(session.avatar_id, session.game, None, state)
-
-
-async def last_good_state(
-    make: Callable[[], WorldPort], repository: Repository, run_id: str, *, seat: str, seed: int, codec: Codec
-) -> bytes | None:
-    """Return the state after the last recorded step, with the seat left and its body suspended.
-
-    The world is made anew, elsewhere if worlds are made elsewhere, and goes through what it went through
-    without failing; the step at which it failed was not recorded.
-
-    Args:
-        make: gives a new world of the same game, seed and options.
-        run_id: the run of one seat, all of it written.
-
-    Returns:
-        None where the world keeps nothing, or does not get there again.
-    """
-    start = next(iter(repository.read_events(run_id, kinds=(START,))), None)
-    if start is None or start.data.get("world") is None:
-        return None
-    port: WorldPort | None = None
-    try:
-        port = make()
-        venue = KeptVenue(port, seed=seed, start=start.body)
-        player = (await venue.open([seat], seed))[seat]
-        await _go_through(port, player, repository, run_id, codec)
-        if player.left is None:
-            await leave(player, "suspend")
-        return await port.snapshot()
-    except WsapError:
-        return None
-    finally:
-        if port is not None:
-            with contextlib.suppress(WorldError):
-                await port.close()
 
 
 async def _go_through(port: WorldPort, player: SeatPort, repository: Repository, run_id: str, codec: Codec) -> None:
@@ -314,23 +279,38 @@ class FailureHandler:
         return closed
 
     async def last_good(self, session: SessionRecord) -> bytes | None:
-        """Return the state of an agent's own world after its last recorded step, None where it can't be had."""
+        """Return the state of an agent's own world after its last recorded step, with its body suspended there.
+
+        The world is made anew, elsewhere if worlds are made elsewhere, and goes through what it went through
+        without failing; the step at which it failed was not recorded.
+
+        Returns:
+            None where the world keeps nothing, or does not get there again.
+        """
         self._context.store.writer.flush()
         with self._context.nexus_store.look() as tx:
             record = tx.world(session.world_id)
+        repository, run_id, seat = self._context.store.repository, session.run_id, session.agent_id
+        start = next(iter(repository.read_events(run_id, kinds=(START,))), None)
+        if start is None or start.data.get("world") is None:
+            return None
+        port: WorldPort | None = None
         try:
             spec = self._context.catalog.spec(session.game)
             codec = codec_of(spec)
+            port = self._context.make_world(spec, record)
+            venue = KeptVenue(port, seed=record.seed, start=start.body)
+            player = (await venue.open([seat], record.seed))[seat]
+            await _go_through(port, player, repository, run_id, codec)
+            if player.left is None:
+                await leave(player, "suspend")
+            return await port.snapshot()
         except WsapError:
             return None
-        return await last_good_state(
-            lambda: self._context.make_world(spec, record),
-            self._context.store.repository,
-            session.run_id,
-            seat=session.agent_id,
-            seed=record.seed,
-            codec=codec,
-        )
+        finally:
+            if port is not None:
+                with contextlib.suppress(WorldError):
+                    await port.close()
 
     def stuck(self, agent_id: str) -> SessionRecord | None:
         """Return the open session of an agent that nobody plays now, because the agent is paused."""

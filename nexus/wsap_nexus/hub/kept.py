@@ -22,7 +22,6 @@ from wsap_nexus.hub.entering import PreparedEntry
 from wsap_nexus.hub.failures import FailureHandler, force_close
 from wsap_nexus.hub.live_session import SessionStats
 from wsap_nexus.hub.passages import Past, WorldPassages
-from wsap_nexus.hub.seating import Seating
 from wsap_nexus.hub.sessions import SessionRunner
 from wsap_nexus.hub.settings import KeptWorld
 from wsap_nexus.runs.controls import Controls
@@ -36,6 +35,7 @@ from wsap_nexus.runs.store import hold_run
 from wsap_nexus.store.entities import WorldRecord
 from wsap_nexus.store.events.endings import WORLD_FAILED
 from wsap_nexus.store.records import NewRun, RunStatus
+from wsap_nexus.tasks import ended
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -61,7 +61,6 @@ class KeptWorlds:
     """Plays the worlds that live in a nexus, and lets agents in."""
 
     context: HubContext
-    seating: Seating
     agent_context: AgentContext
     failures: FailureHandler
     sessions: SessionRunner
@@ -91,10 +90,7 @@ class KeptWorlds:
 
     async def stop(self) -> None:
         """Try no world again."""
-        waiting = list(self._again)
-        for task in waiting:
-            task.cancel()
-        await asyncio.gather(*waiting, return_exceptions=True)
+        await ended(*self._again)
 
     def _try(self, world: KeptWorld) -> None:
         try:
@@ -188,9 +184,8 @@ class KeptWorlds:
         past = None if checkpoint is None else self._past(run_id, checkpoint, spec)
         recorder = Recorder(context.store.writer, run_id)
         passages = WorldPassages(
-            context, self.seating, self.agent_context, self.failures, self.sessions,
-            spec=spec, record=record, recorder=recorder, past=past,
-        )  # fmt: skip
+            context, self.agent_context, self.failures, self.sessions, spec, record, recorder, past
+        )
         passages.memories = self.agent_context.memories(run_id, {}, None, recorder)
         passages.run = OpenRun(
             plan,

@@ -20,6 +20,7 @@ from wsap_nexus.store.eventlog import TRY_AGAIN
 from wsap_nexus.store.events import NexusEvent
 from wsap_nexus.store.events.nexus import ListenerFailed
 from wsap_nexus.store.nexus_store import NexusStore
+from wsap_nexus.tasks import ended
 
 SECONDS = 60.0
 """How long a plugin's listener may take for an event."""
@@ -86,8 +87,7 @@ class Delivery:
         if self._task is not None:
             if grace:
                 await asyncio.wait({self._task}, timeout=grace)
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
+            await ended(self._task)
 
     @property
     def delivered(self) -> int:
@@ -109,9 +109,7 @@ class Delivery:
                 except TimeoutError:
                     self._keep()
         finally:
-            for task in self._open.values():
-                task.cancel()
-            await asyncio.gather(*self._open.values(), return_exceptions=True)
+            await ended(*self._open.values())
             self._keep()
 
     async def _deliver_page(self) -> int:

@@ -56,33 +56,27 @@ class SessionStats:
         return step.result
 
 
+@dataclass(eq=False)
 class LiveSession:
     """An open session, being played. `stats`: what was done before, in a session that is resumed."""
 
-    def __init__(
-        self,
-        session: SessionRecord,
-        seat_name: str,
-        *,
-        stats: SessionStats,
-        controls: Controls,
-        on_step: Callable[[LiveSession, StepTaken], None],
-    ) -> None:
-        self.session = session
-        self.seat_name = seat_name
-        self.stats = stats
-        self.controls = controls
-        self.stopped: str | None = None
-        """Why it was asked to end, if it was."""
-        self.catching_up = False
-        """Whether recorded decisions are being gone through again: until that is done, the world is not
-        yet where the log is, and must not be left."""
-        self.home = asyncio.Event()
-        """Set once nobody plays it any more: its agent is back, or the nexus has stopped."""
-        self.last: StepTaken | None = None
-        """The newest decision."""
-        self._on_step = on_step
-        text = session.terms.exit_when
+    session: SessionRecord
+    seat_name: str
+    controls: Controls
+    on_step: Callable[[LiveSession, StepTaken], None]
+    stats: SessionStats = field(default_factory=SessionStats)
+    stopped: str | None = field(default=None, init=False)
+    """Why it was asked to end, if it was."""
+    catching_up: bool = field(default=False, init=False)
+    """Whether recorded decisions are being gone through again: until that is done, the world is not
+    yet where the log is, and must not be left."""
+    home: asyncio.Event = field(default_factory=asyncio.Event, init=False)
+    """Set once nobody plays it any more: its agent is back, or the nexus has stopped."""
+    last: StepTaken | None = field(default=None, init=False)
+    """The newest decision."""
+
+    def __post_init__(self) -> None:
+        text = self.session.terms.exit_when
         self._exit: Condition | None = parse_condition(text) if text else None
 
     def stop(self, reason: str, *, at_once: bool = False) -> None:
@@ -102,7 +96,7 @@ class LiveSession:
         result = step.result
         self.stats.add(step.action.name, result.success, result.reward, result.achievements)
         self._see_whether_to_leave(result)
-        self._on_step(self, step)
+        self.on_step(self, step)
 
     def take_up(self, last: ActionResult | None) -> None:
         """Go on after the last recorded decision: if its result met the exit condition, nothing more is decided.

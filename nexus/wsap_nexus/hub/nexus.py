@@ -25,7 +25,6 @@ from wsap_nexus.hub.lobby import Capacity, Entrance
 from wsap_nexus.hub.remote_games import RemoteGames
 from wsap_nexus.hub.run_sessions import refuse_played, settle_cut_off_runs, settle_runs
 from wsap_nexus.hub.scheduler import AgentTasks, Scheduler
-from wsap_nexus.hub.seating import Seating
 from wsap_nexus.hub.sessions import SessionRunner
 from wsap_nexus.hub.settings import Settings as Settings
 from wsap_nexus.hub.storage import StorageWatch
@@ -40,6 +39,7 @@ from wsap_nexus.store.events.endings import GAME_OFFLINE
 from wsap_nexus.store.events.nexus import NexusStarted, NexusStopped
 from wsap_nexus.store.lock import EVERY, instance_lock
 from wsap_nexus.store.nexus_store import NexusStore
+from wsap_nexus.tasks import ended
 from wsap_nexus.worlds.placement import Placement
 from wsap_nexus.worlds.workers.pool import WorkerPool
 
@@ -84,7 +84,7 @@ class Nexus:
         workers, timeouts, logs = self.settings.workers, self.settings.timeouts, self.settings.logs
         pool = WorkerPool(workers, timeouts, logs=logs) if workers else None
         self.placement = Placement(pool, self._world_context, self.breaker.count)
-        self.remote_games = RemoteGames(self.nexus_store, self.clock, self.settings.game_hosts, self.breaker.count)
+        self.remote_games = RemoteGames(self.nexus_store, self.settings.game_hosts, self.breaker.count)
         kept = [world.game for world in self.settings.worlds]
         self.catalog = Catalog(host, self.settings.games, self.remote_games, self.breaker, kept=kept)
         self.storage = StorageWatch(store, self.nexus_store, self.live, self.settings.keep_bytes)
@@ -115,14 +115,13 @@ class Nexus:
         """What agents perceive in the nexus, remember, say and write."""
         self.failures = FailureHandler(context, self.agent_context)
         """What becomes of agents when something fails."""
-        seating = Seating(context)
-        self.sessions = SessionRunner(context, seating, self.agent_context, self.failures, self.capacity)
+        self.sessions = SessionRunner(context, self.agent_context, self.failures, self.capacity)
         """What is played in worlds."""
-        self.kept = KeptWorlds(context, seating, self.agent_context, self.failures, self.sessions)
+        self.kept = KeptWorlds(context, self.agent_context, self.failures, self.sessions)
         """The worlds that live here."""
         self.entrance.check = self.kept.check
         self.agent_tasks = AgentTasks(
-            context, self.sessions, self.capacity, self.entrance, self.agent_context, seating, self.failures, self.kept
+            context, self.sessions, self.capacity, self.entrance, self.agent_context, self.failures, self.kept
         )
         """Agents that live now."""
         self._listeners = PluginListeners(self.nexus_store, host)
@@ -196,9 +195,7 @@ class Nexus:
         await self.remote_games.stop()
         if self._models is not None:
             await self._models.aclose()
-        if self._watching_lock is not None:
-            self._watching_lock.cancel()
-            await asyncio.gather(self._watching_lock, return_exceptions=True)
+        await ended(self._watching_lock)
         try:
             self.failures.settle()
             with self.nexus_store.change() as tx:

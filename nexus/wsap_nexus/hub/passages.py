@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from wsap_core.errors import WsapError
@@ -29,7 +29,7 @@ from wsap_nexus.hub.entering import PreparedEntry, WorldEntry, commit_enter, ent
 from wsap_nexus.hub.failures import FailureHandler
 from wsap_nexus.hub.leaving import commit_exit, exit_world
 from wsap_nexus.hub.live_session import LiveSession, SessionStats
-from wsap_nexus.hub.seating import Seating
+from wsap_nexus.hub.seating import decider
 from wsap_nexus.hub.sessions import SessionRunner
 from wsap_nexus.hub.visitor_seat import VisitorSeat
 from wsap_nexus.runs.controls import Controls
@@ -69,6 +69,7 @@ class Past:
     """Gives what a seat has done since an event, and the result of its last step."""
 
 
+@dataclass(eq=False)
 class WorldPassages:
     """Those who come into one world in play, and leave it.
 
@@ -77,32 +78,26 @@ class WorldPassages:
         past: of a run that is resumed.
     """
 
-    def __init__(
-        self,
-        context: HubContext,
-        seating: Seating,
-        agent_context: AgentContext,
-        failures: FailureHandler,
-        sessions: SessionRunner,
-        *,
-        spec: AdapterSpec,
-        record: WorldRecord,
-        recorder: Recorder,
-        past: Past | None,
-    ) -> None:
-        self.stays: dict[str, LiveSession] = {}
-        """Open sessions, by seat."""
-        self.controls: dict[str, Controls] = {}
-        """What holds and stops each seat."""
-        self.waiting: deque[Callable[[int], Awaitable[None]]] = deque()
-        """What is to be done before the next tick."""
-        self.run: OpenRun
-        """The run; set before it is played."""
-        self.memories: AgentMemories
-        """What those who are there remember; likewise."""
-        self._context, self._seating, self._agent_context = context, seating, agent_context
-        self._failures, self._sessions = failures, sessions
-        self._spec, self._record, self._recorder, self._past = spec, record, recorder, past
+    context: HubContext
+    agent_context: AgentContext
+    failures: FailureHandler
+    sessions: SessionRunner
+    spec: AdapterSpec
+    record: WorldRecord
+    recorder: Recorder
+    past: Past | None
+    run: OpenRun = field(init=False)
+    """The run; set before it is played."""
+    memories: AgentMemories = field(init=False)
+    """What those who are there remember; likewise."""
+    stays: dict[str, LiveSession] = field(default_factory=dict)
+    """Open sessions, by seat."""
+    controls: dict[str, Controls] = field(default_factory=dict)
+    """What holds and stops each seat."""
+    waiting: deque[Callable[[int], Awaitable[None]]] = field(default_factory=deque)
+    """What is to be done before the next tick."""
+
+    def __post_init__(self) -> None:
         self._visits: dict[str, Visit] = {}
         self._going: dict[str, asyncio.Future[None]] = {}
         self._goes = asyncio.Event()
@@ -111,7 +106,7 @@ class WorldPassages:
 
     async def take(self, episode: int) -> None:
         """Let in and out whoever waits for that."""
-        self._context.live.ports[str(self.run.run_id)] = self._port
+        self.context.live.ports[str(self.run.run_id)] = self._port
         while self.waiting:
             await self.waiting.popleft()(episode)
 
@@ -128,7 +123,7 @@ class WorldPassages:
 
     async def restored(self, restore: Callable[[], Awaitable[None]]) -> None:
         """Open the seats of those who were there when the state was saved, have it restored, and seat them."""
-        there = self._past.there if self._past is not None else {}
+        there = self.past.there if self.past is not None else {}
         faces = {seat: await self._port.open_seat(seat) for seat in there}
         await restore()
         for seat, logged in there.items():
@@ -152,7 +147,7 @@ class WorldPassages:
     def failed(self, seat: str, error: WsapError) -> None:
         """Pause an agent that failed; it is about to leave."""
         if (stay := self.stays.get(seat)) is not None:
-            self._failures.agent_failed(stay.session.agent_id, error, stay.session)
+            self.failures.agent_failed(stay.session.agent_id, error, stay.session)
 
     # --- coming ---------------------------------------------------------------------------------------
 
@@ -161,11 +156,11 @@ class WorldPassages:
         name = prepared.terms.seat or prepared.agent_id
         prepared = replace(prepared, avatar=self._body_of(name, prepared.agent_id))
         arrived = await enter_world(
-            self._context.nexus_store, self._port, self._record, prepared, seat_name=name, kept=None
+            self.context.nexus_store, self._port, self.record, prepared, seat_name=name, kept=None
         )
-        with self._context.nexus_store.look() as tx:
+        with self.context.nexus_store.look() as tx:
             agent = tx.agent(prepared.agent_id)
-        plan = seat_plan(name, agent, self._spec.name, self._spec.default_agent)
+        plan = seat_plan(name, agent, self.spec.name, self.spec.default_agent)
         limit = prepared.terms.steps
         limit = None if limit is None else self.run.steps_of(name) + limit
         self._record_arrival(arrived, plan, limit, episode)
@@ -174,8 +169,8 @@ class WorldPassages:
                 raise AgentPausedError(f"{agent.id!r} was paused on its way.")
             if agent.place != "nexus":
                 raise AlreadyInWorldError(f"{agent.id!r} is in a world already.")
-            with self._context.nexus_store.change() as tx:
-                session = commit_enter(tx, arrived, self._record, str(self.run.run_id))
+            with self.context.nexus_store.change() as tx:
+                session = commit_enter(tx, arrived, self.record, str(self.run.run_id))
         except BaseException:
             # It was there and is not any more; in the nexus it never left.
             await self._take_out(name, self._pseudo(name, prepared.agent_id, arrived.avatar.avatar_id), arrived.seat,
@@ -186,18 +181,18 @@ class WorldPassages:
     def _body_of(self, seat: str, agent_id: str) -> AvatarRecord | None:
         """Return the body that an agent has left behind in a seat; one of somebody else is the newcomer's now."""
         found = None
-        with self._context.nexus_store.change() as tx:
-            for body in tx.bodies(self._record.id, f"{seat}@{self._spec.name}"):
+        with self.context.nexus_store.change() as tx:
+            for body in tx.bodies(self.record.id, f"{seat}@{self.spec.name}"):
                 if body.agent_id == agent_id and body.avatar.state is AvatarState.DORMANT:
                     found = body
                 else:
-                    tx.forget_avatar(self._record.id, body.avatar.avatar_id)
+                    tx.forget_avatar(self.record.id, body.avatar.avatar_id)
         return found
 
     def _record_arrival(self, arrived: WorldEntry, plan: SeatPlan, limit: int | None, episode: int) -> None:
         prepared, run_id = arrived.prepared, str(self.run.run_id)
         others = tuple(seat for seat in self.run.plan.seats if seat.name != plan.name)
-        self._context.store.repository.set_config(run_id, replace(self.run.plan, seats=(*others, plan)).to_config())
+        self.context.store.repository.set_config(run_id, replace(self.run.plan, seats=(*others, plan)).to_config())
         body = {
             "agent": prepared.agent_id,
             "avatar": arrived.avatar.avatar_id,
@@ -209,11 +204,11 @@ class WorldPassages:
             "options": redacted(plan.options),
             "limit": limit,
         }
-        self._recorder.write("joined", body, seat=plan.name, episode=episode)
-        self._context.store.writer.flush()
+        self.recorder.write("joined", body, seat=plan.name, episode=episode)
+        self.context.store.writer.flush()
 
     async def _arrive_again(self, logged: LoggedPassage) -> None:
-        with self._context.nexus_store.look() as tx:
+        with self.context.nexus_store.look() as tx:
             cancelled = tx.transfer_state(logged.body["entry"]["transfer_id"]) == "cancelled"
         if cancelled and not self._was_taken_out(logged):
             return  # it was not committed
@@ -224,14 +219,14 @@ class WorldPassages:
 
     def _later(self, logged: LoggedPassage) -> Iterator[EventRecord]:
         run_id = str(self.run.run_id)
-        return self._context.store.repository.read_events(run_id, from_seq=logged.seq + 1, kinds=PASSAGES)
+        return self.context.store.repository.read_events(run_id, from_seq=logged.seq + 1, kinds=PASSAGES)
 
     async def _sit_again(self, logged: LoggedPassage, face: SeatPort, *, resting: bool = False) -> None:
         body = logged.body
         seat, agent_id = logged.seat, str(body["agent"])
         plan = SeatPlan(seat, str(body["decider"]), body["options"])
-        with self._context.nexus_store.look() as tx:
-            sessions = tx.sessions(agent_id=agent_id, world_id=self._record.id, only_open=True)
+        with self.context.nexus_store.look() as tx:
+            sessions = tx.sessions(agent_id=agent_id, world_id=self.record.id, only_open=True)
         # An agent is in one place, so an open stay is that of its last arrival.
         again = any(event.kind == "joined" and event.data["agent"] == agent_id for event in self._later(logged))
         mine = [] if again else sessions
@@ -240,8 +235,8 @@ class WorldPassages:
 
     def _pseudo(self, seat: str, agent_id: str, avatar: str, goals: tuple[str, ...] = ()) -> SessionRecord:
         """Return as much of a session as it takes to leave the world, of a stay that is over."""
-        run_id, record = str(self.run.run_id), self._record
-        made = SessionRecord("", agent_id, self._spec.name, record.id, avatar, run_id, "")
+        run_id, record = str(self.run.run_id), self.record
+        made = SessionRecord("", agent_id, self.spec.name, record.id, avatar, run_id, "")
         return replace(made, terms=replace(made.terms, goals=goals))
 
     async def _sit(
@@ -257,7 +252,7 @@ class WorldPassages:
     ) -> None:
         """Have an agent play; `logged` is its arrival, if it is gone through again, and `open_` whether it is there."""
         name, run = plan.name, self.run
-        whispered = self._past.whispered.get(name) if self._past is not None and logged is not None else None
+        whispered = self.past.whispered.get(name) if self.past is not None and logged is not None else None
         around: dict[str, Any] = {
             "decision": run.next_decision(name),
             "fresh": run.steps_of(name),
@@ -270,37 +265,37 @@ class WorldPassages:
         if logged is not None and (mind := self._mind(logged)) is not None:
             self.memories.begun[name] = mind
         if open_:
-            guest = self._agent_context.guest(session, face, self._recorder, **around)
+            guest = self.agent_context.guest(session, face, self.recorder, **around)
             self._open_stay(name, session, logged)
         else:
-            guest = VisitorSeat(face, goals=session.terms.goals, recorder=self._recorder, **around)
+            guest = VisitorSeat(face, goals=session.terms.goals, recorder=self.recorder, **around)
             self.controls[name] = Controls()
             self.controls[name].finish()
         self._visits[name] = Visit(plan, session, guest)
-        deadline = self._spec.deadline
-        spec = self._seating.agent_spec(session.agent_id if open_ else f"({name})", plan.agent, deadline)
+        deadline = self.spec.deadline
+        spec = decider(self.context, session.agent_id if open_ else f"({name})", plan.agent, deadline)
         try:
             await run.join(plan, spec, guest, limit=limit, resting=resting)
         except WsapError as error:
             self.failed(name, error)
             await self._let_out(name, 0, None)
-            self._context.live.arriving.resolve(session.agent_id, error)
+            self.context.live.arriving.resolve(session.agent_id, error)
             return
         if open_:
-            self._context.live.arriving.resolve(session.agent_id, self.stays[name])
+            self.context.live.arriving.resolve(session.agent_id, self.stays[name])
 
     def _mind(self, logged: LoggedPassage) -> MemorySnapshot | None:
-        minds = self._past.minds if self._past is not None else []
+        minds = self.past.minds if self.past is not None else []
         return next((mind for seq, seat, mind in minds if seq > logged.seq and seat == logged.seat), None)
 
     def _open_stay(self, name: str, session: SessionRecord, logged: LoggedPassage | None) -> None:
-        live = self._context.live
-        with self._context.nexus_store.look() as tx:
-            controls = self._context.new_controls(tx.agent(session.agent_id))
+        live = self.context.live
+        with self.context.nexus_store.look() as tx:
+            controls = self.context.new_controls(tx.agent(session.agent_id))
         stats, last = SessionStats(), None
-        if logged is not None and self._past is not None:
-            stats, last = self._past.counted(name, logged.seq)
-        stay = LiveSession(session, name, stats=stats, controls=controls, on_step=live.tell)
+        if logged is not None and self.past is not None:
+            stats, last = self.past.counted(name, logged.seq)
+        stay = LiveSession(session, name, controls, live.tell, stats)
         stay.take_up(last)
         self.controls[name] = controls
         self.stays[name] = live.sessions[session.agent_id] = stay
@@ -318,11 +313,11 @@ class WorldPassages:
         if recorded is not None:
             transfer, reason = str(recorded["transfer"]), str(recorded["reason"])
         elif stay is not None:
-            reason = self._sessions.why_over(self.run, stay) if out is not None else "failed"
+            reason = self.sessions.why_over(self.run, stay) if out is not None else "failed"
         if stay is not None:
-            with self._context.nexus_store.change() as tx:
+            with self.context.nexus_store.change() as tx:
                 transfer = tx.prepare_leave(visit.session)
-        await self._take_out(name, visit.session, visit.face, transfer or f"{name}-{self._recorder.latest}",
+        await self._take_out(name, visit.session, visit.face, transfer or f"{name}-{self.recorder.latest}",
                              episode, stay=stay, reason=reason, record=recorded is None)  # fmt: skip
         if out is not None and not out.done():
             out.set_result(None)
@@ -344,20 +339,20 @@ class WorldPassages:
         left = await exit_world(self._port, session, face, transfer, reason, stats, seconds, others=True, lives_on=True)
         if record:
             departure = {"agent": session.agent_id, "transfer": transfer, "reason": reason}
-            self._recorder.write("departed", departure, seat=name, episode=episode)
-            self._context.store.writer.flush()
+            self.recorder.write("departed", departure, seat=name, episode=episode)
+            self.context.store.writer.flush()
         self._world.close_seat(name)
         self.controls.pop(name, None)
         if stay is None:
             return
-        left = self._agent_context.with_memories(left, session, name)
-        with self._context.nexus_store.change() as tx:
-            commit_exit(tx, session, self._spec, left, transfer, lives_on=True)
+        left = self.agent_context.with_memories(left, session, name)
+        with self.context.nexus_store.change() as tx:
+            commit_exit(tx, session, self.spec, left, transfer, lives_on=True)
             closed = tx.session(session.id)
-        self._agent_context.came_back(closed)
-        self._context.live.leaving.resolve(session.agent_id, closed)
+        self.agent_context.came_back(closed)
+        self.context.live.leaving.resolve(session.agent_id, closed)
         del self.stays[name]
-        self._sessions.forget(stay)
+        self.sessions.forget(stay)
 
     async def let_all_out(self) -> None:
         """Let out all who are there, because the world has come to its end."""

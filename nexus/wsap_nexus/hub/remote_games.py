@@ -13,6 +13,7 @@ import contextlib
 import ipaddress
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
@@ -22,7 +23,6 @@ from sqlalchemy import Row, insert, select, update
 from wsap_core.errors import ProtocolVersionError, StorageFullError, UsageError, WireError, WsapError
 from wsap_core.protocol import Achievement, Action, TransferRule, TransitPackage
 from wsap_core.protocol.wire import Codec, encode
-from wsap_core.seams.clock import Clock
 from wsap_core.specs import AdapterSpec
 from wsap_core.version import PROTOCOL_VERSION
 from wsap_nexus.errors import WorldFailedError
@@ -32,6 +32,7 @@ from wsap_nexus.store.events.nexus import GameJoined
 from wsap_nexus.store.events.sessions import TransferCancelled, TransferUnresolved
 from wsap_nexus.store.nexus_store import NexusStore, Transaction
 from wsap_nexus.store.tables import METADATA
+from wsap_nexus.tasks import ended
 from wsap_nexus.worlds.game_client import GameClient
 from wsap_nexus.worlds.http_lines import HttpLines
 from wsap_nexus.worlds.placement import FailureListener
@@ -80,6 +81,7 @@ def check_address(url: str, allowed: tuple[str, ...] = ()) -> None:
         )
 
 
+@dataclass(eq=False)
 class RemoteGames:
     """The games of a nexus that run in other processes.
 
@@ -88,17 +90,11 @@ class RemoteGames:
         on_failure: told of each end of a game's process, once; None for nobody.
     """
 
-    def __init__(
-        self,
-        nexus_store: NexusStore,
-        clock: Clock,
-        allowed: tuple[str, ...] = (),
-        on_failure: FailureListener | None = None,
-    ) -> None:
-        self._nexus_store = nexus_store
-        self._on_failure = on_failure
-        self._clock = clock
-        self._allowed = allowed
+    nexus_store: NexusStore
+    allowed: tuple[str, ...] = ()
+    on_failure: FailureListener | None = None
+
+    def __post_init__(self) -> None:
         self._specs: dict[str, AdapterSpec] | None = None
         self._asking: asyncio.Task[None] | None = None
         self._wake = asyncio.Event()
@@ -106,7 +102,7 @@ class RemoteGames:
     def specs(self) -> Mapping[str, AdapterSpec]:
         """Return the games by name."""
         if self._specs is None:
-            with self._nexus_store.look() as tx:
+            with self.nexus_store.look() as tx:
                 rows = tx.connection.execute(select(_GAME.c.name, _GAME.c.data)).all()
             self._specs = dict(_kept_specs(rows))
         return self._specs
@@ -114,7 +110,7 @@ class RemoteGames:
     def world(self, spec: AdapterSpec, record: WorldRecord) -> RemoteWorld:
         """Return the face of a world that nothing was asked of yet."""
         assert isinstance(spec.factory, GameClient)  # `specs` makes no others
-        told = None if self._on_failure is None else partial(self._on_failure, spec.name, record.id)
+        told = None if self.on_failure is None else partial(self.on_failure, spec.name, record.id)
         lines = HttpLines(spec, record.id, spec.factory, told)
         return RemoteWorld(spec, record.seed, record.options, pool=lines, on_failure=told)
 
@@ -132,7 +128,7 @@ class RemoteGames:
             WorldFailedError: it doesn't answer, or not as the bridge is described.
             ProtocolVersionError: it speaks another major version.
         """
-        check_address(url, self._allowed)
+        check_address(url, self.allowed)
         client = GameClient(url, token)
         try:
             told = await client.ask("GET", "/")
@@ -144,7 +140,7 @@ class RemoteGames:
             raise
         known = self.specs().get(spec.name)
         data = {"url": client.url, "token": token, "told": told}
-        with self._nexus_store.change() as tx:
+        with self.nexus_store.change() as tx:
             _keep(tx, spec.name, data)
             tx.note(GameJoined(game=spec.name, url=client.url, before=_url(known)))
         if known is not None and isinstance(known.factory, GameClient):
@@ -172,9 +168,7 @@ class RemoteGames:
     async def stop(self) -> None:
         """Ask no more, and let go of all connections."""
         asking, self._asking = self._asking, None
-        if asking is not None:
-            asking.cancel()
-            await asyncio.gather(asking, return_exceptions=True)
+        await ended(asking)
         for spec in self.specs().values():
             if isinstance(spec.factory, GameClient):
                 await spec.factory.close()
@@ -182,7 +176,7 @@ class RemoteGames:
     async def settle(self) -> int:
         """Ask once about each unresolved transfer, settle what can be known, and return how many are left."""
         left = 0
-        with self._nexus_store.look() as tx:
+        with self.nexus_store.look() as tx:
             rows = [row for row in tx.transfers("unknown") if row.kind == "enter"]
         for row in rows:
             spec = self.specs().get(str(row.data.get("game")))
@@ -208,7 +202,7 @@ class RemoteGames:
         """Have the game let go of a world that nobody arrived in; its id is given to no other."""
         if world_id is None:
             return
-        with self._nexus_store.look() as tx:
+        with self.nexus_store.look() as tx:
             if tx.has_world(world_id):
                 return
         with contextlib.suppress(WsapError):  # then it lies there until the game ends
@@ -232,13 +226,13 @@ class RemoteGames:
             raise WorldFailedError("The game did not say whether it knew the transfer.")
         package = told.get("package")
         if not told["known"] or package is None:
-            with self._nexus_store.change() as tx:
+            with self.nexus_store.change() as tx:
                 if _is_in_doubt(tx, row.id):
                     cancel_entry(tx, row.id, row.agent_id, "the game had let nothing in")
             return
         back = _CODEC.decode(TransitPackage, package, where="withdrawn transfer")
         returned = {item.item_id for item in back.items}
-        with self._nexus_store.change() as tx:
+        with self.nexus_store.change() as tx:
             if not _is_in_doubt(tx, row.id):
                 return  # a person has decided while the game was asked
             for record in tx.items(row.agent_id, place="transfer", place_id=row.id):
@@ -255,7 +249,7 @@ class RemoteGames:
     def _still_unknown(self, row: Row[Any], error: WsapError) -> None:
         why = str(error)[:500]
         if row.data.get("why") != why:
-            with self._nexus_store.change() as tx:
+            with self.nexus_store.change() as tx:
                 if not _is_in_doubt(tx, row.id):
                     return
                 values = {"data": {**row.data, "why": why}}

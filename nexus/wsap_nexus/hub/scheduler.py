@@ -18,7 +18,7 @@ from wsap_nexus.hub.failures import FailureHandler
 from wsap_nexus.hub.kept import KeptWorlds
 from wsap_nexus.hub.lobby import Capacity, Entrance, Lobby
 from wsap_nexus.hub.place import GAME, NEXUS_SPEC
-from wsap_nexus.hub.seating import Seating
+from wsap_nexus.hub.seating import decider
 from wsap_nexus.hub.sessions import SessionRunner
 from wsap_nexus.runs.controls import Gate
 from wsap_nexus.runs.plan import RunPlan
@@ -27,6 +27,7 @@ from wsap_nexus.runs.run import Run
 from wsap_nexus.runs.venue import OwnVenue
 from wsap_nexus.store.entities import AgentIdentity
 from wsap_nexus.store.nexus_store import NexusStore
+from wsap_nexus.tasks import ended
 
 AT_ONCE = 50
 """Agents that are started at once when a nexus starts; the others follow in groups."""
@@ -64,9 +65,7 @@ class Scheduler:
 
     async def stop(self) -> None:
         """Start no more agents."""
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
+        await ended(self._task)
 
     async def _follow(self, agents: Iterator[AgentIdentity]) -> None:
         opening = asyncio.get_running_loop().call_later(WAIT_MOST, self._gate.open)
@@ -104,7 +103,6 @@ class AgentTasks:
     capacity: Capacity
     entrance: Entrance
     agent_context: AgentContext
-    seating: Seating
     failures: FailureHandler
     kept: KeptWorlds
     _lobbies: dict[str, Lobby] = field(default_factory=dict)
@@ -121,10 +119,7 @@ class AgentTasks:
     async def end(self, agents: Iterable[str] | None = None) -> None:
         """End the lives of some agents, or of all, wherever they are."""
         names = list(self.tasks if agents is None else agents)
-        ending = [task for name in names if (task := self.tasks.pop(name, None)) is not None]
-        for task in ending:
-            task.cancel()
-        await asyncio.gather(*ending, return_exceptions=True)
+        await ended(*[self.tasks.pop(name, None) for name in names])
 
     async def _live(self, agent_id: str) -> None:
         """Live until paused or the nexus stops; on a full disk, go on from what is recorded once there is room."""
@@ -172,7 +167,7 @@ class AgentTasks:
         recorder = Recorder(self.context.store.writer, record)
         recorder.note("started")
         controls = self.context.new_controls(agent)
-        agents = {agent_id: self.seating.agent_spec(agent_id, seat.agent)}
+        agents = {agent_id: decider(self.context, agent_id, seat.agent)}
         venue = OwnVenue(spec, run_seed, {}, self.context.clock, self.context.services)
         run = Run(
             plan,

@@ -25,46 +25,42 @@ from wsap_nexus.worlds.port import LocalWorld, WorldPort, let_in_again
 from wsap_nexus.worlds.seats import SeatPort
 
 
-class Seating:
-    """Puts agents of a nexus, and those who fill the other seats, into the seats of worlds."""
+def run_plan(context: HubContext, entries: Sequence[PreparedEntry], names: Sequence[str], spec: AdapterSpec) -> RunPlan:
+    """Return what is played where agents arrive together: who sits in each seat, and how long."""
+    seats = []
+    with context.nexus_store.look() as tx:
+        for number, name in enumerate(names):
+            agent = tx.agent(entries[number].agent_id) if number < len(entries) else None
+            seats.append(seat_plan(name, agent, spec.name, spec.default_agent))
+    seed = entry_seed(context.settings.seed, entries[0])
+    steps, every = entries[0].terms.steps, context.settings.snapshot_every
+    return RunPlan(spec.name, tuple(seats), seed, steps, {}, every, live="live" in spec.abilities)
 
-    def __init__(self, context: HubContext) -> None:
-        self._context = context
 
-    def run_plan(self, entries: Sequence[PreparedEntry], names: Sequence[str], spec: AdapterSpec) -> RunPlan:
-        """Return what is played where agents arrive together: who sits in each seat, and how long."""
-        seats = []
-        with self._context.nexus_store.look() as tx:
-            for number, name in enumerate(names):
-                agent = tx.agent(entries[number].agent_id) if number < len(entries) else None
-                seats.append(seat_plan(name, agent, spec.name, spec.default_agent))
-        seed = entry_seed(self._context.settings.seed, entries[0])
-        steps, every = entries[0].terms.steps, self._context.settings.snapshot_every
-        return RunPlan(spec.name, tuple(seats), seed, steps, {}, every, live="live" in spec.abilities)
+def deciders_for(context: HubContext, plan: RunPlan, agents: Mapping[str, str]) -> dict[str, AgentSpec]:
+    """Return who decides in each seat; `agents` says which agent of the nexus sits there."""
+    # Somebody outside may be gone for good: the world's deadline holds for it, too.
+    deadline = context.catalog.spec(plan.game).deadline
+    # Whoever sat in another seat is elsewhere now; no agent has such an id.
+    return {s.name: decider(context, agents.get(s.name, f"({s.name})"), s.agent, deadline) for s in plan.seats}
 
-    def deciders_for(self, plan: RunPlan, agents: Mapping[str, str]) -> dict[str, AgentSpec]:
-        """Return who decides in each seat; `agents` says which agent of the nexus sits there."""
-        # Somebody outside may be gone for good: the world's deadline holds for it, too.
-        deadline = self._context.catalog.spec(plan.game).deadline
-        # Whoever sat in another seat is elsewhere now; no agent has such an id.
-        return {s.name: self.agent_spec(agents.get(s.name, f"({s.name})"), s.agent, deadline) for s in plan.seats}
 
-    def agent_spec(self, agent_id: str, agent: str, deadline: float | None = None) -> AgentSpec:
-        """Return who decides for an agent, by the name of the decider.
+def decider(context: HubContext, agent_id: str, agent: str, deadline: float | None = None) -> AgentSpec:
+    """Return who decides for an agent, by the name of the decider.
 
-        Raises:
-            UnknownNameError: there is none of that name.
-            PluginError: it can't be loaded.
-        """
-        if agent != EXTERNAL.agent:
-            return load_agent_spec(agent, self._context.host)
+    Raises:
+        UnknownNameError: there is none of that name.
+        PluginError: it can't be loaded.
+    """
+    if agent != EXTERNAL.agent:
+        return load_agent_spec(agent, context.host)
 
-        def create() -> ExternalAgent:
-            self._context.live.external[agent_id] = ExternalAgent(deadline)
-            return self._context.live.external[agent_id]
+    def create() -> ExternalAgent:
+        context.live.external[agent_id] = ExternalAgent(deadline)
+        return context.live.external[agent_id]
 
-        # Interactive: while recorded steps are gone through again, nobody is asked.
-        return AgentSpec(agent, "Somebody outside decides.", create, interactive=True)
+    # Interactive: while recorded steps are gone through again, nobody is asked.
+    return AgentSpec(agent, "Somebody outside decides.", create, interactive=True)
 
 
 def seat_names(entries: Sequence[PreparedEntry], spec: AdapterSpec) -> list[str]:
@@ -105,17 +101,11 @@ class KeptVenue(Venue):
 
     Args:
         seats: the open seats, when the agents have just come in; None to begin again from `start`.
-        fillers: seats that nobody of the nexus takes.
         start: the body of the event `start`, when a session is resumed.
     """
 
     def __init__(
-        self,
-        port: WorldPort,
-        *,
-        seed: int,
-        seats: Mapping[str, SeatPort] | None = None,
-        start: bytes | None = None,
+        self, port: WorldPort, *, seed: int, seats: Mapping[str, SeatPort] | None = None, start: bytes | None = None
     ) -> None:
         self.port = port
         self.wrap_seat: Callable[[str, SeatPort], SeatPort] = self._guest

@@ -21,7 +21,7 @@ from wsap_nexus.hub.leaving import commit_exit, exit_world
 from wsap_nexus.hub.live_session import SHUTDOWN, LiveSession, SessionStats
 from wsap_nexus.hub.lobby import Capacity
 from wsap_nexus.hub.run_sessions import config_of
-from wsap_nexus.hub.seating import START, KeptVenue, Seating, record_start, seat_names
+from wsap_nexus.hub.seating import START, KeptVenue, deciders_for, record_start, run_plan, seat_names
 from wsap_nexus.hub.visitor_seat import EXIT_GAME
 from wsap_nexus.runs.controls import Controls
 from wsap_nexus.runs.plan import RunPlan
@@ -41,7 +41,6 @@ class SessionRunner:
     """Runs the sessions of agents, one task for each world."""
 
     context: HubContext
-    seating: Seating
     agent_context: AgentContext
     failures: FailureHandler
     capacity: Capacity
@@ -71,7 +70,7 @@ class SessionRunner:
                 for prepared, name in zip(entries, names, strict=False)
             ]
             world_state = await port.snapshot() if port.can_snapshot and len(names) == 1 else None
-            plan = self.seating.run_plan(entries, names, spec)
+            plan = run_plan(self.context, entries, names, spec)
             run_id = self.record_run(plan, spec.name)
             recorder = Recorder(self.context.store.writer, run_id)
             recorder.note("started")
@@ -152,7 +151,7 @@ class SessionRunner:
         start = next(repository.read_events(run_id, kinds=(START,)))
         seats = {a["agent"]: a["seat"] for a in start.data["arrivals"]}
         by_seat = {seats[s.agent_id]: s for s in sessions}
-        agents = self.seating.deciders_for(plan, {seat: s.agent_id for seat, s in by_seat.items()})
+        agents = deciders_for(self.context, plan, {seat: s.agent_id for seat, s in by_seat.items()})
         past = read_past(repository, run_id, plan, spec, agents, codec)
         stats: dict[str, SessionStats] = {}
         last: dict[str, ActionResult] = {}
@@ -189,13 +188,7 @@ class SessionRunner:
             agents = {seat: tx.agent(session.agent_id) for seat, session in sessions.items()}
         for seat, session in sessions.items():
             controls = self.context.new_controls(agents[seat])
-            stay = LiveSession(
-                session,
-                seat,
-                stats=stats.get(seat) or SessionStats(),
-                controls=controls,
-                on_step=self.context.live.tell,
-            )
+            stay = LiveSession(session, seat, controls, self.context.live.tell, stats.get(seat) or SessionStats())
             stay.take_up((last or {}).get(seat))
             stays[seat] = self.context.live.sessions[session.agent_id] = stay
 
@@ -210,7 +203,7 @@ class SessionRunner:
         run = Run(
             plan,
             spec,
-            self.seating.deciders_for(plan, {seat: agent.id for seat, agent in agents.items()}),
+            deciders_for(self.context, plan, {seat: agent.id for seat, agent in agents.items()}),
             recorder=recorder,
             run_id=run_id,
             past=past,

@@ -18,6 +18,7 @@ from wsap_nexus.store.eventlog import TRY_AGAIN
 from wsap_nexus.store.events.nexus import DiskFull
 from wsap_nexus.store.nexus_store import NexusStore
 from wsap_nexus.store.room import free_bytes, has_room, used_bytes
+from wsap_nexus.tasks import ended
 
 EVERY = 60.0
 """Seconds between two measurements of the database."""
@@ -97,9 +98,7 @@ class StorageWatch:
         """Look no more, and hold nobody: whoever can't write fails."""
         self.store.database.on_full = None
         self._room.set()
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
+        await ended(self._task)
 
     async def room(self) -> None:
         """Return once there is room to write."""

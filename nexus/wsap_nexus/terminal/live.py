@@ -26,6 +26,7 @@ from wsap_nexus.runs.controls import Controls
 from wsap_nexus.runs.observers import StepTaken
 from wsap_nexus.runs.run import Run
 from wsap_nexus.runs.summary import score_so_far
+from wsap_nexus.tasks import ended
 from wsap_nexus.terminal import keys
 from wsap_nexus.terminal.blocks import can_decode, map_of
 from wsap_nexus.terminal.keymap import KEYS, KEYS_OF_PLAYERS, LINE_ASKED, LINE_WAITING, LINE_WATCHING, Question
@@ -223,8 +224,7 @@ class LiveView:
             try:
                 yield
             finally:
-                drawing.cancel()
-                await asyncio.gather(drawing, return_exceptions=True)
+                await ended(drawing)
                 await self.update_own_views()
 
     def print_last(self) -> None:

@@ -236,6 +236,7 @@ async def _serve(request: StartRequest, hub: Nexus) -> None:
     from wsap_nexus.http.signals import told_to_stop
     from wsap_nexus.runs.gc_tuning import collect_regularly
     from wsap_nexus.server.serve import serve
+    from wsap_nexus.tasks import ended
 
     key = OneTimeKey()
     path = state.state_file(hub.store.database.where, os.environ)
@@ -263,9 +264,7 @@ async def _serve(request: StartRequest, hub: Nexus) -> None:
             await serve(hub, Address(request.host, request.port), tokens, ready=ready, until=told, key=key)
         finally:
             waiting.done()
-            for task in housekeeping:
-                task.cancel()
-            await asyncio.gather(*housekeeping, return_exceptions=True)
+            await ended(*housekeeping)
             if housekeeping or _is_ours(path):
                 state.remove(path)
 
