@@ -17,7 +17,7 @@ from wsap_core.errors import WireError
 from wsap_core.protocol import Action, ActionResult, ActionSpace, Avatar, Observation, TransitPackage, View
 from wsap_core.protocol.wire import Codec, dumps, encode
 from wsap_nexus.client import parts
-from wsap_nexus.client.parts import Ask, Entered, Event, Left, RefusedError, Registration, Seen, Whole
+from wsap_nexus.client.parts import Entered, Event, Left, RefusedError, Registration, Seen, Whole
 from wsap_nexus.http.retries import Retries, Tries
 from wsap_nexus.hub.place import NexusObservation
 from wsap_nexus.store.entities import AgentIdentity, Answered, DiaryEntry, Exchange, SessionRecord
@@ -82,7 +82,7 @@ class AsyncNexusClient:
         body: dict[str, Any] = {"id": agent_id, "name": name, "persona": persona}
         if policies is not None:
             body["policies"] = encode(policies)
-        return await self._do(Ask("POST", "/nexus/agents", self._one(Registration), body))
+        return await self._do("POST", "/nexus/agents", self._one(Registration), body)
 
     def agents(self) -> AsyncGenerator[AgentIdentity, None]:
         """Give all agents, by id."""
@@ -90,42 +90,42 @@ class AsyncNexusClient:
 
     async def agent(self, agent_id: str) -> Whole:
         """Return everything that is kept of an agent."""
-        return await self._do(Ask("GET", _of_agent(agent_id), self._one(Whole)))
+        return await self._do("GET", _of_agent(agent_id), self._one(Whole))
 
     async def change(self, /, agent_id: str, **values: Any) -> AgentIdentity:
         """Change an agent's `name`, `persona` or `policies`."""
-        return await self._do(Ask("PATCH", _of_agent(agent_id), self._one(AgentIdentity, "agent"), encode(values)))
+        return await self._do("PATCH", _of_agent(agent_id), self._one(AgentIdentity, "agent"), encode(values))
 
     async def observation(self, agent_id: str) -> Seen:
         """Return what an agent sees at its next decision; waits for it."""
-        return await self._do(Ask("GET", _of_agent(agent_id, "/observation"), self._one(Seen), waits=True))
+        return await self._do("GET", _of_agent(agent_id, "/observation"), self._one(Seen), waits=True)
 
     async def action_space(self, agent_id: str) -> ActionSpace:
         """Return what can be done where an agent is."""
         read = self._one(ActionSpace, "action_space")
-        return await self._do(Ask("GET", _of_agent(agent_id, "/action-space"), read, waits=True))
+        return await self._do("GET", _of_agent(agent_id, "/action-space"), read, waits=True)
 
     async def description(self, agent_id: str) -> str:
         """Return what an agent is told of where it is."""
         read = lambda data: str(data["description"])  # noqa: E731
-        return await self._do(Ask("GET", _of_agent(agent_id, "/description"), read, waits=True))
+        return await self._do("GET", _of_agent(agent_id, "/description"), read, waits=True)
 
     async def act(self, agent_id: str, action: Action, *, key: str | None = None) -> ActionResult:
         """Act for an agent and return what came of it; with a key of one's own, once even across restarts."""
         path, read = _of_agent(agent_id, "/act"), self._one(ActionResult, "result")
-        return await self._do(Ask("POST", path, read, encode(action), key=key or _new_key(), waits=True))
+        return await self._do("POST", path, read, encode(action), key=key or _new_key(), waits=True)
 
     async def send(self, agent_id: str, content: str, *, to: str | None = None) -> list[str]:
         """Send a message to another agent, or to all in the nexus; return who gets it."""
         body = {"content": content, "kind": "broadcast" if to is None else "direct", "to": to}
         path = _of_agent(agent_id, "/messages")
-        return await self._do(Ask("POST", path, lambda data: list(data["recipients"]), body))
+        return await self._do("POST", path, lambda data: list(data["recipients"]), body)
 
     async def talk(self, agent_id: str, text: str, *, key: str | None = None) -> Answered:
         """Say something to an agent, and return what it answers; for whoever runs the nexus."""
         read = lambda data: Answered(str(data["text"]), data["how"])  # noqa: E731
         path = _of_agent(agent_id, "/talk")
-        return await self._do(Ask("POST", path, read, {"text": text}, key=key or _new_key(), waits=True))
+        return await self._do("POST", path, read, {"text": text}, key=key or _new_key(), waits=True)
 
     def talked(self, agent_id: str) -> AsyncGenerator[Exchange, None]:
         """Give what people said to an agent and what it answered, newest first."""
@@ -139,12 +139,12 @@ class AsyncNexusClient:
 
     async def games(self) -> list[GameInfo]:
         """Return the games that can be entered."""
-        return await self._do(Ask("GET", "/nexus/games", self._many(GameInfo, "games")))
+        return await self._do("GET", "/nexus/games", self._many(GameInfo, "games"))
 
     async def add_game(self, base_url: str, token: str | None = None) -> GameInfo:
         """Register a game in another process."""
         body = {"base_url": base_url, "token": token}
-        return await self._do(Ask("POST", "/nexus/games", self._one(GameInfo, "game"), body))
+        return await self._do("POST", "/nexus/games", self._one(GameInfo, "game"), body)
 
     async def enter(
         self,
@@ -186,7 +186,7 @@ class AsyncNexusClient:
             "respawn": respawn,
         }
         path = "/nexus/transit/enter"
-        return await self._do(Ask("POST", path, self._one(Entered), encode(body), key=key or _new_key(), waits=True))
+        return await self._do("POST", path, self._one(Entered), encode(body), key=key or _new_key(), waits=True)
 
     async def leave(
         self,
@@ -201,20 +201,20 @@ class AsyncNexusClient:
         onward = None if destination is None else {"agent_id": agent_id, "game": destination}
         body = {"agent_id": agent_id, "mode": mode, "force": force, "destination": onward}
         path = "/nexus/transit/exit"
-        return await self._do(Ask("POST", path, self._left, encode(body), key=key or _new_key(), waits=True))
+        return await self._do("POST", path, self._left, encode(body), key=key or _new_key(), waits=True)
 
     async def session(self, session_id: str) -> SessionRecord:
         """Return a session."""
-        return await self._do(Ask("GET", _of_session(session_id), self._one(SessionRecord)))
+        return await self._do("GET", _of_session(session_id), self._one(SessionRecord))
 
     async def avatars(self, session_id: str) -> list[Avatar]:
         """Return an agent's bodies in the world of a session."""
-        return await self._do(Ask("GET", _of_session(session_id, "/avatars"), self._many(Avatar, "avatars")))
+        return await self._do("GET", _of_session(session_id, "/avatars"), self._many(Avatar, "avatars"))
 
     async def view(self, session_id: str) -> View | None:
         """Return what can be drawn of a session."""
         read = lambda data: self._maybe(View, data["view"])  # noqa: E731
-        return await self._do(Ask("GET", _of_session(session_id, "/view"), read))
+        return await self._do("GET", _of_session(session_id, "/view"), read)
 
     async def events(
         self, *, after: int | None = None, agent: str | None = None, kinds: Sequence[str] = ()
@@ -248,27 +248,44 @@ class AsyncNexusClient:
         place: Any = first
         while True:
             params = {"limit": 200} if place is None else {"limit": 200, cursor: place}
-            ask: Ask[tuple[list[T], Any]]
-            ask = Ask("GET", path, lambda data: (read(data), data.get("next")), params=params)
-            page, place = await self._do(ask)
+            page, place = await self._do("GET", path, lambda data: (read(data), data.get("next")), params=params)
             for each in page:
                 yield each
             if place is None:
                 return
 
-    async def _do(self, ask: Ask[T]) -> T:
+    async def _do(
+        self,
+        method: str,
+        path: str,
+        read: Callable[[Any], T],
+        body: Any = None,
+        *,
+        key: str | None = None,
+        waits: bool = False,
+        params: Mapping[str, Any] | None = None,
+    ) -> T:
         """Return what a request comes to, tried again where that helps and does no harm.
+
+        Args:
+            key: the idempotency key: with one, it may be sent again whatever happened.
+            waits: whether it may be answered by 202, and asked again.
 
         Raises:
             RefusedError: the nexus refused.
             StillPendingError: it is not through in time.
             NoAnswerError: nothing answers, or what answers is no nexus.
         """
-        tries = Tries(self._retries, repeatable=ask.repeatable)
+        tries = Tries(self._retries, repeatable=key is not None or method in ("GET", "PUT", "DELETE", "PATCH"))
         until = None if self._within is None else time.monotonic() + self._within
+        request: dict[str, Any] = {"params": {**(params or {}), **({"wait": WAIT} if waits else {})}}
+        headers = {} if key is None else {"Idempotency-Key": key}
+        if body is not None:
+            headers["Content-Type"] = "application/json"
+            request["content"] = dumps(body)
         while True:
             try:
-                response = await self._http.request(**_put(ask))
+                response = await self._http.request(method, path, headers=headers, **request)
             except httpx2.TransportError as error:
                 await asyncio.sleep(_wait_after(tries, error))
                 continue
@@ -278,12 +295,9 @@ class AsyncNexusClient:
                     raise parts.StillPendingError(str(data.get("message") or "It is not through yet."))
             elif response.status_code < 400:
                 try:
-                    value: T = ask.read(data)
-                    return value
+                    return read(data)
                 except (KeyError, TypeError, AttributeError, WireError) as error:
-                    raise parts.NoAnswerError(
-                        f"The nexus answered {ask.path} with what can't be read: {error}"
-                    ) from error
+                    raise parts.NoAnswerError(f"The nexus answered {path} with what can't be read: {error}") from error
             else:
                 refused = parts.refusal(response.status_code, data)
                 wait = tries.refused(retryable=refused.retry, after=response.headers.get("retry-after", ""))
@@ -326,17 +340,6 @@ def _of_session(session_id: str, part: str = "") -> str:
 
 def _new_key() -> str:
     return secrets.token_urlsafe(16)
-
-
-def _put(ask: Ask[Any]) -> dict[str, Any]:
-    """Return a request as httpx2 takes it."""
-    headers = {} if ask.key is None else {"Idempotency-Key": ask.key}
-    params = {**ask.params, **({"wait": WAIT} if ask.waits else {})}
-    request: dict[str, Any] = {"method": ask.method, "url": ask.path, "headers": headers, "params": params}
-    if ask.body is not None:
-        headers["Content-Type"] = "application/json"
-        request["content"] = dumps(ask.body)
-    return request
 
 
 def _wait_after(tries: Tries, error: httpx2.TransportError) -> float:

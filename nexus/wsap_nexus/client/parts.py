@@ -5,13 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Generic, TypeVar
+from typing import Any
 
 from wsap_core.errors import WsapError
 from wsap_core.protocol import Avatar, Observation, Receipt, TransitPackage
 from wsap_nexus.store.entities import AgentIdentity, SessionRecord
-
-T = TypeVar("T")
 
 
 class RefusedError(WsapError):
@@ -121,27 +119,6 @@ class Event:
     time: float = 0.0
     """Seconds since 1970."""
     body: Mapping[str, Any] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class Ask(Generic[T]):
-    """A request, and how its answer is read."""
-
-    method: str
-    path: str
-    read: Any
-    """`(JSON) -> T`."""
-    body: Any = None
-    params: Mapping[str, Any] = field(default_factory=dict)
-    key: str | None = None
-    """The idempotency key: with one, it may be sent again whatever happened."""
-    waits: bool = False
-    """Whether it may be answered by 202, and asked again."""
-
-    @property
-    def repeatable(self) -> bool:
-        """Whether it does no harm to send it twice."""
-        return self.key is not None or self.method in ("GET", "PUT", "DELETE", "PATCH")
 
 
 def refusal(status: int, data: Mapping[str, Any]) -> RefusedError:

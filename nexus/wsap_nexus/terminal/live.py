@@ -266,7 +266,7 @@ class LiveView:
             await asyncio.sleep(max(1 / self._fps - spent, 2 * spent, 0.01))
 
     def _has_observation(self) -> bool:
-        return all(story.observation is not None for story in self._stories.values())
+        return all(story.now.observation is not None for story in self._stories.values())
 
     async def take_committed(self) -> None:
         """Show the steps that are committed by now."""
@@ -299,8 +299,7 @@ class LiveView:
             note, step = self._pending.popleft()
             story = self._stories[note.seat]
             # Decided on what was seen before; only the last observation is looked at.
-            story.take(note, step.result.observation)
-            story.plan, story.planned = step.plan, step.planned
+            story.take(note, step.result.observation, plan=step.plan, planned=step.planned)
             if note.seat in self._interactive:
                 self._scroll.at = 0
 
@@ -325,7 +324,7 @@ class LiveView:
         assert spec is not None, "follow() comes first"
         self._look_at_world(run)
         scenes = tuple(
-            SeatScene(name, story.agent, hidden=True)
+            SeatScene(name, story.now.agent, hidden=True)
             if self._interactive and name not in self._interactive
             else story.scene(self._view() if name == self._focus else None)
             for name, story in self._stories.items()
@@ -353,18 +352,18 @@ class LiveView:
             return
         for name, story in self._stories.items():
             seat = run.world.seats.get(name)
-            if story.observation is None and seat is not None and seat.last_observation is not None:
+            if story.now.observation is None and seat is not None and seat.last_observation is not None:
                 story.see(seat.last_observation)
 
     def _view(self) -> View | None:
         """Return what the world draws of itself, where it is wanted and fair to show."""
         run = self._run
-        story = self._stories[self._focus]
-        own_map = story.observation is not None and map_of(story.observation.to_view()) is not None
+        seen = self._stories[self._focus].now.observation
+        own_map = seen is not None and map_of(seen.to_view()) is not None
         if run is None or run.world is None or (own_map and not self._frame):
             return None
         if self._interactive and len(self._stories) > 1:
-            return self._own.get(story.name)  # the world's picture may hold what a player must not know
+            return self._own.get(self._focus)  # the world's picture may hold what a player must not know
         with contextlib.suppress(WsapError):
             if self._flush is not None:
                 self._flush()

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from operator import attrgetter
 
 from wsap_core.protocol import Achievement, Action, ActionResult, Observation, View
 from wsap_core.seams.agent import DecisionInfo
@@ -163,29 +164,28 @@ class SeatStory:
     """Follows one seat, step after step, and tells how it stands. `past`: the seat with its totals so far."""
 
     def __init__(self, past: SeatTally) -> None:
-        self.name = past.name
-        self.agent = past.agent
-        self.observation: Observation | None = None
-        self.plan: tuple[str, ...] = ()
-        self.planned = 1
+        self.now = SeatScene(
+            past.name, past.agent, None, None, past.steps, past.episode, past.reward, (), past.unlocked, {}, past.done
+        )
+        """How it stands now, without its last steps."""
         self._notes: deque[Note] = deque(maxlen=KEPT)
-        self._steps = past.steps
-        self._episode = past.episode
-        self._reward = past.reward
-        self._done = past.done
-        self._unlocked = dict(past.unlocked)
-        self._maxima: dict[str, float] = {}
 
-    def take(self, note: Note, observation: Observation | None = None) -> None:
+    def take(
+        self, note: Note, observation: Observation | None = None, *, plan: tuple[str, ...] = (), planned: int = 1
+    ) -> None:
         """Go one step further; the observation, where given, is what the seat saw after it."""
-        if note.episode != self._episode:
-            self._episode, self._unlocked = note.episode, {}
-        self._notes.append(note)
-        self._steps = note.number
-        self._reward += note.reward
-        self._done = note.done
-        for name in note.achievements:
-            self._unlocked.setdefault(name, note.number)
+        self.recall(note)
+        now, new = self.now, dict.fromkeys(note.achievements, note.number)
+        self.now = replace(
+            now,
+            steps=note.number,
+            episode=note.episode,
+            reward=now.reward + note.reward,
+            unlocked={**new, **now.unlocked} if note.episode == now.episode else new,
+            done=note.done,
+            plan=plan,
+            planned=planned,
+        )
         if observation is not None:
             self.see(observation)
 
@@ -195,27 +195,14 @@ class SeatStory:
 
     def see(self, observation: Observation) -> None:
         """Take in what the seat sees."""
-        self.observation = observation
+        maxima = dict(self.now.maxima)
         for name, value in numbers(observation).items():
-            self._maxima[name] = max(value, self._maxima.get(name, value))
+            maxima[name] = max(value, maxima.get(name, value))
+        self.now = replace(self.now, observation=observation, maxima=maxima)
 
     def scene(self, view: View | None = None) -> SeatScene:
         """Return what is shown now."""
-        return SeatScene(
-            self.name,
-            self.agent,
-            self.observation,
-            view,
-            self._steps,
-            self._episode,
-            self._reward,
-            tuple(self._notes),
-            dict(self._unlocked),
-            dict(self._maxima),
-            self._done,
-            self.plan,
-            self.planned,
-        )
+        return replace(self.now, view=view, notes=tuple(self._notes))
 
 
 def numbers(observation: Observation) -> dict[str, float]:
@@ -234,14 +221,8 @@ def numbers(observation: Observation) -> dict[str, float]:
 def same(a: Note, b: Note) -> bool:
     """Return whether two steps look the same to a reader, so that they share a line."""
     quiet = not (a.reward or b.reward or a.achievements or b.achievements)
-    alike = (a.action, a.not_done, a.message, a.reasoning, a.episode) == (
-        b.action,
-        b.not_done,
-        b.message,
-        b.reasoning,
-        b.episode,
-    )
-    return quiet and alike
+    looks = attrgetter("action", "not_done", "message", "reasoning", "episode")
+    return quiet and looks(a) == looks(b)
 
 
 def folded(notes: Sequence[Note]) -> list[tuple[Note, int]]:

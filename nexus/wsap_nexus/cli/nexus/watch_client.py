@@ -158,7 +158,7 @@ class Following:
         """Read what was recorded since the last call, and return it."""
         new: list[Note] = []
         seen: Any = None  # Any: an observation as JSON
-        seat = self._story.name
+        seat = self._story.now.name
         for event in self._repository.read_events(self.run.id, from_seq=self._next, kinds=("step",), seat=seat):
             note = note_of_event(event)
             self._story.take(note)
