@@ -220,7 +220,7 @@ def test_events_are_resumed_where_the_stream_broke_and_filtered(served: Served) 
 
 
 def test_events_that_are_no_longer_in_memory_are_read_from_the_log(served: Served) -> None:
-    from wsap_nexus.server.feed import Feed
+    from wsap_nexus.server.events import Feed
 
     async def read() -> tuple[list[int], list[int]]:
         feed = Feed(served.nexus.nexus_store)

@@ -50,7 +50,8 @@ def models(*, as_json: bool, wait: float) -> None:
     if as_json:
         from wsap_core.cli.output import print_json
 
-        print_json(_as_json(listings))
+        fits = _fits(listings)
+        print_json({"default": default_model(), "providers": [_provider(listing, fits) for listing in listings]})
     else:
         _print(listings)
 
@@ -68,11 +69,6 @@ def _fits(listings: Sequence[Listing]) -> Mapping[str, Fit]:
     }
 
 
-def _as_json(listings: Sequence[Listing]) -> dict[str, Any]:
-    fits = _fits(listings)
-    return {"default": default_model(), "providers": [_provider(listing, fits) for listing in listings]}
-
-
 def _provider(listing: Listing, fits: Mapping[str, Fit]) -> dict[str, Any]:
     default = default_model()
     return {
@@ -86,7 +82,7 @@ def _provider(listing: Listing, fits: Mapping[str, Fit]) -> dict[str, Any]:
                 "model": info.address,
                 "default": info.address == default,
                 "context": info.abilities.context,
-                "suggested": _suggested(fits.get(info.address)),
+                "suggested": {"num_ctx": fit.tokens, "reason": fit.reason} if (fit := fits.get(info.address)) else None,
                 "abilities": _abilities(info.abilities),
                 "tools": info.tools,
                 "bytes": info.weights,
@@ -96,10 +92,6 @@ def _provider(listing: Listing, fits: Mapping[str, Fit]) -> dict[str, Any]:
             for info in listing.models
         ],
     }
-
-
-def _suggested(fit: Fit | None) -> dict[str, Any] | None:
-    return None if fit is None else {"num_ctx": fit.tokens, "reason": fit.reason}
 
 
 def _abilities(abilities: Abilities) -> list[str]:

@@ -1,10 +1,12 @@
-"""Routes of runs, past and present: the list, their steps, and what their games show of them."""
+"""Routes of runs, past and present: the list, their steps, what their games show of them, and what models took."""
 
 from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict
+from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Query, Request, Response
@@ -13,6 +15,7 @@ from sqlalchemy import select
 from wsap_core.errors import WsapError
 from wsap_core.factories import load
 from wsap_core.protocol.wire import Codec, dumps
+from wsap_core.seams.agent import NO_USAGE, Usage
 from wsap_nexus.dashboard.guard import Private, spectator
 from wsap_nexus.dashboard.serializers import json_response, view_json
 from wsap_nexus.dashboard.steps import StepIndexes
@@ -23,16 +26,16 @@ from wsap_nexus.hub.served import Hub
 from wsap_nexus.runs.listed import label_of
 from wsap_nexus.runs.plan import game_of, with_model
 from wsap_nexus.runs.restoring import Runs, spec_with_views, view_of_run
+from wsap_nexus.store.entities import SessionRecord
+from wsap_nexus.store.nexus_store import Transaction
 from wsap_nexus.store.records import EventRecord, RunRecord, RunStatus
 from wsap_nexus.store.tables import METADATA
 from wsap_nexus.terminal.recorded import game_to_read, note_of_event
-from wsap_nexus.terminal.story import Note
+from wsap_nexus.terminal.spending import spending_of, spending_so_far
 
 router = APIRouter(prefix="/dashboard/data", dependencies=[Depends(spectator)])
 
 _RUN, _EVENT, _SESSION = METADATA.tables["run"], METADATA.tables["event"], METADATA.tables["session"]
-
-Seq = Annotated[int, Query(ge=0)]
 
 
 @router.get("/runs")
@@ -157,7 +160,7 @@ def look_back(nexus: Nexus, run_id: str) -> str:
 
 def step_in_short(event: EventRecord) -> dict[str, Any]:
     """Return a recorded step as a row of a list."""
-    note: Note = note_of_event(event)
+    note = note_of_event(event)
     usage = note.info.usage if note.info is not None else None
     return {
         "seq": event.seq,
@@ -240,3 +243,36 @@ def reading_of(nexus: Nexus, record: RunRecord) -> tuple[Codec, str, str]:
         return Codec([load(t) for t in NEXUS_SPEC.wire_types]), "The nexus", ""
     spec, codec, remark = game_to_read(record, nexus.host)
     return codec, record.game if spec is None else spec.display_title, remark
+
+
+# --- what language models took ------------------------------------------------------------------------
+
+
+_MOST_RUNS = 2000
+"""Most runs of the last day that are added up; `partial` says that there are more."""
+
+
+def usage_last_day(nexus: Nexus, tx: Transaction) -> dict[str, Any]:
+    """Return the usage in runs of the last 24 hours, running ones included."""
+    since = (datetime.fromtimestamp(tx.now, UTC) - timedelta(days=1)).isoformat()
+    query = select(_RUN.c.id, _RUN.c.summary).where(_RUN.c.created >= since)
+    rows = tx.connection.execute(query.order_by(_RUN.c.created.desc()).limit(_MOST_RUNS)).all()
+    total = NO_USAGE
+    for row in rows:
+        total += _usage(nexus, row.id, row.summary)
+    return {**asdict(total), "partial": len(rows) == _MOST_RUNS}
+
+
+def usage_by_session(nexus: Nexus, tx: Transaction, sessions: Sequence[SessionRecord]) -> dict[str, Any]:
+    """Return session -> usage in its run; sessions without model calls are left out."""
+    wanted = [s.run_id for s in sessions]
+    rows = tx.connection.execute(select(_RUN.c.id, _RUN.c.summary).where(_RUN.c.id.in_(wanted)))
+    by_run = {row.id: _usage(nexus, row.id, row.summary) for row in rows}
+    return {s.id: asdict(by_run[s.run_id]) for s in sessions if s.run_id in by_run and by_run[s.run_id].calls}
+
+
+def _usage(nexus: Nexus, run_id: str, summary: Any) -> Usage:
+    run = nexus.playing(run_id)
+    if run is not None:
+        return spending_so_far(run).usage
+    return spending_of(summary).usage if isinstance(summary, dict) else NO_USAGE

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable
-from pathlib import Path
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Query, Request, Response
@@ -16,11 +15,11 @@ from wsap_nexus.dashboard.frames import Frames
 from wsap_nexus.dashboard.guard import Private, spectator
 from wsap_nexus.dashboard.mind import mind_of
 from wsap_nexus.dashboard.serializers import events_json, json_response, rows_of, session_json, shortened
-from wsap_nexus.dashboard.timeline import look_back
-from wsap_nexus.dashboard.usage import usage_by_session, usage_last_day
+from wsap_nexus.dashboard.timeline import look_back, usage_by_session, usage_last_day
 from wsap_nexus.http.auth import record_json
 from wsap_nexus.hub.live_session import LiveSession
 from wsap_nexus.hub.nexus import Nexus
+from wsap_nexus.hub.prune import size_of
 from wsap_nexus.hub.served import Hub
 from wsap_nexus.store.entities import SessionRecord
 from wsap_nexus.store.events import PUBLIC_KINDS, read_row, why_ended
@@ -320,13 +319,9 @@ def _attention(tx: Transaction) -> list[dict[str, Any]]:
 def _health(nexus: Nexus, request: Request) -> dict[str, Any]:
     from importlib.metadata import version
 
-    size = None
-    if nexus.store.database.is_sqlite:
-        path = Path(nexus.store.database.where)
-        size = sum(file.stat().st_size for file in (path, Path(f"{path}-wal")) if file.exists())
     return {
         "since": request.app.state.started,
-        "database_bytes": size,
+        "database_bytes": size_of(nexus.store.database),
         "version": version("wsap-nexus"),
         "full": nexus.live.full,
         "decisions": request.app.state.board.decisions,

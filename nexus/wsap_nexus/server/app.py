@@ -15,7 +15,6 @@ from wsap_nexus.http.guard import Guard, HttpLimits
 from wsap_nexus.http.streams import Streams
 from wsap_nexus.hub.nexus import Nexus
 from wsap_nexus.server import admin, agents, events, games, openapi, sessions, transit
-from wsap_nexus.server.feed import Feed
 from wsap_nexus.server.idempotency import IdempotencyStore
 
 
@@ -45,7 +44,7 @@ def create_app(
     limits = limits or HttpLimits()
     state = app.state
     state.nexus, state.tokens, state.limits = nexus, tokens, limits
-    state.idempotency, state.feed = IdempotencyStore(nexus.nexus_store), Feed(nexus.nexus_store)
+    state.idempotency, state.feed = IdempotencyStore(nexus.nexus_store), events.Feed(nexus.nexus_store)
     state.streams = Streams(limits)
     errors.install(app)
     include_routes(app)

@@ -8,7 +8,6 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from rich.console import Console, RenderableType
-from rich.live import Live
 
 from wsap_core.untrusted import single_line
 from wsap_nexus.terminal import keys
@@ -166,10 +165,7 @@ async def browse(recording: Recording, console: Console, *, position: int = 0, f
 
     loop = asyncio.get_running_loop()
     size = None
-    with (
-        Live(console=console, screen=True, auto_refresh=False, redirect_stdout=False, redirect_stderr=False) as live,
-        keys.listening(press),
-    ):
+    with keys.whole_screen(console, press) as live:
         moved, due = True, loop.time()
         while not browser.left:
             if moved or pressed.is_set() or console.size != size:

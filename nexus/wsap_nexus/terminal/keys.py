@@ -8,7 +8,11 @@ import contextlib
 import os
 import sys
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.live import Live
 
 _SEQUENCES = {
     "[A": "up", "[B": "down", "[C": "right", "[D": "left", "[H": "home", "[F": "end",
@@ -67,6 +71,18 @@ def _escape(rest: str) -> tuple[str, int]:
     if len(sequence) == 1:
         return "esc", 0
     return _SEQUENCES.get(sequence, ""), len(sequence)
+
+
+@contextlib.contextmanager
+def whole_screen(console: Console, on_key: Callable[[str], None]) -> Iterator[Live]:
+    """Give the whole terminal to draw on while the block runs, and tell `on_key` each key; see `listening`."""
+    from rich.live import Live  # deferred for weight
+
+    with (
+        Live(console=console, screen=True, auto_refresh=False, redirect_stdout=False, redirect_stderr=False) as live,
+        listening(on_key),
+    ):
+        yield live
 
 
 def has_keyboard() -> bool:

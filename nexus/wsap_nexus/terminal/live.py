@@ -214,12 +214,7 @@ class LiveView:
     @contextlib.asynccontextmanager
     async def shown(self) -> AsyncIterator[None]:
         """Show the run on the whole screen and handle keys while the block runs."""
-        with (
-            Live(
-                console=self._console, screen=True, auto_refresh=False, redirect_stdout=False, redirect_stderr=False
-            ) as live,
-            keys.listening(self.press),
-        ):
+        with keys.whole_screen(self._console, self.press) as live:
             drawing = asyncio.create_task(self._draw(live))
             try:
                 yield

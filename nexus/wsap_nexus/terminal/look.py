@@ -8,7 +8,6 @@ from collections.abc import Callable, Mapping, Sequence
 
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.layout import Layout
-from rich.live import Live
 from rich.panel import Panel
 from rich.segment import Segment
 from rich.text import Text
@@ -215,10 +214,7 @@ class _Window:
 async def look(viewer: Viewer, console: Console) -> None:
     """Let a person look at a run until they leave; WsapError if a view can't be had."""
     pressed: asyncio.Queue[str] = asyncio.Queue()
-    with (
-        Live(console=console, screen=True, auto_refresh=False, redirect_stdout=False, redirect_stderr=False) as live,
-        keys.listening(pressed.put_nowait),
-    ):
+    with keys.whole_screen(console, pressed.put_nowait) as live:
         while not viewer.left:
             live.update(viewer.screen(console.size.width, console.size.height), refresh=True)
             key = None

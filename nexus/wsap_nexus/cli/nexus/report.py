@@ -18,7 +18,7 @@ from wsap_nexus.hub.place import GAME
 from wsap_nexus.hub.prune import size_of
 from wsap_nexus.hub.reconciliation import unresolved_transfers
 from wsap_nexus.store.database import Database
-from wsap_nexus.store.entities import AgentIdentity, SessionRecord
+from wsap_nexus.store.entities import AgentIdentity
 from wsap_nexus.store.events import why_ended
 from wsap_nexus.store.nexus_store import NexusStore, Transaction
 from wsap_nexus.store.tables import METADATA
@@ -210,19 +210,15 @@ def kept_of(connection: Connection) -> list[KeptLine]:
     return found
 
 
-def session_of(tx: Transaction, agent: AgentIdentity) -> SessionRecord | None:
-    """Return an agent's open session."""
-    return tx.session(agent.session_id) if agent.session_id is not None else None
-
-
 # Any, in this module: JSON-ready data.
 
 
 def agent_report(tx: Transaction, name: str) -> dict[str, Any]:
     """Return all that is stored about an agent, JSON-ready; UnknownNameError if there is no such agent."""
     agent = tx.agent(name)
+    session = None if agent.session_id is None else tx.session(agent.session_id)
     return {
-        **asdict(agent_row(tx, agent, session_of(tx, agent))),
+        **asdict(agent_row(tx, agent, session)),
         "created": agent.created,
         "persona": agent.persona,
         "policies": {g: {"agent": p.agent, "options": dict(p.options)} for g, p in sorted(agent.policies.items())},

@@ -182,24 +182,18 @@ def _why(log: Path, began: int) -> str:
     return f"{last} (The nexus did not start; its output is in {log}.)"
 
 
+_REPEATED = {"games": "game", "worlds": "world", "limits": "limit", "game_hosts": "game_host"}
+
+
 def words_of(request: StartRequest) -> list[str]:
     """Return the arguments that start the same nexus in the foreground."""
-    words = ["--host", request.host, "--port", str(request.port), "--seed", str(request.seed),
-             "--pace", str(request.pace), "--keep-days", str(request.keep_days),
-             "--keep-size", str(request.keep_size)]  # fmt: skip
-    for name in request.games:
-        words += ["--game", name]
-    for world in request.worlds:
-        words += ["--world", world]
-    for limit in request.limits:
-        words += ["--limit", limit]
-    for name in request.game_hosts:
-        words += ["--game-host", name]
-    options = (
-        ("--model", request.model), ("--workers", request.workers), ("--worker-memory", request.worker_memory),
-        ("--database", request.database),
-    )  # fmt: skip
-    for option, value in options:
-        if value is not None:
+    words: list[str] = []
+    for name, value in vars(request).items():
+        option = f"--{_REPEATED.get(name, name).replace('_', '-')}"
+        if isinstance(value, tuple):
+            words += [word for each in value for word in (option, each)]
+        elif name == "expose":
+            words += [option] if value else []
+        elif value is not None and name != "as_json":
             words += [option, str(value)]
-    return [*words, *(["--expose"] if request.expose else [])]
+    return words

@@ -9,7 +9,6 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -241,11 +240,11 @@ async def _serve(request: StartRequest, hub: Nexus) -> None:
     key = OneTimeKey()
     path = state.state_file(hub.store.database.where, os.environ)
     tokens = state.token_file(os.environ)
-    waiting = _SaidIfSlow(f"Starting the nexus on {hub.store.database.where}")
+    waiting = _said_if_slow(f"Starting the nexus on {hub.store.database.where}")
     housekeeping: list[asyncio.Task[None]] = []
 
     def ready(url: str) -> None:
-        waiting.done()
+        waiting.close()
         housekeeping.append(asyncio.create_task(collect_regularly(hub.clock)))
         where = hub.store.database.where
         running = state.Running(
@@ -263,7 +262,7 @@ async def _serve(request: StartRequest, hub: Nexus) -> None:
         try:
             await serve(hub, Address(request.host, request.port), tokens, ready=ready, until=told, key=key)
         finally:
-            waiting.done()
+            waiting.close()
             await ended(*housekeeping)
             if housekeeping or _is_ours(path):
                 state.remove(path)
@@ -282,27 +281,15 @@ def _write(text: str) -> None:
         os.write(2, text.encode())
 
 
-class _SaidIfSlow:
-    """Tells a person at a terminal what is being waited for, unless it is over soon."""
-
-    def __init__(self, what: str) -> None:
-        self._timer = threading.Timer(SLOW, lambda: click.echo(f"{what} ...", err=True))
-        self._timer.daemon = True
-        if sys.stderr.isatty():  # elsewhere nobody waits, and what is read there is the error alone
-            self._timer.start()
-
-    def done(self) -> None:
-        """Cancel the message."""
-        self._timer.cancel()
-
-
-@contextlib.contextmanager
-def _said_if_slow(what: str) -> Iterator[None]:
-    waiting = _SaidIfSlow(what)
-    try:
-        yield
-    finally:
-        waiting.done()
+def _said_if_slow(what: str) -> contextlib.ExitStack:
+    """Tell a person at a terminal what is being waited for, unless that is over soon: closed, or left."""
+    timer = threading.Timer(SLOW, lambda: click.echo(f"{what} ...", err=True))
+    timer.daemon = True
+    if sys.stderr.isatty():  # elsewhere nobody waits, and what is read there is the error alone
+        timer.start()
+    waiting = contextlib.ExitStack()
+    waiting.callback(timer.cancel)
+    return waiting
 
 
 class StillRunningError(WsapError):

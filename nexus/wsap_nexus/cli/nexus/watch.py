@@ -143,18 +143,11 @@ class _Live:
 
     async def show(self) -> None:
         """Show it until the user leaves."""
-        from rich.live import Live
-
         from wsap_nexus.terminal import keys
 
         console = output_console()
         loop = asyncio.get_running_loop()
-        with (
-            Live(
-                console=console, screen=True, auto_refresh=False, redirect_stdout=False, redirect_stderr=False
-            ) as live,
-            keys.listening(self.press),
-        ):
+        with keys.whole_screen(console, self.press) as live:
             looked = 0.0
             while not self._left:
                 began = loop.time()
