@@ -17,8 +17,8 @@ from wsap_core.seams.model import Price, SpendingLimit
 from wsap_core.seams.services import Player, Services
 from wsap_core.specs import AdapterSpec
 from wsap_llm.backends.pool import ModelPool
-from wsap_llm.secrets import is_reference
 from wsap_nexus.cli.common import Notices
+from wsap_nexus.cli.model_options import refuse_key
 from wsap_nexus.runs.controls import Controls
 from wsap_nexus.runs.memory import Prepare, PreparedMemories
 from wsap_nexus.runs.plan import RunPlan, SeatPlan, game_of, plan_seats
@@ -200,12 +200,7 @@ class StoreRunner:
 
     def _seats(self, game: str, seats: Mapping[str, Player], options: Mapping[str, Any] | None) -> tuple[SeatPlan, ...]:
         for given in (options or {}, *(player.options for player in seats.values())):
-            key = given.get("model.api_key")
-            if key is not None and not (isinstance(key, str) and is_reference(key)):
-                raise UsageError(
-                    "A run's options are recorded, so no key may be among them; set it in the environment, "
-                    "and name the variable if it is not the usual one: api_key=env:NAME."
-                )
+            refuse_key(given, "api_key")
         spec = load_adapter_spec(game, self._host)
         agents = {name: player.agent for name, player in seats.items()}
         planned = plan_seats(spec, seats=agents, game_options=options, host=self._host)

@@ -106,7 +106,6 @@ class AgentTalk:
         store: records their calls of models.
         title: the nexus' name for models.
         visit_of: returns the run of an agent in the nexus.
-        saved: returns the saved memories of an agent.
         ring: lets an agent in a world look for whispers.
     """
 
@@ -118,7 +117,6 @@ class AgentTalk:
     seed: int
     title: str
     visit_of: Callable[[str], str | None]
-    saved: Callable[[str], SavedMemories]
     ring: Callable[[str], None]
 
     async def talk(self, agent_id: str, text: str) -> Answered:
@@ -211,8 +209,7 @@ class AgentTalk:
             WsapError: it can't be made.
         """
         with self.nexus_store.look() as tx:
-            number = tx.last_seq()
-        saved = self.saved(agent.id)
+            number, saved = tx.last_seq(), SavedMemories.from_bytes(tx.memories(agent.id))
         spec = load_agent_spec(plan.agent, self.host)
         if spec.interactive:
             yield None

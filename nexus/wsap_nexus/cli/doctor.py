@@ -7,7 +7,7 @@ import shutil
 import sys
 import textwrap
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -17,8 +17,8 @@ import click
 from wsap_core.cli.grouped import GroupedCommand, refuse_given
 from wsap_core.cli.params import json_option, typed_pairs
 from wsap_core.untrusted import error_line, single_line
-from wsap_nexus.cli.common import database_option, plural, text_of_size
-from wsap_nexus.cli.doctor_model import Finding
+from wsap_nexus.cli.common import database_option, is_dumb, output_console, plural, text_of_size
+from wsap_nexus.cli.doctor_model import Finding, examine_model
 
 OLDEST_PYTHON = (3, 11)
 
@@ -69,8 +69,14 @@ def doctor(
     """
     if no_model:
         refuse_given("with --no-model", "model", "model_options", "wait")
+    from wsap_core.host import PluginHost
+
     options = typed_pairs("--model-option", model_options)
-    findings = list(examine(database, None if no_model else lambda: _model(model, options, wait)))
+
+    def tested() -> Iterator[Finding]:
+        return examine_model(model, PluginHost.discovered(), options=options, wait=wait)
+
+    findings = list(examine(database, None if no_model else tested))
     problems = sum(finding.status == "problem" for finding in findings)
     if as_json:
         from wsap_core.cli.output import print_json
@@ -192,7 +198,6 @@ def _database(database: str | None) -> Iterator[Finding]:
 
 
 def _terminal() -> Iterator[Finding]:
-    from wsap_nexus.cli.common import is_dumb, output_console
     from wsap_nexus.terminal.screen import SMALLEST, fits
 
     if not sys.stdout.isatty():
@@ -232,13 +237,6 @@ def _worlds() -> Iterator[Finding]:
             continue
         detail = f"a new episode takes {second * 1000:.0f} ms (the first {first * 1000:.0f} ms)"
         yield Finding(name, "warning" if second > SLOW_RESET else "ok", detail)
-
-
-def _model(address: str | None, options: Mapping[str, Any], wait: float) -> Iterator[Finding]:
-    from wsap_core.host import PluginHost
-    from wsap_nexus.cli.doctor_model import examine_model
-
-    return examine_model(address, PluginHost.discovered(), options=options, wait=wait)
 
 
 def _timed(work: Callable[..., Any]) -> float:

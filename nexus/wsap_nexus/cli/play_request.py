@@ -127,8 +127,6 @@ class Request:
         Raises:
             UsageError: there is one; the message says what to leave out.
         """
-        from wsap_core.errors import UsageError
-
         if self.resume is None and self.replay is None and self.game is None:
             raise UsageError("Say which game to play, for instance: wsap play crafter (`wsap games` lists them).")
         if self.resume is not None and self.replay is not None:
@@ -176,7 +174,6 @@ class Request:
         Raises:
             UsageError: there is none, or two would share it.
         """
-        from wsap_core.errors import UsageError
         from wsap_nexus.terminal.keys import has_keyboard
 
         people = [seat.name for seat in plan.seats if agents[seat.name].interactive]
@@ -192,8 +189,6 @@ class Request:
         Raises:
             UsageError: it was asked for, and there is no terminal.
         """
-        from wsap_core.errors import UsageError
-
         if self.as_json or self.watch is False:
             return False
         if not sys.stdout.isatty() or is_dumb():

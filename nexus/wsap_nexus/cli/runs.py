@@ -129,24 +129,16 @@ def _check_removable(repository: Repository, records: Sequence[RunRecord]) -> No
 
 def _row(repository: Repository, record: RunRecord, *, hidden: bool) -> dict[str, Any]:
     # Any: JSON.
+    from wsap_nexus.cli.nexus.connection import running_on
     from wsap_nexus.runs.listed import row_of
 
     database = repository.database
     nexus = not hidden and repository.is_of_nexus(record.id)
     status = record.status.value if nexus else status_of(database, record)
-    if nexus and status == "running" and not _is_led(database):
+    if nexus and status == "running" and running_on(database.where) is None:
         status = "interrupted"
     # The nexus goes on with its runs by itself.
     return {**row_of(repository, record, status, resumable=not nexus), "nexus": nexus}
-
-
-def _is_led(database: Database) -> bool:
-    """Return whether a nexus runs on a database."""
-    import os
-
-    from wsap_nexus.state import read, state_file
-
-    return read(state_file(database.where, os.environ)) is not None
 
 
 def status_of(database: Database, record: RunRecord) -> str:

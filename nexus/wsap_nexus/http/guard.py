@@ -14,14 +14,14 @@ import asyncio
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, MutableMapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 from urllib.parse import unquote_to_bytes
 
 from fastapi import Response
 
 from wsap_core.errors import WsapError
 from wsap_nexus.http import errors, refusals
-from wsap_nexus.http.auth import Caller
+from wsap_nexus.http.auth import Caller, OneToken, Tokens
 from wsap_nexus.http.listening import host_name, is_loopback
 from wsap_nexus.http.strict import read_json
 
@@ -36,14 +36,6 @@ CALLER = "wsap.caller"
 """The key of the scope that holds the caller."""
 _WITH_BODY = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 _CALLERS_KEPT = 10_000
-
-
-class Authenticator(Protocol):
-    """Tells callers by their tokens."""
-
-    def check(self, header: str | None) -> Caller:
-        """Return the caller with an `Authorization` header; UnauthorizedError if the header has no known token."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -106,7 +98,7 @@ class Guard:
     """
 
     app: App
-    tokens: Authenticator | None
+    tokens: Tokens | OneToken | None
     limits: HttpLimits
     hosts: frozenset[str] | None
     guarded: bool

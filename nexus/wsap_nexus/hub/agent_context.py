@@ -49,7 +49,6 @@ class AgentContext:
             seed=context.settings.seed,
             title=NEXUS_SPEC.display_title,
             visit_of=context.live.visits.get,
-            saved=self.saved,
             ring=self.ring,
         )
         """What agents say and write."""

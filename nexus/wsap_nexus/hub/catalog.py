@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, get_args
 
-from sqlalchemy import insert, select, update
+from sqlalchemy import select, update
 
 from wsap_core.errors import PluginError, UsageError, WsapError
 from wsap_core.factories import load
@@ -17,7 +17,7 @@ from wsap_core.references import load_adapter_spec
 from wsap_core.specs import AdapterSpec
 from wsap_core.untrusted import single_line
 from wsap_nexus.errors import WorldFailedError
-from wsap_nexus.hub.remote_games import RemoteGames
+from wsap_nexus.hub.remote_games import RemoteGames, keep_game
 from wsap_nexus.store.events.nexus import GameAvailable, GameFailed, GameInMaintenance, GameOffline
 from wsap_nexus.store.nexus_store import NexusStore, Transaction
 from wsap_nexus.store.tables import METADATA
@@ -116,16 +116,9 @@ class CircuitBreaker:
 
     def _keep(self, tx: Transaction, game: str, standing: Availability) -> None:
         self._all()[game] = standing
-        data = dict(tx.connection.execute(select(_GAME.c.data).where(_GAME.c.name == game)).scalar() or {})
-        values = {
-            "status": standing.status,
-            "reason": standing.reason,
-            "failures": len(standing.failed_at),
-            # What others keep of the game stays.
-            "data": {**data, _TIMES: list(standing.failed_at)},
-        }
-        if not tx.connection.execute(update(_GAME).where(_GAME.c.name == game).values(**values)).rowcount:
-            tx.connection.execute(insert(_GAME).values(name=game, **values))
+        times = {_TIMES: list(standing.failed_at)}
+        failures = len(standing.failed_at)
+        keep_game(tx, game, times, status=standing.status, reason=standing.reason, failures=failures)
 
 
 def _standing(status: str, reason: str, data: Mapping[str, Any]) -> Availability:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -38,10 +38,9 @@ MEMORY = "fulltext"
 """What a model remembers with that plays as an agent without a memory, unless `--memory` says otherwise."""
 
 
-@contextmanager
 def start_as(
     plan: RunPlan, host: PluginHost, store: Store, *, tell: Tell | None = None, **around: Any
-) -> Iterator[RunHandle]:
+) -> AbstractContextManager[RunHandle]:
     """Give a new recorded run, as `start` does, with agents of the database in the seats that have an identity.
 
     Args:
@@ -55,19 +54,13 @@ def start_as(
     """
     past: Checkpoint | None = around.get("past")
     if not plan.identities or (past is not None and past.offline):
-        with start(plan, host, store, **around) as session:
-            yield session
-        return
-    with _playing_as(
-        plan, host, store, tell, lambda memories: start(plan, host, store, memories=memories, **around)
-    ) as s:
-        yield s
+        return start(plan, host, store, **around)
+    return _playing_as(plan, host, store, tell, lambda made: start(plan, host, store, memories=made, **around))
 
 
-@contextmanager
 def resume_as(
     name: str, host: PluginHost, store: Store, *, tell: Tell | None = None, **around: Any
-) -> Iterator[RunHandle]:
+) -> AbstractContextManager[RunHandle]:
     """Give a recorded run that was stopped, as `resume` does, with its agents of the database back in their seats.
 
     Raises:
@@ -77,13 +70,8 @@ def resume_as(
     record = store.repository.get_run(name)
     plan = RunPlan.from_config(record.config)
     if not plan.identities or record.config.get("replay"):
-        with resume(record.id, host, store, **around) as session:
-            yield session
-        return
-    with _playing_as(
-        plan, host, store, tell, lambda made: resume(record.id, host, store, memories=made, **around)
-    ) as s:
-        yield s
+        return resume(record.id, host, store, **around)
+    return _playing_as(plan, host, store, tell, lambda made: resume(record.id, host, store, memories=made, **around))
 
 
 @contextmanager

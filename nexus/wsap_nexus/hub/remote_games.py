@@ -141,7 +141,7 @@ class RemoteGames:
         known = self.specs().get(spec.name)
         data = {"url": client.url, "token": token, "told": told}
         with self.nexus_store.change() as tx:
-            _keep(tx, spec.name, data)
+            keep_game(tx, spec.name, {_KEPT: data}, status="available", reason="")
             tx.note(GameJoined(game=spec.name, url=client.url, before=_url(known)))
         if known is not None and isinstance(known.factory, GameClient):
             await known.factory.close()
@@ -326,13 +326,12 @@ def _spec(game: Mapping[str, Any], version: str, client: GameClient) -> AdapterS
     )
 
 
-def _keep(tx: Transaction, name: str, data: Mapping[str, Any]) -> None:
+def keep_game(tx: Transaction, name: str, data: Mapping[str, Any], **values: Any) -> None:
+    """Change the row of a game, or add it; what else is kept of the game in its data stays."""
     before = tx.connection.execute(select(_GAME.c.data).where(_GAME.c.name == name)).scalar()
-    values: dict[str, Any] = {"status": "available", "reason": "", "data": {**(before or {}), _KEPT: data}}
-    if before is None:
-        tx.connection.execute(insert(_GAME).values(name=name, failures=0, **values))
-    else:
-        tx.connection.execute(update(_GAME).where(_GAME.c.name == name).values(**values))
+    changed = {**values, "data": {**(before or {}), **data}}
+    if not tx.connection.execute(update(_GAME).where(_GAME.c.name == name).values(**changed)).rowcount:
+        tx.connection.execute(insert(_GAME).values(name=name, **{"failures": 0, **changed}))
 
 
 def _kept_specs(rows: Any) -> Iterator[tuple[str, AdapterSpec]]:

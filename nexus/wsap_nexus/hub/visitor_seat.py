@@ -55,6 +55,11 @@ class Exit:
     """The world to go on to; empty for the nexus."""
 
 
+def _of_the_seat(name: str) -> Any:
+    # Any: an attribute of the world's own seat, which passes as the visitor's.
+    return property(lambda visitor: getattr(visitor.inner, name))
+
+
 class VisitorSeat:
     """A seat of a world with what agents of the nexus have besides. Implements `SeatPort`.
 
@@ -69,6 +74,13 @@ class VisitorSeat:
         waiting: gives the whispers that the agent has not read.
         read: told the letters that it has.
     """
+
+    agent_id: str = _of_the_seat("agent_id")
+    world: HasSpec = _of_the_seat("world")
+    done: bool = _of_the_seat("done")
+    ended: bool = _of_the_seat("ended")
+    left: protocol.JackOutResult | None = _of_the_seat("left")
+    game_description: str = _of_the_seat("game_description")
 
     def __init__(
         self,
@@ -100,36 +112,6 @@ class VisitorSeat:
         self._offers = EXIT_GAME.name not in own.names
         self._space = own.merged(protocol.ActionSpace((EXIT_GAME,))) if self._offers else own
         self._seen: int | None = None
-
-    @property
-    def agent_id(self) -> str:
-        """Who sits there."""
-        return self.inner.agent_id
-
-    @property
-    def world(self) -> HasSpec:
-        """The world."""
-        return self.inner.world
-
-    @property
-    def done(self) -> bool:
-        """Whether the episode of this seat is over."""
-        return self.inner.done
-
-    @property
-    def ended(self) -> bool:
-        """Whether the game ended without an action of this seat."""
-        return self.inner.ended
-
-    @property
-    def left(self) -> protocol.JackOutResult | None:
-        """Set once the agent has left the world."""
-        return self.inner.left
-
-    @property
-    def game_description(self) -> str:
-        """The game, its goals and mechanics."""
-        return self.inner.game_description
 
     @property
     def action_space(self) -> protocol.ActionSpace:

@@ -16,7 +16,7 @@ import click
 
 from wsap_core.cli.grouped import refuse_given
 from wsap_core.cli.params import SEED
-from wsap_core.errors import WsapError
+from wsap_core.errors import StorageReadOnlyError, WsapError
 from wsap_nexus.cli.common import command, said, size_of_text
 from wsap_nexus.cli.model_options import limit_option
 from wsap_nexus.cli.nexus.connection import running_on
@@ -168,8 +168,6 @@ def _start(request: StartRequest) -> None:
 
 
 def _prepare_folder(path: Path) -> None:
-    from wsap_core.errors import StorageReadOnlyError
-
     try:
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
         writable = os.access(path, os.W_OK)
