@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from wsap_core.errors import WireError
 from wsap_core.untrusted import single_line, strip_control
 from wsap_nexus.cli.common import plural
 
@@ -38,7 +39,6 @@ class ShownCall:
 
 def shown_calls(repository: Repository, run: str) -> Iterator[ShownCall]:
     """Give the calls of a run, oldest first; WireError if an event is damaged."""
-    from wsap_core.errors import WireError
     from wsap_nexus.runs.journal import chances_of, read_reply, recorded_text
 
     for number, event in enumerate(repository.read_events(run, kinds=("call",)), start=1):

@@ -16,6 +16,7 @@ import click
 
 from wsap_core.cli.grouped import GroupedCommand, refuse_given
 from wsap_core.cli.params import json_option, typed_pairs
+from wsap_core.errors import WsapError
 from wsap_core.untrusted import error_line, single_line
 from wsap_nexus.cli.common import database_option, is_dumb, output_console, plural, text_of_size
 from wsap_nexus.cli.doctor_model import Finding, examine_model
@@ -172,7 +173,6 @@ def _folder(database: str | None) -> Iterator[Finding]:
 def _database(database: str | None) -> Iterator[Finding]:
     from sqlalchemy import func, select
 
-    from wsap_core.errors import WsapError
     from wsap_nexus.hub.prune import size_of
     from wsap_nexus.paths import database_location
     from wsap_nexus.store import migrate
@@ -221,7 +221,6 @@ def _worlds() -> Iterator[Finding]:
     """Create every installed world and reset it twice; the first reset warms up."""
     import asyncio
 
-    from wsap_core.errors import WsapError
     from wsap_core.host import PluginHost
     from wsap_core.seams.context import Context
     from wsap_core.worlds import World

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from wsap_core.errors import WsapError
 from wsap_core.untrusted import single_line
 from wsap_nexus.cli.model_options import VARIABLE, default_model
 
@@ -75,7 +76,6 @@ def examine_model(
 
 
 async def _verdict(address: str | None, host: PluginHost, options: Mapping[str, Any], wait: float) -> Finding:
-    from wsap_core.errors import WsapError
     from wsap_core.seams.model import JsonConstraint, Message, Request, collect
     from wsap_llm.backends.pool import ModelPool, RequestPolicy
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from wsap_core.cli.grouped import GroupedCommand, complete_games, refuse_given
+from wsap_core.errors import UnknownNameError, UsageError
 from wsap_core.untrusted import single_line
 from wsap_nexus.cli.common import database_option, open_for_reading, plural
 
@@ -35,7 +36,6 @@ def export(
     database: str | None,
 ) -> None:  # fmt: skip
     """Export each RUN: its id, the beginning or end of it, or last."""
-    from wsap_core.errors import UnknownNameError, UsageError
     from wsap_core.protocol import wire
     from wsap_nexus.runs.chat import ChatCounts, chat_lines
     from wsap_nexus.store.export import export_jsonl
@@ -80,7 +80,6 @@ def export(
 
 def _write(lines: Iterable[str], path: Path, *, force: bool) -> int:
     """Write a file whole or not at all."""
-    from wsap_core.errors import UsageError
     from wsap_core.textfile import written_to
 
     if path.exists() and not force:

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import click
 
+from wsap_core.errors import CutOffError, MissingServiceError, RunInterruptedError, StorageError, UsageError, WsapError
 from wsap_nexus.cli.common import plural
 
 if TYPE_CHECKING:
-    from wsap_core.errors import WsapError
     from wsap_nexus.runs.controls import Controls
     from wsap_nexus.runs.observers import Observer, StepTaken
     from wsap_nexus.runs.run import Run
@@ -51,7 +51,6 @@ def original(name: str, store: Store) -> Original:
         UnknownNameError: there is no such run.
         UsageError: it has not one step.
     """
-    from wsap_core.errors import UsageError
     from wsap_nexus.store.records import RunStatus
 
     record = store.repository.get_run(name)
@@ -81,7 +80,6 @@ def came_to_nothing(run: Run, error: WsapError) -> bool:
     That is an option that makes no sense, or a model or a server of tools that can't be asked: nobody will want to go
     on with the run, or to find it in a list. A limit that is reached is another matter.
     """
-    from wsap_core.errors import MissingServiceError, UsageError
     from wsap_core.seams.model_errors import BackendError, BudgetReachedError
     from wsap_llm.mcp.connection import ToolServerError
 
@@ -94,7 +92,6 @@ def came_to_nothing(run: Run, error: WsapError) -> bool:
 
 def add_way_on(error: WsapError, run: Run, *, resumed: bool, again: Original | None) -> None:
     """Say in the error how to go on with the run, unless there is nothing to go on with."""
-    from wsap_core.errors import StorageError, UsageError
     from wsap_core.seams.model_errors import BackendError
 
     if run.run_id is None or again is not None or (not resumed and came_to_nothing(run, error)):
@@ -121,7 +118,6 @@ def report(
         CutOffError: it ended before as many episodes were played as were asked for.
     """
     from wsap_core.cli.output import print_json
-    from wsap_core.errors import CutOffError, RunInterruptedError
 
     ended = again is not None and not again.finished and summary.steps >= again.steps
     if as_json:

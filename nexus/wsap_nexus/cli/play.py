@@ -12,6 +12,7 @@ import click
 
 from wsap_core.cli.grouped import GroupedCommand, complete_agents, complete_games
 from wsap_core.cli.params import SEED, STEPS, WholeNumber, json_option, typed_pairs
+from wsap_core.errors import WsapError
 from wsap_core.loading import names_model
 from wsap_core.untrusted import strip_control
 from wsap_nexus.cli.common import Notices, database_option, output_console
@@ -175,7 +176,6 @@ class _Playing:
 
     def started(self, plan: RunPlan, parts: ResolvedSpecs, store: Store) -> None:
         """Play a new run; one that came to nothing is deleted."""
-        from wsap_core.errors import WsapError
         from wsap_nexus.hub.play_as import start_as
 
         around = self._around(plan, store, models_of=store)
@@ -245,7 +245,6 @@ class _Playing:
         self, session: RunHandle, parts: ResolvedSpecs, *, past: Sequence[Any] = (), again: Original | None = None
     ) -> None:
         """Play a session, watched or not, and say what came of it."""
-        from wsap_core.errors import WsapError
         from wsap_nexus.runs.gc_tuning import tune_gc
 
         tune_gc()

@@ -14,6 +14,7 @@ import click
 
 from wsap_core.cli.grouped import refuse_given
 from wsap_core.cli.params import STEPS, WholeNumber, pairs
+from wsap_core.errors import StorageError, UnknownNameError, UsageError
 from wsap_core.untrusted import single_line, strip_control
 from wsap_nexus.cli.common import both_terminals, command, has_room, is_dumb, open_for_reading, output_console, plural
 
@@ -97,8 +98,6 @@ def replay(
         recording = Recording(repository, record, PluginHost.discovered(), tell=partial(click.echo, err=True))
         lines = plain or as_json or full or last is not None or every > 1 or not _can_browse()
         if first is not None and first > len(recording):
-            from wsap_core.errors import UsageError
-
             raise UsageError(
                 f"Run {record.id!r} has {plural(len(recording), 'step')}; --from {first} lies beyond its end."
             )
@@ -138,7 +137,6 @@ def opened_run(database: str | None, name: str) -> Iterator[tuple[Repository, Ru
         UnknownNameError: there is no such run.
         StorageError: the database can't be read.
     """
-    from wsap_core.errors import UnknownNameError
     from wsap_nexus.store.repository import Repository
 
     opened = open_for_reading(database)
@@ -224,7 +222,6 @@ def _print_taken(recording: Recording) -> None:
 
 def _verify(repository: Repository, record: RunRecord, *, as_json: bool) -> None:
     """Compute the trajectory hash from the recorded steps, and compare it with the one in the summary."""
-    from wsap_core.errors import StorageError, UsageError
     from wsap_core.protocol.wire import dumps
     from wsap_nexus.runs.totals import TOTALS, with_progress
     from wsap_nexus.runs.trajectory import WORLD, TrajectoryHash, combined, is_chained, line_of

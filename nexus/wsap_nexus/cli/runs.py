@@ -13,6 +13,7 @@ import click
 
 from wsap_core.cli.grouped import GroupedCommand, ListGroup, complete_games
 from wsap_core.cli.params import STEPS, json_option
+from wsap_core.errors import UsageError
 from wsap_core.untrusted import single_line
 from wsap_nexus.cli.common import database_option, open_for_reading, output_console, plural
 
@@ -117,8 +118,6 @@ def rm(*, names: tuple[str, ...], yes: bool, as_json: bool, database: str | None
 
 def _check_removable(repository: Repository, records: Sequence[RunRecord]) -> None:
     """Refuse to delete runs of a nexus, and runs with branches that stay."""
-    from wsap_core.errors import UsageError
-
     chosen = {record.id for record in records}
     for record in records:
         if repository.is_of_nexus(record.id):

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from wsap_core.cli.grouped import GroupedCommand, refuse_given
+from wsap_core.errors import UsageError
 
 
 @click.command(
@@ -37,7 +38,6 @@ def schema(name: str | None, *, list_names: bool, output: Path | None) -> None:
 
 
 def _write(folder: Path, names: tuple[str, ...]) -> None:
-    from wsap_core.errors import UsageError
     from wsap_nexus import schemas
 
     texts = {name: schemas.to_json(schemas.message_schema(name)) for name in names}

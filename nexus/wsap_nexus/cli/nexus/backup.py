@@ -10,6 +10,7 @@ from pathlib import Path
 import click
 
 from wsap_core.cli.grouped import refuse_given
+from wsap_core.errors import StorageError, UsageError
 from wsap_nexus.cli.common import command, open_for_reading, plural, said, text_of_size
 from wsap_nexus.cli.nexus.connection import running_on
 from wsap_nexus.cli.nexus.start import KEEP_DAYS
@@ -23,7 +24,6 @@ def backup(*, file: Path, force: bool, as_json: bool, database: str | None) -> N
 
     It contains everything: agents, worlds, recordings. The token of the nexus is not in it.
     """
-    from wsap_core.errors import StorageError
     from wsap_nexus.store.backup import back_up
 
     opened = open_for_reading(database)
@@ -46,7 +46,6 @@ def restore(*, file: Path, yes: bool, as_json: bool, database: str | None) -> No
 
     No nexus may be running.
     """
-    from wsap_core.errors import UsageError
     from wsap_nexus.paths import database_location, is_url, prepare_home
     from wsap_nexus.store.backup import restore as put_back
 

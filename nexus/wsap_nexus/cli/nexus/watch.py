@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import click
 
 from wsap_core.cli.grouped import GroupedCommand, refuse_given
+from wsap_core.errors import StorageError, WsapError
 from wsap_nexus.cli.common import database_option, is_dumb, open_for_reading, output_console
 
 if TYPE_CHECKING:
@@ -43,7 +44,6 @@ def watch(*, agent: str | None, as_json: bool, lines: bool, database: str | None
     At a terminal the bottom line names the keys; elsewhere a line is printed for each event, until the
     nexus stops. Leaving does not stop the nexus.
     """
-    from wsap_core.errors import StorageError
     from wsap_core.host import PluginHost
     from wsap_nexus.cli.nexus.watch_client import WatchClient
     from wsap_nexus.paths import database_location
@@ -196,7 +196,6 @@ class _Live:
 
     def _ask(self, what: str) -> None:
         """Send a request to the nexus in the background."""
-        from wsap_core.errors import WsapError
         from wsap_nexus.cli.nexus.connection import NexusHttp
 
         running, row = self._sight.running, self._agent()
