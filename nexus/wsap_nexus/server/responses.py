@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, Field, WithJsonSchema
+from pydantic import BaseModel, Field, WithJsonSchema, create_model
 
 from wsap_nexus.store.entities import DiaryEntry, Exchange
 from wsap_nexus.worlds.game_info import GameInfo
@@ -47,24 +47,6 @@ class ErrorAnswer(Answer):
     """Every refusal has this form (seed 001, section 7, with `retry` added)."""
 
     error: ErrorShape
-
-
-class Pending(Answer):
-    """The request is in progress: ask again, with the same idempotency key if there was one."""
-
-    pending: Literal[True]
-    message: str
-
-
-class About(Answer):
-    """What this nexus is, in numbers."""
-
-    name: str
-    protocol_version: str
-    agents: int
-    in_worlds: int
-    last_event: int
-    """The number of the newest event."""
 
 
 class StorageShape(Answer):
@@ -131,21 +113,6 @@ class Registered(Answer):
     """The agent's token; given once, when the agent is new."""
 
 
-class TokenAnswer(Answer):
-    """A new token, which replaces the earlier ones."""
-
-    agent_id: str
-    token: str
-
-
-class AgentPage(Answer):
-    """Agents by id."""
-
-    agents: list[Identity]
-    next: str | None
-    """The `after` of the next page; None at the end."""
-
-
 class Session(Answer):
     """A session of an agent in a world; without the agent's token `terms` and `stats` are left out."""
 
@@ -204,47 +171,6 @@ class Whole(Answer):
     sessions: list[Session]
 
 
-class Seen(Answer):
-    """An agent's next observation."""
-
-    place: str
-    """`nexus`, or the game."""
-    session_id: str | None
-    observation: Annotated[Message, part("Observation")]
-
-
-class Acted(Answer):
-    """The result of an action."""
-
-    result: Annotated[Message, part("ActionResult")]
-
-
-class Spaces(Answer):
-    """The action space where the agent is."""
-
-    place: str
-    action_space: Annotated[Message, part("ActionSpace")]
-
-
-class Described(Answer):
-    """The description of the place where the agent is."""
-
-    place: str
-    description: str
-
-
-class Games(Answer):
-    """The games that agents can enter."""
-
-    games: list[GameInfo]
-
-
-class GameAnswer(Answer):
-    """A game."""
-
-    game: GameInfo
-
-
 class Entered(Answer):
     """An agent's entry into a world."""
 
@@ -273,43 +199,6 @@ class Left(Answer):
     """Why it did not enter the next game; it is in the nexus then."""
 
 
-class Avatars(Answer):
-    """Bodies."""
-
-    avatars: list[Annotated[Message, part("Avatar")]]
-
-
-class ViewAnswer(Answer):
-    """A view, which a viewer can draw."""
-
-    view: Annotated[Message, part("View")] | None
-
-
-class JackedIn(Answer):
-    """The result of entering a body."""
-
-    jack_in: Annotated[Message, part("JackInResult")]
-
-
-class ReceiptAnswer(Answer):
-    """What the world admitted."""
-
-    receipt: Annotated[Message, part("Receipt")]
-
-
-class PackageAnswer(Answer):
-    """What the world released."""
-
-    package: Annotated[Message, part("TransitPackage")]
-
-
-class SnapshotAnswer(Answer):
-    """A world's state."""
-
-    state: str
-    """Base64."""
-
-
 class MessageShape(Answer):
     """An unread message."""
 
@@ -318,29 +207,59 @@ class MessageShape(Answer):
     created: str
 
 
-class Messages(Answer):
-    """Messages, oldest first."""
+class Avatars(Answer):
+    """Bodies."""
 
-    messages: list[MessageShape]
-
-
-class Sent(Answer):
-    """The recipients of a message."""
-
-    recipients: list[str]
+    avatars: list[Annotated[Message, part("Avatar")]]
 
 
-class Talk(Answer):
-    """What people said to an agent, newest first."""
+def _reply(title: str, meaning: str, /, **fields: Any) -> type[Answer]:
+    # Any: the types of the fields, by name.
+    definitions: Any = {name: (kind, ...) for name, kind in fields.items()}
+    made: type[Answer] = create_model(title, __base__=Answer, __doc__=meaning, **definitions)
+    return made
 
-    exchanges: list[Exchange]
-    next: int | None
-    """The `before` of the next page; None at the end."""
+
+def _message(name: str) -> Any:
+    # Any: the type of a field that holds a message of the protocol.
+    return Annotated[Message, part(name)]
 
 
-class Diary(Answer):
-    """A diary, newest entries first."""
-
-    entries: list[DiaryEntry]
-    next: int | None
-    """The `before` of the next page; None at the end."""
+Pending = _reply(
+    "Pending",
+    "The request is in progress: ask again, with the same idempotency key if there was one.",
+    pending=Literal[True],
+    message=str,
+)
+# `last_event` is the number of the newest event.
+About = _reply(
+    "About",
+    "What this nexus is, in numbers.",
+    name=str,
+    protocol_version=str,
+    agents=int,
+    in_worlds=int,
+    last_event=int,
+)
+TokenAnswer = _reply("TokenAnswer", "A new token, which replaces the earlier ones.", agent_id=str, token=str)
+# `next` is the `after` of the next page, here, and the `before` in `Talk` and `Diary`; None at the end.
+AgentPage = _reply("AgentPage", "Agents by id.", agents=list[Identity], next=str | None)
+# `place` is `nexus`, or the game.
+Seen = _reply(
+    "Seen", "An agent's next observation.", place=str, session_id=str | None, observation=_message("Observation")
+)
+Acted = _reply("Acted", "The result of an action.", result=_message("ActionResult"))
+Spaces = _reply("Spaces", "The action space where the agent is.", place=str, action_space=_message("ActionSpace"))
+Described = _reply("Described", "The description of the place where the agent is.", place=str, description=str)
+Games = _reply("Games", "The games that agents can enter.", games=list[GameInfo])
+GameAnswer = _reply("GameAnswer", "A game.", game=GameInfo)
+ViewAnswer = _reply("ViewAnswer", "A view, which a viewer can draw.", view=_message("View") | None)
+JackedIn = _reply("JackedIn", "The result of entering a body.", jack_in=_message("JackInResult"))
+ReceiptAnswer = _reply("ReceiptAnswer", "What the world admitted.", receipt=_message("Receipt"))
+PackageAnswer = _reply("PackageAnswer", "What the world released.", package=_message("TransitPackage"))
+# `state` is in Base64.
+SnapshotAnswer = _reply("SnapshotAnswer", "A world's state.", state=str)
+Messages = _reply("Messages", "Messages, oldest first.", messages=list[MessageShape])
+Sent = _reply("Sent", "The recipients of a message.", recipients=list[str])
+Talk = _reply("Talk", "What people said to an agent, newest first.", exchanges=list[Exchange], next=int | None)
+Diary = _reply("Diary", "A diary, newest entries first.", entries=list[DiaryEntry], next=int | None)
