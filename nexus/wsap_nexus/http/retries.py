@@ -24,8 +24,12 @@ class Retries:
 
     def pause(self, tries: int, chance: float, after: float = 0.0) -> float:
         """Return how many seconds to wait. `chance`: from 0 to 1; `after`: what the server said in `Retry-After`."""
-        wait = min(self.longest, self.first * 2.0 ** (tries - 1)) + self.jitter * (2 * chance - 1)
+        wait = min(self.longest, self.first * 2.0 ** min(tries - 1, 60)) + self.jitter * (2 * chance - 1)
         return max(0.0, wait, min(after, 60.0))
+
+
+UNTIL_IT_WORKS = Retries(first=1.0, longest=300.0, jitter=0.0)
+"""How what must not be given up is tried again: after one second first, and after five minutes at most."""
 
 
 class Tries:

@@ -19,12 +19,11 @@ import httpx2
 
 from wsap_core.errors import ConfigError, WsapError
 from wsap_core.seams.clock import Clock, SystemClock
+from wsap_nexus.http.retries import UNTIL_IT_WORKS
 from wsap_nexus.tasks import ended
 
 EVERY = 1.0
 """Seconds between two looks for what is to be sent."""
-LONGEST = 300.0
-"""Seconds that are waited at most before something is sent again; after the first failure it is one."""
 TIMEOUT = 10.0
 """Seconds that an answer may take."""
 GRACE = 5.0
@@ -98,12 +97,12 @@ class Webhook:
 
     async def post(self, event_id: str, content: bytes) -> None:
         """Send a message of JSON until it is taken; it may be taken twice, with the same id."""
-        wait = 1.0
+        tries = 0
         while (problem := await self._problem(event_id, content)) is not None:
-            if wait == 1.0:
+            tries += 1
+            if tries == 1:
                 self.tell(f"The webhook did not take a part of {self.what}: {problem}. It is sent again until it does.")
-            await self.clock.sleep(wait)
-            wait = min(LONGEST, 2 * wait)
+            await self.clock.sleep(UNTIL_IT_WORKS.pause(tries, 0.5))
 
     async def _problem(self, event_id: str, content: bytes) -> str | None:
         """Send once; return why it was not taken, without the address, or None."""

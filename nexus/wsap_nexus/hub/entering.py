@@ -86,17 +86,10 @@ def prepare_enter(tx: Transaction, agent_id: str, spec: AdapterSpec, terms: Entr
     avatar = _choose_avatar(tx, agent, spec, terms)
     if avatar is not None and not tx.has_state(avatar.world_id):
         raise UsageError(f"The world of {avatar.avatar.avatar_id!r} ({avatar.world_id}) is no more.")
-    carried = tx.items(agent_id, place="escrow")
-    transfer_id = tx.prepare(
-        agent_id,
-        "enter",
-        world_id=avatar.world_id if avatar else None,
-        game=spec.name,
-        terms=terms.to_json(),
-        items=[record.item.item_id for record in carried],
-    )
-    carried_ids = [record.item.item_id for record in carried]
-    tx.move_items(agent_id, carried_ids, from_place="escrow", to_place="transfer", to_id=transfer_id)
+    carried = [record.item.item_id for record in tx.items(agent_id, place="escrow")]
+    world_id = avatar.world_id if avatar else None
+    transfer_id = tx.prepare(agent_id, "enter", world_id=world_id, game=spec.name, terms=terms.to_json(), items=carried)
+    tx.move_items(agent_id, carried, from_place="escrow", to_place="transfer", to_id=transfer_id)
     return PreparedEntry(transfer_id, agent_id, spec.name, terms, avatar)
 
 
@@ -254,15 +247,8 @@ def commit_death(tx: Transaction, prepared: PreparedEntry, record: WorldRecord, 
     """Write down that a body died in its sleep, and that its agent, whose choice it is now, is still in the nexus."""
     tx.put_avatar(record.id, prepared.agent_id, replace(found.body, state=protocol.AvatarState.DESTROYED))
     tx.note(Died.of(found.death, agent_id=prepared.agent_id, game=prepared.game))
-    admitted = list(found.receipt.admitted)
-    tx.move_items(
-        prepared.agent_id,
-        admitted,
-        from_place="transfer",
-        from_id=prepared.transfer_id,
-        to_place="world",
-        to_id=record.id,
-    )
+    source = {"from_place": "transfer", "from_id": prepared.transfer_id}
+    tx.move_items(prepared.agent_id, found.receipt.admitted, **source, to_place="world", to_id=record.id)
     take_items(tx, prepared.agent_id, record.id, prepared.game, found.package, session="")
     if found.state is None:
         lose_world(tx, prepared.agent_id, record.id)

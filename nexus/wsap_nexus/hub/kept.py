@@ -14,7 +14,7 @@ from wsap_core.errors import StorageError, UsageError, WsapError
 from wsap_core.seams.context import derive_seed
 from wsap_core.specs import AdapterSpec
 from wsap_nexus.errors import GameUnavailableError
-from wsap_nexus.http.retries import Retries
+from wsap_nexus.http.retries import UNTIL_IT_WORKS
 from wsap_nexus.hub.agent_context import AgentContext
 from wsap_nexus.hub.catalog import codec_of
 from wsap_nexus.hub.context import HubContext
@@ -38,10 +38,6 @@ from wsap_nexus.store.records import NewRun, RunStatus
 from wsap_nexus.tasks import ended
 
 _LOGGER = logging.getLogger(__name__)
-
-
-_AGAIN = Retries(first=1.0, longest=300.0, jitter=0.0)
-"""When a world that failed is played again."""
 
 
 @dataclass
@@ -105,7 +101,7 @@ class KeptWorlds:
         tries = self._failed[world.name] = self._failed.get(world.name, 0) + 1
 
         async def again() -> None:
-            await self.context.clock.sleep(_AGAIN.pause(tries, 0.5))
+            await self.context.clock.sleep(UNTIL_IT_WORKS.pause(tries, 0.5))
             if not self.context.live.stopping:
                 self._try(world)
 

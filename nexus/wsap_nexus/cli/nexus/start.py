@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from wsap_nexus.hub.nexus import Nexus
     from wsap_nexus.hub.settings import Settings
     from wsap_nexus.runs.store import Store
-    from wsap_nexus.store.nexus_store import Transaction
 
 EMBEDDED = (("ada", "Ada"), ("bob", "Bob"))
 """The agents of a fresh nexus; they need no model."""
@@ -204,6 +203,7 @@ def settings_of(request: StartRequest) -> Settings:
 def _hub(request: StartRequest, host: PluginHost, store: Store) -> Nexus:
     from wsap_core.references import load_adapter_spec
     from wsap_nexus.hub.nexus import Nexus
+    from wsap_nexus.store.entities import Policy
 
     for name in request.games:
         load_adapter_spec(name, host)  # a name that is none is refused before anything is written
@@ -213,17 +213,12 @@ def _hub(request: StartRequest, host: PluginHost, store: Store) -> Nexus:
     hub = Nexus(host, store, settings)
     with hub.nexus_store.change() as tx:
         if not tx.agents(limit=1) and not tx.last_seq():
-            _embed(tx, request.model)
+            policies = {"nexus": Policy("wanderer")}
+            if request.model is not None:
+                policies = {"*": Policy("llm", {"model": request.model})}
+            for agent_id, name in EMBEDDED:
+                tx.register(agent_id, name=name, policies=policies)
     return hub
-
-
-def _embed(tx: Transaction, model: str | None) -> None:
-    """Add the first agents of a new nexus."""
-    from wsap_nexus.store.entities import Policy
-
-    for agent_id, name in EMBEDDED:
-        policies = {"nexus": Policy("wanderer")} if model is None else {"*": Policy("llm", {"model": model})}
-        tx.register(agent_id, name=name, policies=policies)
 
 
 async def _serve(request: StartRequest, hub: Nexus) -> None:
