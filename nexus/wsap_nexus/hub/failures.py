@@ -75,7 +75,9 @@ def force_close(
         session: open.
         state: the world as it was last saved; None where it is no more.
     """
-    transfer_id = _transfer_of(tx, session)
+    # The transfer that the agent was leaving by when it went wrong, or a new one.
+    own = (row for row in tx.transfers("prepared") if row.agent_id == session.agent_id and row.kind == "leave")
+    transfer_id = str(next((row.id for row in own), None) or tx.prepare_leave(session))
     if state is None:
         for record in tx.items(session.agent_id, place="world", place_id=session.world_id):
             tx.move_items(
@@ -111,14 +113,6 @@ def force_close(
     )
     commit_exit(tx, session, spec, world_exit, transfer_id)
     return tx.session(session.id)
-
-
-def _transfer_of(tx: Transaction, session: SessionRecord) -> str:
-    """Return the transfer that the agent was leaving by when it went wrong, or a new one."""
-    for row in tx.transfers("prepared"):
-        if row.agent_id == session.agent_id and row.kind == "leave":
-            return str(row.id)
-    return tx.prepare_leave(session)
 
 
 def _body(tx: Transaction, session: SessionRecord, *, kept: bool) -> Avatar:

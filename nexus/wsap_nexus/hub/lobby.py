@@ -45,11 +45,6 @@ class Capacity:
         wanted = math.ceil((waiting + 1) / spec.seats[1])
         return bool(self._taken(spec) + wanted > spec.max_worlds)
 
-    def check(self, spec: AdapterSpec) -> None:
-        """Refuse where one more agent would find no world; GameUnavailableError if all are taken."""
-        if self.busy(spec):
-            raise _full(spec)
-
     async def enter_together(self, ways: Sequence[PreparedEntry], spec: AdapterSpec, play: EnterTogether) -> str | None:
         """Bring agents into one world by `play`, if there is one for them, and return the run; None if there is not."""
         if spec.max_worlds is None:
@@ -185,8 +180,8 @@ class Entrance:
         """
         info = self.game_info(game)
         if info.status == "busy":
-            self._capacity.check(self._context.catalog.spec(info.id))
-        elif info.status != "available":
+            raise _full(self._context.catalog.spec(info.id))
+        if info.status != "available":
             reason = self._context.breaker.of(info.id).reason
             raise GameUnavailableError(f"{info.name} is {info.status}{': ' if reason else ''}{reason or '.'}")
         if info.protocol_version.split(".")[0] != PROTOCOL_VERSION.split(".")[0]:

@@ -3,23 +3,17 @@
 from __future__ import annotations
 
 from fastapi import APIRouter, Response
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from wsap_nexus.agents import portable
 from wsap_nexus.http.callers import Admin
 from wsap_nexus.http.replies import Request, answer
 from wsap_nexus.hub import reconciliation
 from wsap_nexus.hub.served import Hub
+from wsap_nexus.server import responses
 from wsap_nexus.server.deps import AgentId, ManagedAgent, replies
 
 router = APIRouter(prefix="/agents/{agent_id}")
-
-
-class Held(BaseModel):
-    """The state of an agent."""
-
-    agent: str
-    state: str
 
 
 class Decision(Request):
@@ -30,35 +24,28 @@ class Decision(Request):
     """A transfer's id; all unresolved transfers of the agent when left out."""
 
 
-class SettledMoves(BaseModel):
-    """The transfers that were settled."""
-
-    agent: str
-    settled: list[reconciliation.ResolvedTransfer]
-
-
-@router.post("/pause", responses=replies(Held))
+@router.post("/pause", responses=replies(responses.Held))
 async def pause(nexus: Hub, agent_id: ManagedAgent) -> Response:
     """Pause an agent where it is: it begins no further decision."""
     nexus.pause(agent_id)
     return answer({"agent": agent_id, "state": "paused"})
 
 
-@router.post("/resume", responses=replies(Held))
+@router.post("/resume", responses=replies(responses.Held))
 async def resume(nexus: Hub, agent_id: ManagedAgent) -> Response:
     """Resume a paused agent."""
     nexus.resume(agent_id)
     return answer({"agent": agent_id, "state": "active"})
 
 
-@router.post("/halt", responses=replies(Held))
+@router.post("/halt", responses=replies(responses.Held))
 async def halt(nexus: Hub, agent_id: ManagedAgent) -> Response:
     """Pause an agent and bring it into the nexus; answers when it is there."""
     await nexus.halt(agent_id)
     return answer({"agent": agent_id, "state": "paused"})
 
 
-@router.post("/settle", responses=replies(SettledMoves))
+@router.post("/settle", responses=replies(responses.SettledMoves))
 async def settle(nexus: Hub, agent_id: AgentId, said: Decision, by: Admin) -> Response:
     """Settle an agent's unresolved transfers: its items arrived in the world, or returned to the agent."""
     with nexus.nexus_store.change() as tx:
@@ -66,7 +53,7 @@ async def settle(nexus: Hub, agent_id: AgentId, said: Decision, by: Admin) -> Re
     return answer({"agent": agent_id, "settled": settled})
 
 
-@router.delete("", responses=replies(Held))
+@router.delete("", responses=replies(responses.Held))
 async def remove(nexus: Hub, agent_id: ManagedAgent) -> Response:
     """Remove an agent for good; its history stays, and its id is not given out again."""
     await nexus.halt(agent_id)

@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, Field, WithJsonSchema, create_model
 
+from wsap_nexus.hub.reconciliation import ResolvedTransfer
 from wsap_nexus.store.entities import DiaryEntry, Exchange
 from wsap_nexus.worlds.game_info import GameInfo
 
@@ -263,3 +264,5 @@ Messages = _reply("Messages", "Messages, oldest first.", messages=list[MessageSh
 Sent = _reply("Sent", "The recipients of a message.", recipients=list[str])
 Talk = _reply("Talk", "What people said to an agent, newest first.", exchanges=list[Exchange], next=int | None)
 Diary = _reply("Diary", "A diary, newest entries first.", entries=list[DiaryEntry], next=int | None)
+Held = _reply("Held", "The state of an agent.", agent=str, state=str)
+SettledMoves = _reply("SettledMoves", "The transfers that were settled.", agent=str, settled=list[ResolvedTransfer])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 from dataclasses import asdict
 from pathlib import Path
 
@@ -69,16 +70,12 @@ class Progress:
     """
 
     def __init__(self, what: str) -> None:
-        from time import monotonic
-
-        self._what = what
-        self._clock = monotonic
-        self._began = self._said = monotonic()
-        self._shown = False
+        self._what, self._shown = what, False
+        self._began = self._said = time.monotonic()
 
     def tell(self, done: int, of: int) -> None:
         """Show the progress."""
-        now = self._clock()
+        now = time.monotonic()
         if now - self._began < 1.0 or now - self._said < 0.2 or not sys.stderr.isatty() or not of:
             return
         self._said, self._shown = now, True
