@@ -89,7 +89,8 @@ class StoreRunner:
         """
         if steps is not None and steps < 0:
             raise UsageError(f"The number of steps must be a whole number of at least 0, not {steps!r}.")
-        controls = _controls(pace)
+        # A tournament goes on with a model that can't be understood, and counts what was forced.
+        controls = Controls(pace=pace, pauses_when_forced=False)
         memories = None if prepare is None else _prepared(prepare)
         record = None if run is None else self._store.repository.find_run(run)
         if record is not None:
@@ -216,11 +217,6 @@ def _prepared(prepare: Prepare) -> MemoriesOf:
         return PreparedMemories(prepare, [s.name for s in plan.seats], past.memories if past else None, recorder)
 
     return made
-
-
-def _controls(pace: float | None) -> Controls:
-    # A tournament goes on with a model that can't be understood, and counts what was forced.
-    return Controls(pace=pace, pauses_when_forced=False)
 
 
 def _until(

@@ -78,12 +78,18 @@ class Nexus:
         self.live = LiveState()
         """What is held in memory."""
         self.breaker = CircuitBreaker(
-            self.nexus_store, self.settings.max_failures, self.settings.failure_window, on_close=self._call_back
+            self.nexus_store,
+            self.settings.max_failures,
+            self.settings.failure_window,
+            on_close=lambda game: self.live.stop_game(game, GAME_OFFLINE),
         )
         """Which games may be entered, and why others may not."""
         workers, timeouts, logs = self.settings.workers, self.settings.timeouts, self.settings.logs
-        pool = WorkerPool(workers, timeouts, logs=logs) if workers else None
-        self.placement = Placement(pool, self._world_context, self.breaker.count)
+        self.placement = Placement(
+            WorkerPool(workers, timeouts, logs=logs) if workers else None,
+            lambda: Context(clock=self.clock, services=journalled(self.services)),
+            self.breaker.count,
+        )
         self.remote_games = RemoteGames(self.nexus_store, self.settings.game_hosts, self.breaker.count)
         kept = [world.game for world in self.settings.worlds]
         self.catalog = Catalog(host, self.settings.games, self.remote_games, self.breaker, kept=kept)
@@ -324,12 +330,3 @@ class Nexus:
         """
         self.entrance.game_info(game)
         return self.breaker.put(game, status, reason)
-
-    # --- parts ------------------------------------------------------------------------------------------
-
-    def _world_context(self) -> Context:
-        return Context(clock=self.clock, services=journalled(self.services))
-
-    def _call_back(self, game: str) -> None:
-        """Have all who are in a game come back, because it may not be entered any more."""
-        self.live.stop_game(game, GAME_OFFLINE)

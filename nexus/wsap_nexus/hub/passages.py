@@ -210,12 +210,10 @@ class WorldPassages:
     async def _arrive_again(self, logged: LoggedPassage) -> None:
         with self.context.nexus_store.look() as tx:
             cancelled = tx.transfer_state(logged.body["entry"]["transfer_id"]) == "cancelled"
-        if cancelled and not self._was_taken_out(logged):
+        later = (event.kind for event in self._later(logged) if event.seat == logged.seat)
+        if cancelled and next(later, "") != "departed":
             return  # it was not committed
         await self._sit_again(logged, await let_in_again(self._port, logged.seat, logged.body))
-
-    def _was_taken_out(self, logged: LoggedPassage) -> bool:
-        return next((event.kind == "departed" for event in self._later(logged) if event.seat == logged.seat), False)
 
     def _later(self, logged: LoggedPassage) -> Iterator[EventRecord]:
         run_id = str(self.run.run_id)

@@ -204,10 +204,7 @@ def achievements(scene: SeatScene, catalogue: tuple[Achievement, ...], width: in
     # Wide enough for what is said of those that are left out, too.
     longest = max(15, *(cell_len(name) for name in [*known, *reached])) + 9
     columns = max(1, width // longest)
-    cells: list[Text] = []
-    for name, step in done:
-        cells.append(Text.assemble(("★ ", "bold yellow"), (name, "bold green"), (f" {step}", "dim")))
-    cells += [Text(f"· {name}", "dim") for name in missing]
+    cells = [*_stars(done), *(Text(f"· {name}", "dim") for name in missing)]
     room = columns * height
     if len(cells) > room:
         cells = _cut(done, len(missing), room)
@@ -217,10 +214,13 @@ def achievements(scene: SeatScene, catalogue: tuple[Achievement, ...], width: in
 def _cut(done: list[tuple[str, int]], missing: int, room: int) -> list[Text]:
     """Return the newest achievements that fit, and how many are not shown."""
     shown = done[-(room - 1) :] if room > 1 else []
-    cells = [Text.assemble(("★ ", "bold yellow"), (name, "bold green"), (f" {step}", "dim")) for name, step in shown]
     earlier = len(done) - len(shown)
     words = ([f"{earlier} earlier"] if earlier else []) + ([f"{missing} to go"] if missing else [])
-    return [*cells, Text("· " + ", ".join(words), "dim")]
+    return [*_stars(shown), Text("· " + ", ".join(words), "dim")]
+
+
+def _stars(done: Iterable[tuple[str, int]]) -> list[Text]:
+    return [Text.assemble(("★ ", "bold yellow"), (name, "bold green"), (f" {step}", "dim")) for name, step in done]
 
 
 def _in_columns(cells: list[Text], columns: int, width: int) -> list[Text]:

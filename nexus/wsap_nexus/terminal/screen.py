@@ -82,10 +82,11 @@ def _body(stage: Stage, width: int, height: int, look: Look) -> RenderableType:
     chart = map_of(seat.view) or map_of(_own_view(seat))
     image = image_of(seat.view) if look.frame else None
     left_width, picture_height = _left_size(chart, image, width, height, few=stage)
-    left = _left(stage, chart, image, left_width, height, picture_height, look)
-    right = _right(stage, width - left_width, height, look, with_inventory=left.inventory_left_out)
+    picture = _picture(seat, chart, image, look)
+    left, without_inventory = _left(stage, picture, left_width, height, picture_height)
+    right = _right(stage, width - left_width, height, look, with_inventory=without_inventory)
     row = Layout()
-    row.split_row(Layout(left.layout, size=left_width), Layout(right))
+    row.split_row(Layout(left, size=left_width), Layout(right))
     return row
 
 
@@ -165,40 +166,24 @@ def _vitals(seat: SeatScene, width: int, height: int) -> list[Text]:
     return [Text("  ").join(pair) for pair in pairs]
 
 
-@dataclass(frozen=True)
-class _Left:
-    layout: Layout
-    inventory_left_out: bool
-
-
-def _left(
-    stage: Stage,
-    chart: GridMapBlock | None,
-    image: ImageBlock | None,
-    width: int,
-    height: int,
-    picture_height: int,
-    look: Look,
-) -> _Left:
+def _left(stage: Stage, picture: RenderableType, width: int, height: int, picture_height: int) -> tuple[Layout, bool]:
+    """Return the left column, and whether the inventory found no room in it."""
     seat = stage.seat
-    parts: list[Layout] = []
-    left = height
-    picture = _picture(seat, chart, image, look)
-    parts.append(Layout(picture, size=picture_height))
-    left -= picture_height
+    parts = [Layout(picture, size=picture_height)]
+    left = height - picture_height
     if not _status_on_top(stage):
         vital_rows = _rows_of_vitals(seat, height) + 2
         parts.append(Layout(_panel(_lines(_vitals(seat, width - 4, height)), "Status"), size=min(vital_rows, left)))
         left -= vital_rows
-    carried = _lines(panels.inventory(seat.observation, width - 4))
-    left_out = left < 4 and panels.has_inventory(seat.observation)
-    if left >= 4 and panels.has_inventory(seat.observation):
+    carries = panels.has_inventory(seat.observation)
+    if left >= 4 and carries:
+        carried = _lines(panels.inventory(seat.observation, width - 4))
         parts.append(Layout(_panel(carried, "Inventory"), size=left))
     elif left > 0:
         parts.append(Layout(Text(" "), size=left))
     column = Layout()
     column.split_column(*parts)
-    return _Left(column, left_out)
+    return column, left < 4 and carries
 
 
 def _picture(seat: SeatScene, chart: GridMapBlock | None, image: ImageBlock | None, look: Look) -> RenderableType:
