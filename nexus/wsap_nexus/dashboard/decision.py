@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from typing import Any
 
 from fastapi import APIRouter, Depends, Request, Response
-from sqlalchemy import select
 
 from wsap_core.errors import UnknownNameError, WireError, WsapError
 from wsap_core.protocol import Observation
@@ -15,16 +14,12 @@ from wsap_nexus.dashboard.guard import HEADERS
 from wsap_nexus.dashboard.serializers import json_response, observation_json, shortened
 from wsap_nexus.dashboard.timeline import indexes_of, reading_of, step_in_short
 from wsap_nexus.http.callers import admin
-from wsap_nexus.hub.nexus import Nexus
 from wsap_nexus.hub.served import Hub
 from wsap_nexus.runs.journal import chances_of, read_picture, recorded_text
 from wsap_nexus.store.records import EventRecord, RunRecord
 from wsap_nexus.store.repository import Repository
-from wsap_nexus.store.tables import METADATA
 
 router = APIRouter(prefix="/dashboard/data", dependencies=[Depends(admin)])
-
-_EVENT = METADATA.tables["event"]
 
 BEHIND = ("call", "tool", "refusal", "failure", "picture", "tools", "lessons", "death", "decision", "plan")
 """Kinds of events that give details of a decision, besides its step."""
@@ -48,7 +43,8 @@ async def step(nexus: Hub, request: Request, run_id: str, seq: int) -> Response:
     codec, _, _ = reading_of(nexus, record)
     data = event.data
     line = data["step"]
-    earlier = _seq_before(nexus, record, event.seat, event.seq, "step")
+    before = repository.last_event(record.id, "step", seat=event.seat, before=event.seq)
+    earlier = 0 if before is None else before.seq
     body = {
         "step": step_in_short(event),
         "position": await indexes_of(request).position_of(record.id, seq),
@@ -57,7 +53,7 @@ async def step(nexus: Hub, request: Request, run_id: str, seq: int) -> Response:
         "reasoning": shortened(data.get("reasoning") or ""),
         "message": shortened(line["result"]["message"]),
         "decision": data.get("decision"),
-        "seen": _seen_before(nexus, record, event, earlier, codec),
+        "seen": _seen_before(repository, record, event, earlier, codec),
         "after": _decoded(codec, line["observation"]),
         "behind": [_behind(e) for e in _events_behind(repository, record, event, earlier)],
         "plan": _plan(repository, record, event),
@@ -70,7 +66,7 @@ async def call(nexus: Hub, run_id: str, seq: int) -> Response:
     """The whole conversation that a model got in one call."""
     repository = nexus.store.repository
     record = repository.get_run(run_id)
-    messages, whole = _conversation(nexus, record, _event(repository, record, seq, kind="call"))
+    messages, whole = _conversation(repository, record, _event(repository, record, seq, kind="call"))
     return json_response({"messages": messages, "whole": whole})
 
 
@@ -96,29 +92,13 @@ def _event(repository: Repository, record: RunRecord, seq: int, kind: str = "ste
     return event
 
 
-def _seq_before(nexus: Nexus, record: RunRecord, seat: str | None, seq: int, kind: str) -> int | None:
-    """Return the number of a seat's last event of a kind before another event."""
-    query = (
-        select(_EVENT.c.seq)
-        .where(_EVENT.c.run_id == record.id, _EVENT.c.seq < seq, _EVENT.c.kind == kind, _EVENT.c.seat == seat)
-        .order_by(_EVENT.c.seq.desc())
-        .limit(1)
-    )
-    with nexus.store.database.read() as connection:
-        found: int | None = connection.execute(query).scalar_one_or_none()
-    return found
-
-
 def _seen_before(
-    nexus: Nexus, record: RunRecord, event: EventRecord, earlier: int | None, codec: Codec
+    repository: Repository, record: RunRecord, event: EventRecord, earlier: int, codec: Codec
 ) -> dict[str, Any] | None:
     """Return the observation of a decision: the recorded one, or else the result of the seat's last step."""
-    repository = nexus.store.repository
-    low = 0 if earlier is None else earlier
     seen = None
-    for found in repository.read_events(
-        record.id, from_seq=low, to_seq=event.seq, kinds=("observation", "step"), seat=event.seat
-    ):
+    kinds = ("observation", "step")
+    for found in repository.read_events(record.id, from_seq=earlier, to_seq=event.seq, kinds=kinds, seat=event.seat):
         seen = found.data if found.kind == "observation" else found.data["step"]["observation"]
     return None if seen is None else _decoded(codec, seen)
 
@@ -131,14 +111,12 @@ def _decoded(codec: Codec, data: Any) -> dict[str, Any] | None:
 
 
 def _events_behind(
-    repository: Repository, record: RunRecord, event: EventRecord, earlier: int | None
+    repository: Repository, record: RunRecord, event: EventRecord, earlier: int
 ) -> Iterator[EventRecord]:
     """Give the events of one decision, since the seat's last step, and the reflection after it."""
     count = 0
-    kinds = (*BEHIND, "step")
-    low = 0 if earlier is None else earlier + 1
-    for found in repository.read_events(record.id, from_seq=low, kinds=kinds, seat=event.seat):
-        if found.seq == event.seq:
+    for found in repository.read_events(record.id, from_seq=earlier, kinds=(*BEHIND, "step"), seat=event.seat):
+        if found.seq in (earlier, event.seq) and found.kind == "step":
             continue
         late = found.seq > event.seq
         if late and found.kind in ("step", "call", "plan", "tool"):
@@ -195,7 +173,7 @@ def _message(message: Any) -> dict[str, str]:
     return {"role": str(message["role"]), "text": shortened(recorded_text(message), LONGEST_PROMPT)}
 
 
-def _conversation(nexus: Nexus, record: RunRecord, event: EventRecord) -> tuple[list[dict[str, str]], bool]:
+def _conversation(repository: Repository, record: RunRecord, event: EventRecord) -> tuple[list[dict[str, str]], bool]:
     """Return the messages of a call, and whether they are complete.
 
     A call is recorded without the messages that it shares with the call before it.
@@ -205,14 +183,13 @@ def _conversation(nexus: Nexus, record: RunRecord, event: EventRecord) -> tuple[
     parts = [[_message(m) for m in data.get("messages", ())]]
     need, seq, walked = int(data.get("shared", 0)), event.seq, 0
     while need > 0 and walked < WALK:
-        found = _seq_before(nexus, record, event.seat, seq, "call")
-        if found is None:
+        earlier = repository.last_event(record.id, "call", seat=event.seat, before=seq)
+        if earlier is None:
             break
-        seq, walked = found, walked + 1
-        earlier = _event(nexus.store.repository, record, found, kind="call").data
-        shared = int(earlier["shared"])
+        seq, walked = earlier.seq, walked + 1
+        shared = int(earlier.data["shared"])
         if need > shared:
-            parts.append([_message(m) for m in earlier["messages"][: need - shared]])
+            parts.append([_message(m) for m in earlier.data["messages"][: need - shared]])
             need = shared
     return [message for part in reversed(parts) for message in part], need == 0 and "messages" in data
 
