@@ -203,8 +203,8 @@ class Wakeups:
 def _hearer(tx: Transaction, sender: str, to: str) -> str:
     if to == sender:
         raise UsageError("A message to oneself reaches nobody.")
-    row = tx.connection.execute(select(_AGENT.c.state).where(_AGENT.c.id == to)).one_or_none()
-    if row is None or row.state == "removed":
+    agent = tx.find_agent(to)
+    if agent is None or agent.state == "removed":
         here = ", ".join(present(tx, sender, limit=20)) or "nobody"
         raise UsageError(f"There is no agent {to[:64]!r}; here are: {here}.")
     return to

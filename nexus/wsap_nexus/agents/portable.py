@@ -30,9 +30,7 @@ from wsap_nexus.store.nexus_store import Transaction
 from wsap_nexus.store.tables import METADATA
 
 _T = METADATA.tables
-_AGENT, _SKILL, _EVIDENCE, _ACHIEVEMENT, _GOAL = (
-    _T[name] for name in ("agent", "skill", "evidence", "achievement", "metagoal")
-)
+_SKILL, _EVIDENCE, _ACHIEVEMENT, _GOAL = (_T[name] for name in ("skill", "evidence", "achievement", "metagoal"))
 
 
 @dataclass(frozen=True)
@@ -98,7 +96,7 @@ def remove(tx: Transaction, agent_id: str) -> None:
         raise RemovalRefusedError(
             f"{agent_id!r} is in a world; start the nexus and bring it back first: wsap nexus agents recall {agent_id}"
         )
-    if any(row.agent_id == agent_id for row in tx.transfers("prepared")):
+    if tx.open_transfers(agent_id):
         raise RemovalRefusedError(f"{agent_id!r} is on its way; start the nexus, which settles that, and try again.")
     if any(row.agent_id == agent_id for row in tx.transfers("unknown")):
         raise RemovalRefusedError(
@@ -154,9 +152,8 @@ def import_agent(
 
 
 def _check_free(tx: Transaction, name: str) -> None:
-    state = tx.connection.execute(select(_AGENT.c.state).where(_AGENT.c.id == name)).scalar()
-    if state is not None:
-        was = "was removed here, and ids are not given twice" if state == "removed" else "lives here already"
+    if (agent := tx.find_agent(name)) is not None:
+        was = "was removed here, and ids are not given twice" if agent.state == "removed" else "lives here already"
         raise ImportRefusedError(f"{name!r} {was}; import it under another id with --as NAME.")
 
 

@@ -76,8 +76,8 @@ def force_close(
         state: the world as it was last saved; None where it is no more.
     """
     # The transfer that the agent was leaving by when it went wrong, or a new one.
-    own = (row for row in tx.transfers("prepared") if row.agent_id == session.agent_id and row.kind == "leave")
-    transfer_id = str(next((row.id for row in own), None) or tx.prepare_leave(session))
+    own = (row.id for row in tx.open_transfers(session.agent_id) if row.kind == "leave")
+    transfer_id = str(next(own, None) or tx.prepare_leave(session))
     if state is None:
         for record in tx.items(session.agent_id, place="world", place_id=session.world_id):
             tx.move_items(

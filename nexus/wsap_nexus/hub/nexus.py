@@ -266,7 +266,7 @@ class Nexus:
 
     def _on_its_way(self, agent_id: str) -> bool:
         with self.nexus_store.look() as tx:
-            return any(row.agent_id == agent_id for row in tx.transfers("prepared"))
+            return bool(tx.open_transfers(agent_id))
 
     def recall(self, agent_id: str, reason: str = "kicked") -> bool:
         """Bring an agent back from its world, safe or not; return whether it was in one."""

@@ -227,13 +227,13 @@ class RemoteGames:
         package = told.get("package")
         if not told["known"] or package is None:
             with self.nexus_store.change() as tx:
-                if _is_in_doubt(tx, row.id):
+                if tx.transfer_state(row.id) == "unknown":
                     cancel_entry(tx, row.id, row.agent_id, "the game had let nothing in")
             return
         back = _CODEC.decode(TransitPackage, package, where="withdrawn transfer")
         returned = {item.item_id for item in back.items}
         with self.nexus_store.change() as tx:
-            if not _is_in_doubt(tx, row.id):
+            if tx.transfer_state(row.id) != "unknown":
                 return  # a person has decided while the game was asked
             for record in tx.items(row.agent_id, place="transfer", place_id=row.id):
                 item = record.item.item_id
@@ -250,15 +250,10 @@ class RemoteGames:
         why = str(error)[:500]
         if row.data.get("why") != why:
             with self.nexus_store.change() as tx:
-                if not _is_in_doubt(tx, row.id):
+                if tx.transfer_state(row.id) != "unknown":
                     return
                 values = {"data": {**row.data, "why": why}}
                 tx.connection.execute(update(_TRANSFER).where(_TRANSFER.c.id == row.id).values(**values))
-
-
-def _is_in_doubt(tx: Transaction, transfer_id: str) -> bool:
-    state = tx.connection.execute(select(_TRANSFER.c.state).where(_TRANSFER.c.id == transfer_id)).scalar()
-    return bool(state == "unknown")
 
 
 def read_spec(told: Mapping[str, Any], client: GameClient) -> AdapterSpec:
