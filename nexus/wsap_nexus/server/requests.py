@@ -20,6 +20,10 @@ def _plain(text: str) -> str:
     return text
 
 
+def _example(**body: Any) -> ConfigDict:
+    return ConfigDict(json_schema_extra={"examples": [body]})
+
+
 Name = Annotated[str, Field(max_length=80), AfterValidator(_plain)]
 Word = Annotated[str, Field(min_length=1, max_length=200)]
 Text = Annotated[str, Field(max_length=10_000)]
@@ -39,9 +43,7 @@ Policies = Annotated[dict[Word, PolicyShape], Field(max_length=100)]
 class NewAgent(Request):
     """A registration."""
 
-    model_config = ConfigDict(
-        extra="forbid", json_schema_extra={"examples": [{"id": "eve", "name": "Eve", "persona": "Careful, curious."}]}
-    )
+    model_config = _example(id="eve", name="Eve", persona="Careful, curious.")
 
     id: str = Field(pattern=AGENT_ID)
     name: Name = ""
@@ -61,9 +63,7 @@ class AgentPatch(Request):
 class ActRequest(Request):
     """An action of the protocol."""
 
-    model_config = ConfigDict(
-        extra="forbid", json_schema_extra={"examples": [{"name": "move_left", "parameters": {}, "reasoning": "Trees."}]}
-    )
+    model_config = _example(name="move_left", parameters={}, reasoning="Trees.")
 
     name: Word
     parameters: dict[str, Any] = Field(default_factory=dict, max_length=100)
@@ -73,10 +73,7 @@ class ActRequest(Request):
 class EnterRequest(TermsRequest):
     """A request to enter a game."""
 
-    model_config = ConfigDict(
-        extra="forbid",
-        json_schema_extra={"examples": [{"agent_id": "eve", "game": "crafter", "exit_when": "health < 30%"}]},
-    )
+    model_config = _example(agent_id="eve", game="crafter", exit_when="health < 30%")
 
     agent_id: str = Field(pattern=AGENT_ID)
     game: Word
@@ -98,7 +95,7 @@ Mode = Literal["dormant", "suspend", "despawn"]
 class ExitRequest(Request):
     """A request to leave a game."""
 
-    model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"agent_id": "eve"}]})
+    model_config = _example(agent_id="eve")
 
     agent_id: str = Field(pattern=AGENT_ID)
     mode: Mode = "dormant"
@@ -117,7 +114,7 @@ class JackOutRequest(Request):
 class RespawnRequest(TermsRequest):
     """A respawn option, and the terms of the new session."""
 
-    model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"option": "camp", "steps": 200}]})
+    model_config = _example(option="camp", steps=200)
 
     option: Word | None = None
     """The id of a respawn option from the death event; the first when left out."""
@@ -148,7 +145,7 @@ class NewMessage(Request):
 class NewTalk(Request):
     """What a person says to an agent."""
 
-    model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"text": "How was your day?"}]})
+    model_config = _example(text="How was your day?")
 
     text: str = Field(min_length=1, max_length=2000)
 
@@ -170,9 +167,7 @@ class NewStatus(Request):
 class NewGame(Request):
     """A game in another process."""
 
-    model_config = ConfigDict(
-        extra="forbid", json_schema_extra={"examples": [{"base_url": "http://127.0.0.1:7801", "token": None}]}
-    )
+    model_config = _example(base_url="http://127.0.0.1:7801", token=None)
 
     base_url: str = Field(max_length=500, pattern=r"^https?://[^\s@?#]+$")
     """The URL of its bridge."""
