@@ -246,16 +246,21 @@ class FailureHandler:
         state: bytes | None = None,
         stats: Mapping[str, SessionStats] | None = None,
         seconds: float = 0.0,
+        living: WorldRecord | None = None,
     ) -> list[SessionRecord]:
-        """Close sessions of one run without asking their world, and return them closed."""
+        """Close sessions of one run without asking their world, and return them closed.
+
+        Args:
+            living: the world, if it goes on by itself, so that what is saved of it is not theirs to come back to.
+        """
         run_id, game = sessions[0].run_id, sessions[0].game
         self._context.store.writer.flush()
         repository = self._context.store.repository
         try:
-            spec = self._context.catalog.spec(game)
+            spec = self._context.catalog.spec(game, None if living is None else living.options)
         except WsapError:
             spec = AdapterSpec(game, "", "")  # it is not installed any more
-        if state is None:
+        if state is None and living is None:
             state = last_state(repository, run_id)
         closed = []
         with self._context.nexus_store.change() as tx:
@@ -267,6 +272,8 @@ class FailureHandler:
                     force_close(tx, session, spec, stats=done, reason=reason, error=error, state=state, seconds=seconds)
                 )
                 self._agent_context.save_memories(tx, session)
+            if living is not None:
+                tx.keep_world(living.id, run_id=run_id)
         for session in closed:
             self._agent_context.came_back(session)
             self._context.live.leaving.resolve(session.agent_id, session)

@@ -19,7 +19,7 @@ from wsap_nexus.hub.agent_context import AgentContext
 from wsap_nexus.hub.catalog import codec_of
 from wsap_nexus.hub.context import HubContext
 from wsap_nexus.hub.entering import PreparedEntry
-from wsap_nexus.hub.failures import FailureHandler, force_close
+from wsap_nexus.hub.failures import FailureHandler
 from wsap_nexus.hub.live_session import SessionStats
 from wsap_nexus.hub.passages import Past, WorldPassages
 from wsap_nexus.hub.sessions import SessionRunner
@@ -33,7 +33,6 @@ from wsap_nexus.runs.recorder import Recorder
 from wsap_nexus.runs.resume import Checkpoint, read_past
 from wsap_nexus.runs.store import hold_run
 from wsap_nexus.store.entities import WorldRecord
-from wsap_nexus.store.events.endings import WORLD_FAILED
 from wsap_nexus.store.records import NewRun, RunStatus
 from wsap_nexus.tasks import ended
 
@@ -286,19 +285,8 @@ class KeptWorlds:
         with self.context.nexus_store.look() as tx:
             sessions = tx.sessions(world_id=world_id, only_open=True)
             record = tx.world(world_id) if sessions else None
-        if record is None:
-            return
-        try:
-            spec = self.context.catalog.spec(record.game, record.options)
-        except WsapError:
-            spec = AdapterSpec(record.game, "", "")
-        kept = self._worlds.get(world_id)
-        stays = {} if kept is None else {s.session.id: s.stats for s in kept.passages.stays.values()}
-        with self.context.nexus_store.change() as tx:
-            for session in sessions:
-                stats = stays.get(session.id) or SessionStats()
-                force_close(tx, session, spec, stats=stats, reason=WORLD_FAILED, error=str(error))
-                self.agent_context.save_memories(tx, session)
-            tx.keep_world(world_id, run_id=record.run_id)
-        for session in sessions:
-            self.context.live.leaving.resolve(session.agent_id, session)
+        if record is not None:
+            kept = self._worlds.get(world_id)
+            stays = {} if kept is None else {s.session.id: s.stats for s in kept.passages.stays.values()}
+            stats = {session.id: stays.get(session.id) or SessionStats() for session in sessions}
+            self.failures.force_close(sessions, str(error), stats=stats, living=record)
