@@ -3,7 +3,7 @@
     python benchmarks/bench_crafter_survivor.py [--seeds N] [--first SEED] [--json]
 
 One episode for each seed, played as `wsap play crafter` plays it, without recording. The agent was
-developed on seeds below 2,000 and after looks at 10,000 to 10,099 and 30,000 to 30,099; measure on others.
+developed on seeds below 7,000 and after looks at 10,000 to 10,099 and 30,000 to 30,099; measure on others.
 References (official score, BALROG progression): human experts 50.5 and 63.2 with reward 14.3,
 SPRING with GPT-4 27.3, DreamerV3 14.5, random play 1.6 and 10.4. Goals: score 88, 3,000 steps on average,
 15 % of episodes to step 10,000.

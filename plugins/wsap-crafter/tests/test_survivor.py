@@ -16,7 +16,9 @@ from wsap_core import Context
 from wsap_core.errors import SnapshotError
 from wsap_crafter.adapter import CrafterAdapter
 from wsap_crafter.survivor import Survivor, create
+from wsap_crafter.survivor.farm import note_walls
 from wsap_crafter.survivor.grid import BY_NAME, MOVE, SIZE, WIDTH, cell_at, place_of
+from wsap_crafter.survivor.needs import decide_rest
 from wsap_crafter.survivor.percept import Percept, perceive
 from wsap_crafter.survivor.policy import think
 from wsap_crafter.survivor.shelter import lets_in
@@ -139,6 +141,16 @@ def test_a_tired_player_sleeps_only_where_nothing_can_walk_in(scene, ground):
     assert len(room_around(made)) <= 2
 
 
+def test_a_shelter_sought_in_the_evening_is_left_healed_and_not_sought_anew(scene):
+    percept = replace(perceive(scene().look()), step=120, health=5)
+    state = State(resting="heal", refuge=(percept.cell, percept.cell + 1))
+    decide_rest(state, percept)
+    assert state.resting
+    assert state.refuge == (percept.cell, percept.cell + 1)
+    decide_rest(state, replace(percept, health=7))
+    assert not state.resting
+
+
 def plants_of(made):
     return {tuple(obj.pos.tolist()) for obj in made.world.objects if type(obj).__name__ == "Plant"}
 
@@ -209,6 +221,28 @@ def test_a_well_that_arrows_come_over_is_walled_up(scene):
     assert "arrow came from" in decision.reason
     play(made, agent, 4)
     assert made.world[tuple(place_of(well))][0] == "stone"
+
+
+def test_the_stone_across_the_well_is_not_taken_away_again():
+    home = room_at(cell_at(20, 20))
+    state = State(home=home, well=home[0] - 1, door=home[3] + 1, settled=True)
+    state.memory.ground[:] = b"." * SIZE
+    state.memory.ground[home[0] - 4 : home[0]] = b"##~~"
+    note_walls(state)
+    assert home[0] - 3 in state.memory.walls
+
+
+def test_no_way_leads_through_the_home_while_it_is_left_alone(scene):
+    made, agent = shore(scene), Survivor()
+    play(made, agent, 250, until=lambda action, seen: action.name == "sleep")
+    state = agent._state
+    made.player.sleeping, state.homing = False, False
+    outside = state.door + 2 * ring_of(state.home)[state.door]
+    made.stand(*place_of(outside)).carry(stone=3, food=1)
+    state.memory.cows = {outside + 3: 0}
+    think(state, replace(perceive(made.look()), step=360, zombies=()))
+    assert not state.homing
+    assert {*state.home, state.door} <= set(state.memory.walls)
 
 
 @pytest.mark.parametrize(

@@ -39,8 +39,10 @@ def hunt(state: State, percept: Percept) -> Decision | None:
 
 
 def _prey(state: State, percept: Percept) -> tuple[tuple[int, ...], str]:
-    """Return the creatures worth going after now, and what they are."""
+    """Return the creatures worth going after now, and what they are; none when it starves or dies of thirst."""
     blow = strength(percept.inventory)
+    if min(percept.food, percept.drink) < 2:
+        return (), ""
     if percept.skeletons and blow >= 2 and percept.health >= 6:
         prey = tuple(cell for cell in percept.skeletons if state.complete or distance(cell, percept.cell) <= 4)
         if prey and "defeat_skeleton" not in percept.unlocked:

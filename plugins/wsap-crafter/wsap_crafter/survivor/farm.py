@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from .grid import DIRECTIONS, bearing, distance
+from .homestead import shore
 from .knowledge import GRASS, RIPE, RIPENING, WALKABLE
 from .moves import advance, head_for, use
 from .percept import Percept
@@ -38,7 +39,7 @@ def note_walls(state: State) -> None:
     around = [plant + step for plant in plants for step in DIRECTIONS]
     if state.settled:
         around += [cell + step for cell in state.home for step in DIRECTIONS]
-        around = [cell for cell in around if cell != state.door and cell not in state.home]
+        around = [cell for cell in (*around, shore(state)) if cell != state.door and cell not in state.home]
     memory.walls = {cell: None for cell in around if memory.ground[cell] not in WALKABLE}
 
 

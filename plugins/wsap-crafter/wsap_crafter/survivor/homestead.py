@@ -15,7 +15,7 @@ from .state import Decision, State
 
 _NEAR = 45
 """The distance from which the agent goes back to a building it has begun."""
-_DONE = 165
+_DONE = 205
 """The hour by which the building must be done to be begun, or gone on with."""
 
 
@@ -44,16 +44,13 @@ def breach(state: State) -> int:
 
 
 def shore(state: State) -> int:
-    """Return the cell behind the well that arrows may come from, or 0."""
+    """Return the cell behind the well, across the water, that arrows may come from as long as it is open; 0 if none."""
     if not is_wet(state):
         return 0
     outward = ring_of(state.home)[state.well]
     for cell in range(state.well + outward, state.well + SHOT * outward, outward):
-        code = state.memory.ground[cell]
-        if code in WALKABLE:
+        if state.memory.ground[cell] not in (WATER, LAVA):
             return cell
-        if code not in (WATER, LAVA):
-            break
     return 0
 
 

@@ -37,6 +37,11 @@ _BOLD = 3000
 """The step from which it spends nights far from home."""
 _COW_WAY, _COW_CLOSE = 20, 8
 """How far it goes for a cow: in need, and otherwise."""
+_SLACK = 6
+"""How much farther off the cow may be than that, once it has gone out for it."""
+_SPARE_TO_GO, _SPARE_TO_TURN = 64, 48
+"""Steps it would live on after the next plant is ripe, below which it goes out for a cow it knows, and still looks for
+one when out."""
 _ALARM, _NO_ALARM = 6, 3
 """How near a zombie keeps it in: as a rule, and when it starves or dies of thirst."""
 
@@ -53,13 +58,14 @@ def live(state: State, percept: Percept) -> Decision | None:
     elif percept.cell in state.home:
         state.homing = not _leaves(state, percept)
     if not state.homing:
+        _keep_out(state, percept)
         return _go_out(state, percept) or _close_door(state, percept) or _close_shore(state, percept)
     if percept.cell in state.home or (at_home and breach(state)):
         state.resting, state.refuge = "", ()
         return _inside(state, percept)
     if is_night(percept.step) and distance(percept.cell, state.home[0]) > _NIGHT_WALK:
         return None
-    if percept.has("stone") < 2 + len(ring_gaps(state)) and percept.step % DAY < 170 and not percept.zombies:
+    if percept.has("stone") < len(ring_gaps(state)) + (2 if percept.health >= 5 else 1) and percept.step % DAY < 170:
         decision = gather(state, percept, ("stone",), limit=20)
         if decision is not None:
             return decision
@@ -80,20 +86,20 @@ def _has_near_errand(state: State, percept: Percept) -> bool:
     return "place_furnace" not in percept.unlocked and percept.step % DAY < _LATEST and not unplanted(state)
 
 
-def _starving(state: State, percept: Percept) -> bool:
-    """Return whether it would not live to see the next plant ripen on what it has eaten.
+def _starving(state: State, percept: Percept, reserve: int = 0) -> bool:
+    """Return whether it would not see the next plant ripen with this many steps to live, on what it has eaten.
 
     One food lasts 26 steps; without any, and awake, one health lasts 16.
     """
-    return ripening(state) > 26 * percept.food + 16 * (percept.health - 1)
+    return ripening(state) + reserve > 26 * percept.food + 16 * (percept.health - 1)
 
 
-def _cow_worth(state: State, percept: Percept) -> bool:
+def _cow_worth(state: State, percept: Percept, slack: int = 0) -> bool:
     """Return whether a cow is near enough to be eaten before the next night."""
     if ripe_plants(state) or percept.food > 6:
         return False
-    way = _COW_WAY if _starving(state, percept) else _COW_CLOSE
-    return any(distance(cow, percept.cell) <= way for cow in state.memory.cows)
+    way = _COW_WAY if _starving(state, percept, _SPARE_TO_GO) else _COW_CLOSE
+    return any(distance(cow, percept.cell) <= way + slack for cow in state.memory.cows)
 
 
 def _leaves(state: State, percept: Percept) -> bool:
@@ -125,8 +131,8 @@ def _returns(state: State, percept: Percept) -> bool:
     away, night = distance(percept.cell, state.home[0]), is_night(percept.step)
     near = away <= _CLOSE
     thirsty = not wet and percept.drink <= (7 if hour >= _EVENING else 6)
-    hungry = not ripe and percept.food <= 4 and _starving(state, percept)
-    if state.drinking or ((thirsty or hungry or _cow_worth(state, percept)) and hour < _DARK and not night):
+    hungry = not ripe and percept.food <= 4 and _starving(state, percept, _SPARE_TO_TURN)
+    if state.drinking or ((thirsty or hungry or _cow_worth(state, percept, _SLACK)) and hour < _DARK and not night):
         return False
     can_heal = (ripe or percept.food) and (wet or percept.drink)
     if can_heal and (percept.health <= (5 if near else 3) or (near and percept.energy <= 3)):
@@ -142,9 +148,24 @@ def _returns(state: State, percept: Percept) -> bool:
     return (near and bool(unplanted(state)) and hour >= 60) or not _has_errands(percept)
 
 
+def _keep_out(state: State, percept: Percept) -> None:
+    """Let no way lead through the home while it is left alone."""
+    if percept.cell not in _grounds(state) and not _has_visitor(state):
+        state.memory.walls.update(dict.fromkeys((*state.home, state.door)))
+
+
+def _grounds(state: State) -> tuple[int, ...]:
+    return *state.home, *state.plots, state.door
+
+
+def _has_visitor(state: State) -> bool:
+    """Return whether a cow has come in, which can be eaten there."""
+    return any(cow in _grounds(state) for cow in state.memory.cows)
+
+
 def _go_out(state: State, percept: Percept) -> Decision | None:
     """Leave by the door, whatever is to be done outside."""
-    if percept.cell not in (*state.home, state.door):
+    if percept.cell not in _grounds(state) or _has_visitor(state):
         return None
     following = head_for(state, percept, "out", cells=(state.door + ring_of(state.home)[state.door],))
     return None if following is None else advance(state, percept, following, "Leaving home")
@@ -153,9 +174,9 @@ def _go_out(state: State, percept: Percept) -> Decision | None:
 def _close_door(state: State, percept: Percept) -> Decision | None:
     """Close the door from outside, after having left, unless a cow is to be had inside."""
     door, memory = state.door, state.memory
-    if memory.ground[door] not in WALKABLE or door in memory.occupied or not percept.has("stone"):
+    if memory.ground[door] not in WALKABLE or door in memory.occupied or not percept.has("stone") or state.resting:
         return None
-    if distance(percept.cell, door) > 4 or any(cow in state.home or cow in state.plots for cow in memory.cows):
+    if distance(percept.cell, door) > 4 or _has_visitor(state):
         return None
     return put(state, percept, door, "place_stone", "Closing the door of the home", avoid=state.home)
 
@@ -163,9 +184,9 @@ def _close_door(state: State, percept: Percept) -> Decision | None:
 def _close_shore(state: State, percept: Percept) -> Decision | None:
     """Wall up the place behind the well that arrows may come from."""
     cell = shore(state)
-    if not cell or cell == state.far_shore or cell in state.memory.occupied or percept.has("stone") < 2:
+    if state.memory.ground[cell] not in WALKABLE or cell == state.far_shore or cell in state.memory.occupied:
         return None
-    if distance(percept.cell, cell) > _CLOSE or percept.step % DAY > _LATEST:
+    if percept.has("stone") < 2 or distance(percept.cell, cell) > _CLOSE or percept.step % DAY > _LATEST:
         return None
     if percept.health < 7 or min(percept.food, percept.drink) < 4 or percept.zombies:
         return None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from .explore import explore
-from .grid import DIRECTIONS, bearing
+from .grid import DIRECTIONS, bearing, distance
 from .knowledge import BEDTIME, DAY, DUSK, MOST, RIPE, WATER, is_evening, is_night
 from .moves import advance, fetch, use
 from .percept import Percept
@@ -27,6 +27,10 @@ _FOOD_WAYS = {
     "night": (100, 60, 20, 10, 4, 4, 4, 0, 0),
 }
 """The same for cows."""
+_AT_HAND = 20
+"""How far away the well at home may be for waiting until it is reached."""
+_UNEASY = 6
+"""How much food or drink is left when the search for the first cow or water begins."""
 _TWILIGHT = 130
 """The hour after which only those go far who are in need."""
 _LAST_CALL = 130
@@ -47,16 +51,19 @@ def drink(state: State, percept: Percept) -> Decision | None:
         state.drinking = False
         return None
     limit = _way_worth(percept.step, level, _DRINK_WAYS)
-    if state.well and level >= 4 and not state.drinking:
+    if state.well and level >= 4 and not state.drinking and distance(percept.cell, state.home[0]) <= _AT_HAND:
         limit = min(limit, 4)
     if state.drinking or "collect_drink" not in percept.unlocked:
         limit = max(limit, 4)
+    if level <= _UNEASY and not state.memory.knows(_WATER) and not is_night(percept.step):
+        limit = _ANY
     if not limit:
         return None
     decision = fetch(state, percept, f"water<{limit}", _thirst(state, percept), wanted=_WATER, limit=limit)
     state.drinking = decision is not None
     if decision is None and limit == _ANY:
-        return explore(state, percept, b"~_", "water")
+        # Water lies in the plains, not in the mountains.
+        return explore(state, percept, b"~_" if state.memory.knows(b"~_") else b".", "water")
     return decision
 
 
@@ -72,6 +79,8 @@ def eat(state: State, percept: Percept) -> Decision | None:
     limit = _way_worth(percept.step, level, _FOOD_WAYS)
     if first and level <= 7:
         limit = max(limit, 8)
+    if first and level <= _UNEASY and not state.memory.cows and not is_night(percept.step):
+        limit = _ANY
     if state.complete and any(_is_ripe(state, plot) for plot in state.plots):
         limit = min(limit, 8)
     if not limit:
@@ -99,9 +108,10 @@ def decide_rest(state: State, percept: Percept) -> None:
     night = is_night(percept.step)
     needy = min(percept.food, percept.drink) <= (0 if percept.health <= 4 else 1)
     if state.resting:
+        healed = 8 if night else _wounded(percept.step) + 2
         over = {
             "sleep": percept.energy >= MOST,
-            "heal": percept.health >= (8 if night else 5) or not percept.food or not percept.drink,
+            "heal": percept.health >= healed or not percept.food or not percept.drink,
             "night": not night,
         }[state.resting]
         if over or (needy and not night):

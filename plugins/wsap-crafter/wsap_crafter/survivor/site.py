@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from .grid import DIRECTIONS, EAST, NORTH, SOUTH, WEST, WIDTH
-from .knowledge import GRASS, LAVA, PATH, STONE, UNKNOWN, WALKABLE, WATER
+from .knowledge import GRASS, LAVA, PATH, SAPLING, STONE, UNKNOWN, WALKABLE, WATER
 from .moves import costs_now
 from .paths import spread
 from .percept import Percept
@@ -101,7 +101,7 @@ def _site(ground: bytearray, costs: tuple[int, ...], cell: int, stones: int, lim
         return None
     ring = ring_of(room)
     codes = [ground[spot] for spot in ring]
-    if codes.count(GRASS) < _FEWEST or UNKNOWN in codes or LAVA in codes:
+    if codes.count(GRASS) < _FEWEST or {UNKNOWN, LAVA, SAPLING} & {*codes}:
         return None
     wells = [(lets_in(ground, spot, outward), spot) for spot, outward in ring.items() if ground[spot] == WATER]
     draught, well = min(wells) if wells else (False, 0)
@@ -114,7 +114,7 @@ def _site(ground: bytearray, costs: tuple[int, ...], cell: int, stones: int, lim
     found: Site | None = None
     for plots in _choices(ring, codes):
         outer = beyond(room, plots)
-        if any(ground[spot] in (UNKNOWN, LAVA) for spot in outer):
+        if any(ground[spot] in (UNKNOWN, LAVA, SAPLING) for spot in outer):
             continue
         shell = {**outer, **{spot: outward for spot, outward in ring.items() if spot not in (*plots, well)}}
         walls = sum(lets_in(ground, spot, outward) for spot, outward in shell.items())
