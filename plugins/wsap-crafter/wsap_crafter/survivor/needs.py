@@ -28,7 +28,7 @@ _FOOD_WAYS = {
 }
 """The same for cows."""
 _AT_HAND = 20
-"""How far away the well at home may be for waiting until it is reached."""
+"""How far away well and plants at home may be for waiting until they are reached."""
 _UNEASY = 6
 """How much food or drink is left when the search for the first cow or water begins."""
 _TWILIGHT = 130
@@ -44,6 +44,10 @@ def _way_worth(step: int, level: int, ways: Mapping[str, tuple[int, ...]]) -> in
     return ways[hour][level] if level < MOST else 0
 
 
+def _near_home(state: State, percept: Percept) -> bool:
+    return bool(state.home) and distance(percept.cell, state.home[0]) <= _AT_HAND
+
+
 def drink(state: State, percept: Percept) -> Decision | None:
     """Drink when thirsty, or when water is close; once begun, to the full."""
     level = percept.drink
@@ -51,7 +55,7 @@ def drink(state: State, percept: Percept) -> Decision | None:
         state.drinking = False
         return None
     limit = _way_worth(percept.step, level, _DRINK_WAYS)
-    if state.well and level >= 4 and not state.drinking and distance(percept.cell, state.home[0]) <= _AT_HAND:
+    if state.well and level >= 4 and not state.drinking and _near_home(state, percept):
         limit = min(limit, 4)
     if state.drinking or "collect_drink" not in percept.unlocked:
         limit = max(limit, 4)
@@ -81,7 +85,7 @@ def eat(state: State, percept: Percept) -> Decision | None:
         limit = max(limit, 8)
     if first and level <= _UNEASY and not state.memory.cows and not is_night(percept.step):
         limit = _ANY
-    if state.complete and any(_is_ripe(state, plot) for plot in state.plots):
+    if state.complete and any(_is_ripe(state, plot) for plot in state.plots) and _near_home(state, percept):
         limit = min(limit, 8)
     if not limit:
         return None

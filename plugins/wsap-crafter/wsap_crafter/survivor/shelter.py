@@ -21,7 +21,7 @@ _SEARCH = 45
 """The price within which a place for a shelter is sought."""
 _FARTHER = 200
 """The same, where there is none so near."""
-_DRY = 15
+_DRY = 40
 """The price of a shelter without water beside it."""
 _SIDE_PRICE = 10
 """The price of walling up a side from outside."""
