@@ -15,6 +15,7 @@ from typing import Literal
 
 from wsap_core.seams.clock import Clock, SystemClock
 from wsap_core.worlds.waiting import TOLD_OF_WAITING
+from wsap_nexus.tasks import ended
 
 WORLD_TIMEOUT = 180.0
 """Seconds that a world may take for something recorded where it does not say that it waits for other seats: longer
@@ -34,9 +35,7 @@ async def is_set_within(seconds: float, event: asyncio.Event, clock: Clock) -> b
         await asyncio.wait({happening, late}, return_when=asyncio.FIRST_COMPLETED)
         return happening.done()
     finally:
-        for task in (happening, late):
-            task.cancel()
-        await asyncio.gather(happening, late, return_exceptions=True)
+        await ended(happening, late)
 
 
 class DeadlockDetector:

@@ -9,6 +9,7 @@ from wsap_core.errors import RecordMismatchError
 from wsap_nexus.runs.controls import Controls
 from wsap_nexus.runs.deadlock import DeadlockDetector
 from wsap_nexus.runs.loop import SeatLoop
+from wsap_nexus.tasks import ended
 
 
 async def play_until_stopped(loop: SeatLoop, episode: int, own: Controls | None, run: Controls) -> None:
@@ -30,14 +31,11 @@ async def play_until_stopped(loop: SeatLoop, episode: int, own: Controls | None,
                 await loop.leave(episode)
                 await playing
             else:
-                playing.cancel()
-                await asyncio.gather(playing, return_exceptions=True)
+                await ended(playing)
         if playing.done() and not playing.cancelled():
             playing.result()
     finally:
-        for task in (playing, stopped):
-            task.cancel()
-        await asyncio.gather(playing, stopped, return_exceptions=True)
+        await ended(playing, stopped)
 
 
 async def side_by_side(
@@ -73,9 +71,7 @@ async def side_by_side(
             if standing in done and pending:
                 return standing.result()
     finally:
-        for task in (*tasks, stop, standing, adding):
-            task.cancel()
-        await asyncio.gather(*tasks, stop, standing, adding, return_exceptions=True)
+        await ended(*tasks, stop, standing, adding)
     return None
 
 

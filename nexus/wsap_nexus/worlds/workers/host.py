@@ -17,6 +17,7 @@ from wsap_core.protocol import Action, Observation
 from wsap_core.protocol.wire import Codec, dumps
 from wsap_core.specs import AdapterSpec
 from wsap_nexus.errors import WorldFailedError
+from wsap_nexus.tasks import ended
 from wsap_nexus.worlds.bridge import Bridge
 from wsap_nexus.worlds.port import LocalWorld
 from wsap_nexus.worlds.workers.blame import Blamed, BlameFile
@@ -72,9 +73,7 @@ class WorldHost:
 
     async def close(self) -> None:
         """Cancel all calls and close all worlds."""
-        for task in list(self._tasks.values()):
-            task.cancel()
-        await asyncio.gather(*self._tasks.values(), return_exceptions=True)
+        await ended(*self._tasks.values())
         for bridge in self._worlds.values():
             await asyncio.gather(bridge.port.close(), return_exceptions=True)
 

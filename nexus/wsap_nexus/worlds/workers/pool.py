@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Protocol
 
 from wsap_core.errors import WorldError
+from wsap_nexus.tasks import ended
 from wsap_nexus.worlds.workers.pipe import Call, OutputLog, WorkerPipe
 
 CREATION = 4.0
@@ -117,9 +118,7 @@ class WorkerPool:
 
     async def close(self) -> None:
         """End all workers."""
-        if self._watch is not None:
-            self._watch.cancel()
-            await asyncio.gather(self._watch, return_exceptions=True)
+        await ended(self._watch)
         await asyncio.gather(*self._starting.values(), return_exceptions=True)
         await asyncio.gather(*(link.close() for link in self.links))
         self._links.clear()

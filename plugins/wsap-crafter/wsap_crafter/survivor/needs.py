@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from .explore import explore
 from .grid import DIRECTIONS, bearing, distance
+from .homestead import ripe_plants
 from .knowledge import BEDTIME, DAY, DUSK, MOST, RIPE, WATER, is_evening, is_night
 from .moves import advance, fetch, use
 from .percept import Percept
@@ -85,7 +86,7 @@ def eat(state: State, percept: Percept) -> Decision | None:
         limit = max(limit, 8)
     if first and level <= _UNEASY and not state.memory.cows and not is_night(percept.step):
         limit = _ANY
-    if state.complete and any(_is_ripe(state, plot) for plot in state.plots) and _near_home(state, percept):
+    if state.complete and ripe_plants(state) and _near_home(state, percept):
         limit = min(limit, 8)
     if not limit:
         return None
