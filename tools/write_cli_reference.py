@@ -19,8 +19,8 @@ from pathlib import Path
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "reference" / "cli.md"
 HEAD = """# The commands
 
-This page is what each command prints with `--help`; `python tools/write_cli_reference.py` writes it anew.
-`wsap COMMAND --json` prints JSON and nothing else on standard output, wherever a program might read the answer.
+The output of each command with `--help`; `python tools/write_cli_reference.py` generates this page.
+Commands whose output a program may read take `--json`, which prints only JSON on standard output.
 
 | exit status | meaning |
 |---|---|
@@ -35,9 +35,9 @@ def exit_statuses() -> list[str]:
     from wsap_core.errors import WsapError
 
     rows = {
-        0: "All is well",
-        1: "Something unforeseen went wrong, or `wsap check` or `wsap doctor` found a fault",
-        BROKEN_PIPE: "Nobody reads the output any more",
+        0: "Success",
+        1: "An unexpected error, or a fault found by `wsap check` or `wsap doctor`",
+        BROKEN_PIPE: "The reader of the output has closed it",
     }
     importlib.import_module("wsap_core.seams.model_errors")  # adds its classes to the tree
     waiting: list[type[WsapError]] = [WsapError]

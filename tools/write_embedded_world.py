@@ -20,46 +20,47 @@ SOURCE = ROOT / "plugins" / "wsap-tes3mp" / "wsap_tes3mp" / "engines" / "simulat
 DAY = 86400 / state.GAME_SECONDS
 HEAD = f"""# The embedded world of Morrowind's bridge
 
-The rules of the world that `wsap tes3mp serve` and `wsap play morrowind` have built in. It is a coast of its own, with
+The rules of the world built into `wsap tes3mp serve` and `wsap play morrowind`: an original coast with
 its own names and stories. `python tools/write_embedded_world.py` generates this page from the engine.
 
-An agent needs nothing of this page: people, doors, the journal (the `name` of an active quest) and refusals say it all.
+Agents do not need this page: people, doors, the journal (the `name` of an active quest) and refusals tell them
+everything.
 
-## What a seed decides
+## Effects of the seed
 
-People's names; who took the lens, who holds the key, and where the lens lies; the recipe; which gift pleases whom; the
-order of answers; where people, creatures, plants and containers are, and what containers hold; the chandler's wares;
-the weather; how much people like a newcomer, and what it carries; every blow. One seed with the same commands gives
-the same trajectory, in any process. A snapshot holds everything.
+The seed determines people's names; who took the lens, who holds the key, and where the lens is; the recipe; everyone's
+favourite gift; the order of answers; the positions of people, creatures, plants and containers, and the contents of
+containers; the chandler's wares; the weather; a newcomer's initial disposition and possessions; every blow. The same
+seed and commands give the same trajectory, in any process. A snapshot contains the complete state.
 
 ## Time
 
-- Stepped, time goes on with commands only. In real time it goes on by itself, and a command takes its time.
+- Stepped, time advances only with commands. In real time it advances by itself, and each command has a duration.
 - A second is {state.GAME_SECONDS:g} seconds of the world's day, which lasts {DAY:g} seconds and begins at
   {state.FIRST_HOUR:g} o'clock.
-- A body walks {acting.SPEED:g} m a second, in rain and thunder two thirds of it. It walks within a cell; doors lead
+- A body walks {acting.SPEED:g} m a second, two thirds of that in rain and thunder. It walks within a cell; doors lead
   to others.
 - Outside, entities are seen from 60 m, at night and in fog or thunder from 30 m; doors from the whole cell.
-- At dawn (6 o'clock) plants grow, creatures live again, the chandler has new wares and gold, and the sea has brought
+- At dawn (6 o'clock) plants grow, creatures revive, the chandler has new wares and gold, and the sea brings
   some gold into the wreck on Lamp Rock if it was empty.
-- `wait` heals a point in four seconds, inside in two, and ends early when the body is hurt.
+- `wait` heals a point in four seconds, inside in two, and ends early if the body is hurt.
 
 ## Bodies
 
-- Reach is {state.REACH:g} m, for things, people and blows.
+- Reach is {state.REACH:g} m, for objects, people and blows.
 - A body carries {state.CAPACITY:g}; with more it can neither walk nor pass doors until something is dropped
   (`interact` with the item's id and `interaction_type` `drop`), put into a container or given away (`use_item`).
-- `use_item` readies weapons and armour or puts them away, eats and drinks, gives to a person, puts into a container.
-- `combat_action` knows {", ".join(f"`{action}`" for action in acting.ACTIONS)}. A blow takes {acting.BLOW:g} s
-  and hits seven times in ten; who blocks takes half the damage until its next command; fleeing works
-  seven times in ten. Creatures notice bodies within 9 m, at night 13.5 m.
-- Who dies does nothing until a respawn: in the inn, with half its health, without a third of its gold.
-- Items that other worlds send arrive as what their id or name tells (a sword is a weapon), or as curiosities.
+- `use_item` readies or stows weapons and armour, eats, drinks, gives to a person, and puts into a container.
+- `combat_action` has {", ".join(f"`{action}`" for action in acting.ACTIONS)}. A blow takes {acting.BLOW:g} s
+  and hits with a probability of 0.7; a blocking body takes half the damage until its next command; fleeing succeeds
+  with a probability of 0.7. Creatures notice bodies within 9 m, at night 13.5 m.
+- A dead body does nothing until it respawns in the inn, with half its health and without a third of its gold.
+- Items from other worlds become what their id or name suggests (a sword is a weapon), or curiosities.
 
-## Goodwill
+## Disposition
 
-A new topic is worth a point, a gift that pleases 12, any other gift 1; a person says what pleases under `yourself`.
-An attack on a person costs 30. Wrong answers cost what the tables below say.
+A new topic is worth a point, a favourite gift 12, any other gift 1; people name their favourite gift under `yourself`.
+An attack on a person costs 30. The tables below have the cost of wrong answers.
 """
 
 
@@ -105,19 +106,19 @@ def page() -> str:
             for key, one in defined.items.items()
         ),
     )
-    text += "\nPower is the damage of a weapon, the protection of armour, the health that food and potions give.\n"
+    text += "\nPower is the damage of a weapon, the protection of armour, or the health from food and potions.\n"
     text += "\n## Creatures\n\n" + table(
-        ("name", "health", "damage", "lives at", "leaves"),
+        ("name", "health", "damage", "lives at", "drops"),
         (
             (one.name, one.health, one.damage, ", ".join(cells[cell].name for cell in dict.fromkeys(one.cells)),
              ", ".join(f"{count} {item}" for item, count in one.drop.items()))
             for one in defined.creatures.values()
         ),
     )  # fmt: skip
-    text += "\n## Quests\n\nIn braces is what the seed chose.\n"
+    text += "\n## Quests\n\nThe seed chooses the values in braces.\n"
     for key, quest in defined.quests.items():
         rows = [(0, quest.begins), *((stage, hint or "completed") for stage, hint in quest.stages.items())]
-        text += f"\n`{key}`, {quest.title}:\n\n" + table(("stage", "what the journal says"), rows)
+        text += f"\n`{key}`, {quest.title}:\n\n" + table(("stage", "journal entry"), rows)
     text += "\n## Topics\n\n"
     topics = [
         (topic.name, ", ".join(topic.who), condition(topic), "<br>".join(

@@ -20,18 +20,18 @@ from wsap_nexus.store.events.endings import ENDINGS
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "reference" / "nexus-events.md"
 HEAD = """# The events of a nexus
 
-A nexus writes every event to its log, in the transaction of the change. `GET /nexus/events` and `wsap
+A nexus writes every event to its log, in the transaction of the change that it reports. `GET /nexus/events` and `wsap
 nexus watch --json` return the events, and listeners of plugins receive them (see
-[](../how-to/listen-to-a-nexus.md)). Each is one of the classes below;
+[](../how-to/listen-to-a-nexus.md)). Each is an instance of one of the classes below;
 `event.sentence()` describes it in English. `python tools/write_event_reference.py` generates this page.
 
-Every event has a `kind`, a `seq` (its number in the log), a `time` (seconds since 1970) and, if it is about one,
+Every event has a `kind`, a `seq` (its number in the log), a `time` (seconds since 1970) and, if they apply,
 an `agent_id`, a `game` and a `session_id`. In JSON, the fields below are in its `body`. An event of an unknown kind
-is read as `OtherEvent`.
+is decoded as `OtherEvent`.
 
-An event is public only where this page says so, and of its body only the fields that it names: anybody may read that
-much. The rest needs the token of the agent that the event is about, or that of whoever runs the nexus. Listeners and
-`wsap nexus watch` get everything.
+An event is public, readable without a token, only if this page says so, and then only the named fields of its body.
+Everything else requires the token of the agent that the event is about, or that of the owner of the nexus. Listeners
+and `wsap nexus watch` get everything.
 """
 ENDING = """## Why sessions end
 

@@ -19,13 +19,13 @@ SCHEMA = ROOT / "docs" / "reference" / "sandbox-template.json"
 HEAD = """# Templates of sandbox worlds
 
 The keys of a template, a TOML file that describes a world of `wsap-sandbox`;
-[write a sandbox world](../how-to/write-a-sandbox-world.md) shows how to write one. The same as a
-[JSON Schema](sandbox-template.json), for editors that complete and check TOML.
+[write a sandbox world](../how-to/write-a-sandbox-world.md) shows how to write one. The same information is available
+as a [JSON Schema](sandbox-template.json), for editors that complete and check TOML.
 `python tools/write_template_reference.py` generates this page.
 
-Ids of places, characters and objects are all different, and none may look like another (`barn` and `bam`, `l0ck` and
-`lock`). `stay`, `here`, `none` and `happening` are taken. Names that a reader can't tell apart are refused as well,
-whatever alphabet their letters are from.
+Ids of places, characters and objects must be unique and must not look alike (`barn` and `bam`, `l0ck` and
+`lock`). `stay`, `here`, `none` and `happening` are reserved. Names that a reader can't distinguish are refused as well,
+in any alphabet.
 """
 TABLES = (
     ("`[world]`", "WorldShape"),

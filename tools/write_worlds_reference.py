@@ -17,7 +17,7 @@ ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "reference" / "worlds.md"
 HEAD = """# Worlds, seats and the authoring kit
 
-The base classes of games, and the classes that turn a game into a world with seats.
+Base classes of games, and the classes that turn a game into a world with seats.
 [Write a game for several seats](../how-to/write-a-game-for-several-seats.md) and
 [adapt a Gymnasium environment](../how-to/adapt-a-gymnasium-environment.md) show the base classes in use;
 [time and seats](../explanation/time-and-seats.md) explains the design. `python tools/write_worlds_reference.py`
