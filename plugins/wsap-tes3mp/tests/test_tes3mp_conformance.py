@@ -126,7 +126,7 @@ def test_a_bridge_with_the_seeds_endpoints_alone_passes_and_what_it_lacks_is_sai
                 "status", "perception", "order", "refusals", "unhindered", "wait",
             }  # fmt: skip
             lacks = next(result.reason for result in results if result.name == "once")
-            assert lacks == "the bridge has the seed's endpoints alone, without idempotency keys"
+            assert lacks == "the bridge has only the endpoints of protocol 1.0.0, without idempotency keys"
 
     asyncio.run(scenario())
 

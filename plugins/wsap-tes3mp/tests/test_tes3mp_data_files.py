@@ -133,14 +133,14 @@ def test_text_of_another_code_page_is_read_when_it_is_named(tmp_path: Path) -> N
 
 
 def test_what_is_no_data_file_is_refused_in_a_sentence(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="does not begin with TES3"):
+    with pytest.raises(ConfigError, match="does not start with TES3"):
         read(tmp_path / "a.esm", b"PK\3\4" + b"\0" * 40)
     (tmp_path / "empty").mkdir()
-    with pytest.raises(ConfigError, match=r"holds no \.esm or \.esp file"):
+    with pytest.raises(ConfigError, match=r"has no \.esm or \.esp file"):
         read_data([tmp_path / "empty"])
     with pytest.raises(ConfigError, match="can't be read"):
         read_data([tmp_path / "missing.esm"])
-    with pytest.raises(ConfigError, match=f"the record at byte {len(HEAD)} goes beyond its end"):
+    with pytest.raises(ConfigError, match=f"the record at byte {len(HEAD)} is truncated"):
         read(tmp_path / "b.esm", HEAD + struct.pack("<4sIII", b"WEAP", 2**32 - 1, 0, 0) + b"short")
 
 

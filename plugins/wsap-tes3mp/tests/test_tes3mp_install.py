@@ -39,7 +39,7 @@ def run(*arguments: Any) -> str:
 def test_the_script_comes_with_its_token_and_one_line_however_often(server: Path, tmp_path: Path) -> None:
     listed = server / "server" / "scripts" / "customScripts.lua"
     target = server / "server" / "scripts" / "custom" / "wsap"
-    assert "loads it now" in run(server)
+    assert "now loads it" in run(server)
     assert listed.read_bytes().endswith(f'require("custom/own")\r\n{LINE}\r\n'.encode())
     token = (tmp_path / "home" / "tes3mp" / "script.token").read_text().strip()
     settings = target / "settings.lua"
@@ -49,7 +49,7 @@ def test_the_script_comes_with_its_token_and_one_line_however_often(server: Path
     settings.write_text(settings.read_text().replace("8766", "9000").replace(token, "an older one"))
     (target / "main.lua").write_text("of an older version")
     content = listed.read_bytes()
-    assert "loads it already" in run(server / "server")
+    assert "already loads it" in run(server / "server")
     assert listed.read_bytes() == content
     assert "9000" in settings.read_text()
     assert f'token = "{token}"' in settings.read_text()
@@ -87,7 +87,7 @@ def test_what_is_no_server_is_refused_in_a_sentence(tmp_path: Path) -> None:
     (tmp_path / "scripts").mkdir()
     result = CliRunner().invoke(install, [str(tmp_path)])
     assert isinstance(result.exception, ConfigError)
-    assert "is no TES3MP 0.8 server" in str(result.exception)
+    assert "is not a TES3MP 0.8 server" in str(result.exception)
     assert not list((tmp_path / "scripts").iterdir())
 
 
@@ -107,5 +107,5 @@ def test_an_engine_needs_a_token_and_an_address(tmp_path: Path) -> None:
             open_engine(tmp_path / "script.token", address=address)
     open_engine(tmp_path / "script.token", address=str(tmp_path))
     (tmp_path / "script.token").write_text("short")
-    with pytest.raises(ConfigError, match="holds no token"):
+    with pytest.raises(ConfigError, match="contains no token"):
         open_engine(tmp_path / "script.token")

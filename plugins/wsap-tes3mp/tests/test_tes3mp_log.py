@@ -131,7 +131,7 @@ def test_a_log_has_one_writer_and_any_number_of_readers(tmp_path: Path) -> None:
     path = tmp_path / "log.sqlite"
     with CommandLog(path) as log:
         command_id = log.begin(commanded())
-        with pytest.raises(StorageLockedError, match="Another bridge writes the command log"):
+        with pytest.raises(StorageLockedError, match="Another bridge is writing the command log"):
             CommandLog(path)
         with CommandLog(path, read_only=True) as reader:
             assert reader.find(command_id).state == "accepted"  # type: ignore[union-attr]

@@ -283,14 +283,14 @@ def test_an_export_is_written_whole_and_not_over_another_file(path: Path, tmp_pa
     done = run("export", "--log", str(path), "--format", "steps", "--out", str(out), "--perceptions", str(seen))
     assert done.exit_code == 0, done.output
     assert (len(out.read_text().splitlines()), len(seen.read_text().splitlines())) == (5, 3)
-    assert "exists already" in str(run("export", "--log", str(path), "--out", str(out)).exception)
+    assert "already exists" in str(run("export", "--log", str(path), "--out", str(out)).exception)
     assert len(run("export", "--log", str(path), "--bare").stdout.splitlines()) == 3
     assert json.loads(run("export", "--schema").output) == schema_of("chat")
 
 
 @pytest.mark.parametrize(("arguments", "words"), [
-    (["list", "--since", "yesterday"], "no time"), (["export", "--pattern", "("], "can't be read"),
-    (["prune"], "Say what to delete"), (["show", "cmd_x"], "no command"),
+    (["list", "--since", "yesterday"], "not a time"), (["export", "--pattern", "("], "is invalid"),
+    (["prune"], "Give --older-than"), (["show", "cmd_x"], "no command"),
     (["list", "--log", "/nowhere/log.sqlite"], "no command log"), (["export", "--perceptions", "x"], "--format steps"),
 ])  # fmt: skip
 def test_what_makes_no_sense_is_refused_in_one_sentence(path: Path, arguments: list[str], words: str) -> None:

@@ -1,4 +1,4 @@
-"""A bridge behind HTTP: any that has the seed's three endpoints, and ours with what 1.1.0 adds."""
+"""A client for bridges over HTTP: any with the seed's three endpoints, and ours with the additions of 1.1.0."""
 
 from __future__ import annotations
 
@@ -33,20 +33,20 @@ from wsap_tes3mp.protocol.perception import Payload, PerceptionOutput
 
 P = TypeVar("P", bound=Payload)
 LARGEST = 8 * 2**20
-"""Most bytes of an answer that are read."""
+"""Maximum bytes read of a response."""
 LONGEST_WAIT = 20.0
-"""Seconds that the bridge is asked to wait for an outcome in one request."""
+"""Maximum seconds the bridge is asked to wait for an outcome in one request."""
 _ERRORS = {error.code: error for error in (*errors.SEED_CODES, *errors.ADDED_CODES)}
 
 
 class BridgeRefusedError(errors.BridgeError, code="BRIDGE_REFUSED", http_status=502):
-    """The bridge refuses with a code of its own, or what answers is no bridge.
+    """The bridge refused with a code we don't know, or the server is not a bridge.
 
     Args:
-        message: the bridge's words.
-        told: its code; "" for none.
-        status: of HTTP.
-        retry: whether it says that the same request can succeed later.
+        message: the bridge's message.
+        told: its code; "" if none.
+        status: the HTTP status.
+        retry: whether the bridge says that the request may succeed later.
     """
 
     def __init__(self, message: str, *, told: str = "", status: int = 0, retry: bool = False) -> None:
@@ -55,24 +55,23 @@ class BridgeRefusedError(errors.BridgeError, code="BRIDGE_REFUSED", http_status=
 
 
 class BridgeClient(AsyncExitStack, BridgePort):
-    """A bridge over HTTP; use it as an asynchronous context manager, or `aclose` it.
+    """A bridge over HTTP; an asynchronous context manager.
 
-    What the bridge refuses with a code that is marked retryable is tried again by the seed's policy. A command to a
-    bridge with the seed's endpoints alone is sent once: if no answer comes, or one of status 500,
-    `UnknownOutcomeError` is raised. To ours it is sent with an idempotency key and repeated, by the same policy, until
-    an answer comes.
+    Responses with a retryable code are retried by the seed's policy. A bridge with only the seed's endpoints is sent
+    each command once: without a response, or with status 500, `UnknownOutcomeError` is raised. Our bridge is sent
+    commands with an idempotency key, repeated by the same policy until a response arrives.
 
     Args:
-        url: where it is, such as `http://127.0.0.1:8765`.
-        token: the bridge's token; needed to change something.
+        url: such as `http://127.0.0.1:8765`.
+        token: the bridge's token; required for changes.
         clock: for waits.
-        chance: numbers from 0 to 1, for the jitter.
-        keys: gives idempotency keys.
-        timeout: seconds until an answer counts as lost.
-        transport: in place of the network.
+        chance: returns numbers from 0 to 1, for jitter.
+        keys: returns idempotency keys.
+        timeout: seconds after which a response counts as lost.
+        transport: replaces the network.
 
     Raises:
-        UsageError: the address is none.
+        UsageError: an invalid URL.
     """
 
     def __init__(
@@ -104,7 +103,7 @@ class BridgeClient(AsyncExitStack, BridgePort):
         params = {} if agent_id is None else {"agent_id": agent_id}
         seen = _read(PerceptionOutput, await self._ask("GET", "/perception", params=params))
         if agent_id not in (None, seen.agent_id):
-            told = f"The bridge was asked for the perception of {agent_id!r} and gave that of {seen.agent_id!r}."
+            told = f"The bridge was asked for the perception of {agent_id!r} and returned that of {seen.agent_id!r}."
             raise errors.SchemaMismatchError(told)
         return seen
 
@@ -120,8 +119,8 @@ class BridgeClient(AsyncExitStack, BridgePort):
         try:
             return CommandAccepted.model_validate(answer)
         except ValidationError as error:
-            told = f"The bridge answered the command with what can't be read ({errors.first_problem(error)})"
-            raise errors.UnknownOutcomeError(f"{told}; it may have been taken.") from None
+            told = f"The bridge's answer to the command can't be read ({errors.first_problem(error)})"
+            raise errors.UnknownOutcomeError(f"{told}; it may have accepted the command.") from None
 
     @override
     async def status(self) -> BridgeStatus:
@@ -160,7 +159,7 @@ class BridgeClient(AsyncExitStack, BridgePort):
         return await self._added(ItemsReceipt, "POST", f"/agents/{quote(agent_id, '')}/items", request)
 
     async def offers_additions(self) -> bool:
-        """Return whether the bridge has the additions of 1.1.0; asked once, and again after a lost connection."""
+        """Return whether the bridge has the additions of 1.1.0; asks once, and again after a lost connection."""
         if self._offers is None:
             await self.status()
         return self._offers is True
@@ -169,7 +168,7 @@ class BridgeClient(AsyncExitStack, BridgePort):
         self, model: type[P], method: str, path: str, body: Payload | None = None, **how: Any
     ) -> P:  # Any: as `_ask` takes it
         if not await self.offers_additions():
-            told = f"The bridge at {self.url} has the seed's endpoints alone, without {method} {path}."
+            told = f"The bridge at {self.url} has only the endpoints of protocol 1.0.0, not {method} {path}."
             raise errors.NotOfferedError(told)
         sent = None if body is None else body.model_dump(mode="json", exclude_none=True)
         return _read(model, await self._ask(method, path, body=sent, **how))
@@ -203,7 +202,7 @@ class BridgeClient(AsyncExitStack, BridgePort):
                 if wait is not None:
                     await self._clock.sleep(wait)
                 if wait is not None and key is not None:
-                    # What answers now may be another bridge, which knows no idempotency keys.
+                    # Another bridge may be answering now, one without idempotency keys.
                     self._offers, ours = None, False
                     with contextlib.suppress(errors.BridgeError):
                         ours = await self.offers_additions()
@@ -215,11 +214,11 @@ class BridgeClient(AsyncExitStack, BridgePort):
             refused = _refusal(content, status)
             own = refused if isinstance(refused, BridgeRefusedError) else None
             retryable = (own.retry if own else refused.retryable) and not (method == "POST" and status == 500)
-            # The seed's codes have the seed's pauses; a bridge's own code may ask for longer ones.
+            # The seed sets the pauses of its codes; other codes may ask for longer ones.
             wait = tries.refused(retryable=retryable, after=after if own else "")
             if wait is None:
                 if not repeatable and status >= 500 and (own or isinstance(refused, errors.BridgeInternalError)):
-                    told = f"The bridge failed ({status}: {refused}); nobody knows whether it took the command."
+                    told = f"The bridge failed ({status}: {refused}); it may have accepted the command."
                     raise errors.UnknownOutcomeError(told) from refused
                 raise refused
             await self._clock.sleep(wait)
@@ -234,17 +233,17 @@ class BridgeClient(AsyncExitStack, BridgePort):
             return response.status_code, response.headers.get("retry-after", ""), bytes(content)
 
     def _lost(self, error: httpx2.TransportError, *, perhaps: bool) -> errors.BridgeError:
-        """Return the error for a request that nobody answered; `perhaps` it was a command that was taken."""
+        """Return the error for an unanswered request; `perhaps` it was a command that was accepted."""
         self._offers = None
         reason = single_line(str(error)) or type(error).__name__
         if not perhaps:
             return errors.BridgeUnavailableError(f"The bridge at {self.url} does not answer: {reason}.")
         return errors.UnknownOutcomeError(
-            f"The answer of the bridge at {self.url} was lost ({reason}); nobody knows whether it took the command."
+            f"The answer of the bridge at {self.url} was lost ({reason}); it may have accepted the command."
         )
 
     def _data(self, content: bytes, status: int, *, repeatable: bool) -> dict[str, Any]:  # Any: JSON
-        reason = "It is no JSON object."
+        reason = "It is not a JSON object."
         try:
             data = read_json(content) if content else {}
         except NotJsonError as error:
@@ -252,13 +251,13 @@ class BridgeClient(AsyncExitStack, BridgePort):
         if isinstance(data, dict) and status < 300:
             return data
         if not repeatable:
-            told = f"The bridge's answer can't be read: {reason} It may have taken the command."
+            told = f"The bridge's answer can't be read: {reason} It may have accepted the command."
             raise errors.UnknownOutcomeError(told)
-        raise errors.SchemaMismatchError(f"What answers at {self.url} ({status}) is no bridge: {reason}")
+        raise errors.SchemaMismatchError(f"The server at {self.url} is not a bridge (status {status}): {reason}")
 
 
 def local_token(url: str) -> str | None:
-    """Return the token that `wsap tes3mp serve` keeps here; None if there is none, or for another machine's bridge."""
+    """Return the token of `wsap tes3mp serve` on this machine; None if there is none or the URL is remote."""
     file, near = token_file(), is_loopback(urlsplit(_checked(url)).hostname or "")
     return file.read_text("utf-8").strip() if near and os.access(file, os.R_OK) else None
 
@@ -276,11 +275,11 @@ def _checked(url: str) -> str:
 
 
 def _read(model: type[P], data: Mapping[str, Any]) -> P:
-    """Return a payload of the bridge, whose version is checked where it states one. Any: JSON."""
+    """Return a payload of the bridge, after checking its version. Any: JSON."""
     if "protocol_version" in model.model_fields:
         version = data.get("protocol_version")
         if not isinstance(version, str):
-            raise errors.SchemaMismatchError(f"The bridge's {model.__name__} states no protocol_version.")
+            raise errors.SchemaMismatchError(f"The bridge's {model.__name__} has no protocol_version.")
         check_version(version, where=model.__name__)
     try:
         return model.model_validate(data)

@@ -1,4 +1,4 @@
-"""The conformance suite of bridges and engines: one set of checks, on whatever is a `BridgePort`."""
+"""The conformance suite of bridges and engines: one set of checks for every `BridgePort`."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ from wsap_tes3mp.protocol.perception import ENTITY_TYPES, InventoryItem, Percept
 
 Status = Literal["passed", "failed", "skipped"]
 GUEST = "conformance-check"
-"""The agent that the suite lets join, where the engine can."""
+"""The agent that the suite adds, if the engine lets it join."""
 PATIENCE = 30.0
-"""Seconds that a command may take until something came of it."""
+"""Seconds a command may take to finish."""
 _POLL = 0.1
 _NO_TOKEN = ("UNAUTHORIZED", "FORBIDDEN")
 
 
 @dataclass(frozen=True)
 class CheckResult:
-    """What came of one check."""
+    """The result of one check."""
 
     name: str
     summary: str
-    """The promise that it checks."""
+    """The promise it checks."""
     status: Status
     reason: str = ""
-    """What was found, or why it was skipped."""
+    """What was wrong, or why it was skipped."""
 
 
 class _FailedError(Exception): ...
@@ -51,12 +51,12 @@ class _Subject:
     clock: Clock
     status: BridgeStatus | None = None
     guest: JoinRequest | None = None
-    """How an agent of the suite's own came in."""
+    """How the suite's own agent joined."""
     notes: list[str] = field(default_factory=list)
 
     @property
     def offers(self) -> bool:
-        """Whether the bridge has what 1.1.0 adds."""
+        """Whether the bridge has the additions of 1.1.0."""
         return self.status is not None and self.status.abilities is not None
 
     def needs(self, ability: str) -> None:
@@ -65,14 +65,13 @@ class _Subject:
 
     def adds(self, what: str) -> None:
         if not self.offers:
-            raise _SkippedError(f"the bridge has the seed's endpoints alone, without {what}")
+            raise _SkippedError(f"the bridge has only the endpoints of protocol 1.0.0, without {what}")
 
     def acts(self) -> None:
         if not self.act:
-            raise _SkippedError("it acts in the world; allow it with --act")
+            raise _SkippedError("it acts in the world; allow that with --act")
 
     async def name(self) -> str:
-        """Return the agent's id."""
         if self.agent is None:
             self.agent = (await self.port.perception()).agent_id
         return self.agent
@@ -90,13 +89,13 @@ class _Subject:
         )  # fmt: skip
 
     async def outcome(self, command_id: str) -> Outcome:
-        """Return what became of a command, once it is final."""
+        """Return the final outcome of a command."""
         found = await self.port.outcome(command_id, wait=PATIENCE)
-        _need(found.state in FINAL, f"nothing came of the command within {PATIENCE:g} s; it is {found.state!r}")
+        _need(found.state in FINAL, f"the command did not finish within {PATIENCE:g} s; it is {found.state!r}")
         return found
 
     async def done(self, command: str, **params: Any) -> Outcome:
-        """Carry a command out and return what became of it."""
+        """Execute a command and return its outcome."""
         accepted = await self.command(command, **params)
         found = await self.outcome(accepted.command_id)
         _need(found.command_id == accepted.command_id, "the outcome is of another command")
@@ -112,7 +111,7 @@ def _need(kept: bool, otherwise: str) -> None:
 
 
 async def _refused(work: Awaitable[object], *kinds: type[WsapError]) -> WsapError:
-    """Return the error of these classes with which something is refused."""
+    """Return the error, one of these classes, that refuses something."""
     names = " or ".join(kind.code for kind in kinds)
     try:
         await work
@@ -130,24 +129,24 @@ def _code(error: WsapError) -> str:
 
 
 async def _status(subject: _Subject) -> None:
-    """The status fits the schema, in a version that is understood, and the engine is connected."""
+    """The status fits the schema, its version is supported, and the engine is connected."""
     subject.status = await subject.port.status()
     _need(subject.status.bridge_connected, "the engine is not connected; the other checks need it")
     if not subject.offers:
-        subject.notes.append("The bridge has the seed's endpoints alone.")
+        subject.notes.append("The bridge has only the endpoints of protocol 1.0.0.")
 
 
 async def _perception(subject: _Subject) -> None:
-    """A perception fits the schema, and is of the agent that was asked for."""
+    """A perception fits the schema and belongs to the requested agent."""
     seen = await subject.see()
-    _need(subject.agent in (None, seen.agent_id), f"it is of {seen.agent_id!r}")
+    _need(subject.agent in (None, seen.agent_id), f"it belongs to {seen.agent_id!r}")
     subject.agent = seen.agent_id
     if new := sorted({entity.entity_type for entity in seen.nearby_entities} - set(ENTITY_TYPES)):
         subject.notes.append(f"The engine has entity types of its own: {', '.join(new)}.")
 
 
 async def _order(subject: _Subject) -> None:
-    """Perceptions come in order: neither their time nor, within a boot, their sequence goes back."""
+    """Perceptions are in order: within a boot, neither their time nor their sequence goes back."""
     first, second = await subject.see(), await subject.see()
     if first.boot_id != second.boot_id:
         return
@@ -156,11 +155,11 @@ async def _order(subject: _Subject) -> None:
         _need(second.sequence >= first.sequence, "the sequence went back")
         leave = {"timestamp", "raw_engine_data"}
         same = first.model_dump(exclude=leave) == second.model_dump(exclude=leave)
-        _need(same or first.sequence != second.sequence, "two perceptions of one sequence number differ")
+        _need(same or first.sequence != second.sequence, "two perceptions with one sequence number differ")
 
 
 async def _additions(subject: _Subject) -> None:
-    """Boot, sequence, inventory, agents and outcomes are there, where the bridge speaks 1.1.0."""
+    """A bridge of 1.1.0 has boot, sequence, inventory, agents and outcomes."""
     subject.adds("boots, sequences and agents")
     seen = await subject.see()
     _need(seen.boot_id is not None and seen.sequence is not None, "the perception lacks boot_id or sequence")
@@ -173,7 +172,7 @@ async def _additions(subject: _Subject) -> None:
 
 
 async def _unknown_agent(subject: _Subject) -> None:
-    """The perception of an agent that there is not is refused."""
+    """The perception of an unknown agent is refused."""
     asked = subject.port.perception("nobody-of-this-name")
     try:
         error = await _refused(asked, errors.PayloadError, errors.SchemaMismatchError)
@@ -184,7 +183,7 @@ async def _unknown_agent(subject: _Subject) -> None:
 
 
 async def _refusals(subject: _Subject) -> None:
-    """Commands that are not known, do not fit, or speak a newer major version are refused with the seed's codes."""
+    """Unknown commands, invalid parameters and newer major versions are refused with the seed's codes."""
     await _refused(subject.command("no_such_command", duration_seconds=-1), errors.InvalidCommandError)
     await _refused(subject.command("wait", duration_seconds="long"), errors.PayloadError)
     await _refused(subject.command("dialogue"), errors.PayloadError)
@@ -193,10 +192,10 @@ async def _refusals(subject: _Subject) -> None:
 
 
 async def _join(subject: _Subject) -> None:
-    """An agent gets a body, the same one when it asks again, and can perceive."""
+    """An agent gets a body, the same one if it joins again, and can perceive."""
     subject.acts()
     subject.needs("join")
-    for embodiment in ("avatar", "companion"):  # elsewhere an avatar may have to be a player
+    for embodiment in ("avatar", "companion"):  # some engines only accept players as avatars
         request = JoinRequest.model_validate({"agent_id": GUEST, "embodiment": embodiment})
         try:
             await subject.port.join(request)
@@ -217,11 +216,11 @@ async def _noop(subject: _Subject) -> None:
     for accepted in (note, await subject.command("noop")):
         if subject.offers:
             found = await subject.port.outcome(accepted.command_id)
-            _need(found.state == "confirmed", f"one of them is {found.state!r}")
+            _need(found.state == "confirmed", f"its state is {found.state!r}")
 
 
 async def _wait(subject: _Subject) -> None:
-    """A command is accepted and carried out, and a newer perception shows it."""
+    """A command is accepted and executed, and a newer perception shows it."""
     subject.acts()
     before = await subject.see()
     if not subject.offers:
@@ -236,12 +235,12 @@ async def _wait(subject: _Subject) -> None:
 async def _comes(subject: _Subject, wanted: Callable[[PerceptionOutput], bool]) -> None:
     until = subject.clock.now() + PATIENCE
     while not wanted(await subject.see()):
-        _need(subject.clock.now() < until, "no newer perception came after a command")
+        _need(subject.clock.now() < until, "no newer perception followed a command")
         await subject.clock.sleep(_POLL)
 
 
 async def _ends(subject: _Subject) -> None:
-    """Commands end as confirmed, or as failed with code and message; what is not there cannot be acted on."""
+    """Commands end as confirmed, or as failed with code and message; nonexistent targets fail."""
     subject.acts()
     subject.adds("outcomes of commands")
     place = (await subject.see()).location
@@ -254,27 +253,27 @@ async def _ends(subject: _Subject) -> None:
         ("dialogue", {"entity_id": "nothing-of-this-id", "topic": "nothing"}),
     ):
         found = await subject.done(command, **params)
-        _need(found.state == "failed", f"{command} on something that is not there was confirmed")
+        _need(found.state == "failed", f"{command} on a nonexistent target was confirmed")
 
 
 async def _once(subject: _Subject) -> None:
-    """A command that is sent again with its key is not carried out again; the key fits no other command."""
+    """A command repeated with its idempotency key is not executed again; another command is refused."""
     subject.acts()
     subject.adds("idempotency keys")
     key, command = token_hex(), await subject.input("wait", duration_seconds=0.2)
     first = await subject.port.command(command, key=key)
     again = await subject.port.command(command, key=key)
-    _need(first.command_id == again.command_id, "the repeated command was accepted as another one")
+    _need(first.command_id == again.command_id, "the repeated command was accepted as a new one")
     other = command.model_copy(update={"reasoning": "Another one."})
     await _refused(subject.port.command(other, key=key), errors.KeyReusedError)
     await subject.outcome(first.command_id)
 
 
 async def _busy(subject: _Subject) -> None:
-    """While a command is running, another one is refused as COMMAND_CONFLICT, and `noop` passes."""
+    """While a command is running, another is refused with COMMAND_CONFLICT, and `noop` is accepted."""
     subject.acts()
     subject.adds("outcomes of commands")
-    for seconds in (3, 300):  # where time goes fast, the first may end before another one comes
+    for seconds in (3, 300):  # if time runs fast, the first may end too soon
         accepted = await subject.command("wait", duration_seconds=seconds)
         if (await subject.port.outcome(accepted.command_id)).state not in FINAL:
             await subject.command("noop")
@@ -286,36 +285,36 @@ async def _busy(subject: _Subject) -> None:
             ended = (await subject.port.outcome(accepted.command_id)).state in FINAL
             _need(ended, "two commands of one agent were running at the same time")
             await subject.outcome(other.command_id)
-    raise _SkippedError("the engine's time goes on with commands, or so fast that none is ever found running")
+    raise _SkippedError("the engine's time is stepped, or so fast that no command is ever seen running")
 
 
 async def _items(subject: _Subject) -> None:
-    """Items enter the inventory and leave it, once per transfer."""
+    """Items are added and removed, once per transfer."""
     subject.acts()
     subject.needs("items")
     agent, before = await subject.name(), (await subject.see()).inventory_summary.gold
     gold = (InventoryItem(item_id="gold_001", name="Gold", count=3),)
     request = ItemsRequest(transfer_id=token_hex(), give=gold)
     first = await subject.port.transfer(agent, request)
-    _need(await subject.port.transfer(agent, request) == first, "a repeated transfer has another receipt")
+    _need(await subject.port.transfer(agent, request) == first, "a repeated transfer has a different receipt")
     await subject.port.transfer(agent, ItemsRequest(transfer_id=token_hex(), take=first.given))
     after = (await subject.see()).inventory_summary.gold
-    _need(after == before, f"of what came and left, {after - before} gold is still there")
+    _need(after == before, f"after adding and removing gold, the balance differs by {after - before}")
 
 
 async def _leave(subject: _Subject) -> None:
-    """An agent sleeps, wakes up where it was, and goes."""
+    """An agent leaves, returns to the same place, and leaves for good."""
     subject.acts()
     subject.needs("join")
     if subject.guest is None:
-        raise _SkippedError("no agent of the suite's own could join")
+        raise _SkippedError("the suite's own agent could not join")
     where = (await subject.see()).location
     await subject.port.leave(GUEST, "dormant")
     await subject.port.join(subject.guest)
-    _need((await subject.see()).location.cell == where.cell, "the agent woke up elsewhere")
+    _need((await subject.see()).location.cell == where.cell, "the agent returned to another place")
     await subject.port.leave(GUEST, "despawn")
     left = [agent for agent in await subject.port.agents() if agent.agent_id == GUEST and agent.connected]
-    _need(not left, "the agent is still there after it went")
+    _need(not left, "the agent is still there after it left")
     subject.agent = subject.guest = None
 
 
@@ -324,7 +323,7 @@ CHECKS: Mapping[str, Callable[[_Subject], Awaitable[None]]] = {
     "unknown_agent": _unknown_agent, "refusals": _refusals, "unhindered": _noop, "wait": _wait, "ends": _ends,
     "once": _once, "busy": _busy, "items": _items, "leave": _leave,
 }  # fmt: skip
-"""Name -> check, in the order in which they run."""
+"""Name -> check, in running order."""
 
 
 async def run_checks(
@@ -336,13 +335,12 @@ async def run_checks(
     clock: Clock | None = None,
     progress: Callable[[CheckResult], None] = lambda result: None,
 ) -> list[CheckResult]:
-    """Check a bridge, or an engine through a bridge, and return what came of each check.
+    """Check a bridge, or an engine through a bridge, and return the results.
 
     Args:
-        port: the bridge.
-        agent: who perceives and acts; with `act` an agent of the suite's own where one can join, else the only one.
-        act: let the agent act in the world; without it nothing is sent that a bridge could carry out.
-        only: names of checks, besides `status`; all when empty.
+        agent: who perceives and acts; by default, with `act`, a new agent if one can join, else the only one.
+        act: let the agent act in the world; without it, no command is sent that a bridge could execute.
+        only: names of checks to run besides `status`; all if empty.
         clock: for waits.
         progress: called with each result.
 
@@ -380,5 +378,5 @@ async def _run(name: str, check: Callable[[_Subject], Awaitable[None]], subject:
     except WsapError as error:
         status, reason = "failed", f"{_code(error)}: {error}"
         if _code(error) in _NO_TOKEN:
-            status, reason = "skipped", "the bridge wants a token; give its file with --token-file"
+            status, reason = "skipped", "the bridge requires a token; give its file with --token-file"
     return CheckResult(name, summary, status, reason or " ".join(subject.notes))

@@ -13,15 +13,15 @@ def folder() -> Path:
 
 
 def log_file() -> Path:
-    """Return where the command log lies unless another file is named."""
+    """Return the default path of the command log."""
     return folder() / "commands.sqlite"
 
 
 def token_file() -> Path:
-    """Return where `wsap tes3mp serve` keeps the bridge's token."""
+    """Return the path of the bridge's token."""
     return folder() / "token"
 
 
 def script_token_file() -> Path:
-    """Return where `wsap tes3mp install` keeps the token that the script shares."""
+    """Return the path of the token shared with the script."""
     return folder() / "script.token"

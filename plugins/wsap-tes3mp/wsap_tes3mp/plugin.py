@@ -1,4 +1,4 @@
-"""The plugin's registrations. Light: neither bridge nor engine is imported here."""
+"""The plugin's registrations; imports neither the bridge nor an engine."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from wsap_tes3mp.world import catalogue
 
 @hookimpl
 def wsap_adapters() -> Iterable[AdapterSpec]:
-    """Offer the world behind a bridge."""
+    """Offer the world `morrowind`."""
     return [
         AdapterSpec(
             catalogue.GAME_ID,
@@ -39,11 +39,11 @@ def wsap_adapters() -> Iterable[AdapterSpec]:
 
 @hookimpl
 def wsap_agents() -> Iterable[AgentSpec]:
-    """Offer the agent that plays by rules."""
+    """Offer the rule-based agent."""
     return [
         AgentSpec(
             "morrowind-wayfarer",
-            "Plays morrowind by rules, from perceptions alone: asks around, makes friends, does what its journal says.",
+            "Plays morrowind by rules, from perceptions alone: asks around, makes friends, follows its journal.",
             "wsap_tes3mp.agent.wayfarer:Wayfarer",
             abilities=("snapshot",),
             games=("morrowind",),

@@ -1,4 +1,4 @@
-"""What the wayfarer remembers of what it perceived, and how it gets about by that."""
+"""The wayfarer's memory of its perceptions, and how it finds its way by them."""
 
 from __future__ import annotations
 
@@ -13,26 +13,26 @@ from wsap_core.protocol.values import JsonValue
 from wsap_tes3mp.protocol.perception import NearbyEntity, OpenDialogue, PerceptionOutput
 
 LOCKED = 100
-"""How often a door counts as shut that says so itself."""
+"""The failed attempts counted for a door whose name says that it is locked."""
 _RUMOUR = re.compile(r"(?:^|[.:!?] )([^.:!?]+?) at (?:the )?([^.]+?) asks for help with ([^.]+)\.", re.I)
 _LIKES = re.compile(r"I am ([^,.]+), .*nothing does it like an? ([^.]+)\.")
 BUY, SELL = re.compile(r"Buy (.+) for (\d+) gold"), re.compile(r"Sell (.+) for (\d+) gold")
 _EARLY = ("dawn", "morning")
 TRADE = "trade"
-"""The topic of those who sell."""
+"""The topic of traders."""
 
 REACH = 3.0
 _EAST = (15, 45, 75, 105, 130)
 _SWEEP = (*((x, 15) for x in _EAST), *((x, 45) for x in _EAST[::-1]), (30, 30))
-"""Points to look around from."""
+"""Lookout points."""
 
 
 class Sight(NamedTuple):
-    """Where something was when it was seen from nearest."""
+    """The closest sighting of something."""
 
     place: str
     x: float
-    """Where it was seen from."""
+    """Where the agent stood."""
     y: float
     distance: float
     kind: str
@@ -43,45 +43,45 @@ class Notes:
     """What it remembers."""
 
     doors: dict[str, dict[str, str]]
-    """Place -> the place behind a door -> the door."""
+    """Place -> place behind a door -> the door."""
     where: dict[str, Sight] = field(default_factory=dict)
-    """Who or what -> where it was."""
+    """Name -> sighting."""
     likes: dict[str, str] = field(default_factory=dict)
-    """Somebody -> the gift."""
+    """Person -> favourite gift."""
     wares: dict[str, int] = field(default_factory=dict)
-    """What a trader sells -> the price."""
+    """The trader's wares -> price."""
     sold: list[str] = field(default_factory=list)
-    """What it ever sold."""
+    """Everything the trader has sold so far."""
     time_of_day: str = ""
     trader: str = ""
     rumours: dict[str, list[str]] = field(default_factory=dict)
-    """Topic -> who asks for help with it, and the place."""
+    """Topic -> who asks for help with it, and where."""
     asked: list[str] = field(default_factory=list)
-    """Who was asked for news, and about themselves."""
+    """People already asked for news or about themselves."""
     sweep: dict[str, int] = field(default_factory=dict)
-    """Place -> how many of the points to look around from it has been at."""
+    """Place -> number of lookout points visited."""
     never: list[str] = field(default_factory=list)
-    """Points that can't be walked to, as place/number."""
+    """Unreachable lookout points, as place/number."""
     trying: str = ""
-    """The point that it walks to."""
+    """The lookout point it is walking to."""
     stood: list[float] = field(default_factory=list)
     shut: dict[str, int] = field(default_factory=dict)
-    """Door -> how often it did not open."""
+    """Door -> failed attempts to open it."""
     here: str = ""
     tried: str = ""
-    """The place, and the door that it tried last."""
+    """The last door it tried."""
     last: str = ""
     same: int = 0
-    """The last action with what was seen, and how often it came to nothing."""
+    """The last action with what was seen, and how often it had no effect."""
 
     def learn(self, seen: PerceptionOutput) -> None:
-        """Take in a perception."""
+        """Remember a perception."""
         here = place_of(seen.location.cell)
         if self.trying and self.stood == [seen.location.x, seen.location.y]:
             self.never.append(self.trying)
         self.trying, self.stood = "", [seen.location.x, seen.location.y]
         if self.time_of_day not in _EARLY and seen.environment.time_of_day in _EARLY:
-            self.wares = {}  # there may be new ones in the morning
+            self.wares = {}  # wares may change in the morning
         self.time_of_day = seen.environment.time_of_day
         if here != self.here:
             self.shut.pop(self.tried, None)
@@ -121,23 +121,23 @@ class Notes:
 
 
 def away_from(seen: PerceptionOutput, known: Sight) -> float:
-    """Return how far it is to where something was seen from, in the same place."""
+    """Return the distance to where the agent stood at a sighting in the same place."""
     x, y = seen.location.x - known.x, seen.location.y - known.y
     return float((x * x + y * y) ** 0.5)
 
 
 def name_of(seen: PerceptionOutput, entity_id: str) -> str:
-    """Return the name of something in sight; empty if it is not."""
+    """Return the name of something in sight, or ""."""
     return next((one.name for one in seen.nearby_entities if one.entity_id == entity_id), "")
 
 
 def place_of(name: str) -> str:
-    """Return a place's name for comparison: in lower case, without article and remarks."""
+    """Return a place's name for comparison: lower case, without article and remarks."""
     return re.sub(r"\s*\(.*?\)", "", name).strip().lower().removeprefix("the ")
 
 
 class Walker:
-    """Gets about by its notes: to places through doors, to what it sees, and around where it sees nothing."""
+    """Moves by its notes: through doors to places, to what it sees, and around places where it sees nothing."""
 
     def __init__(self) -> None:
         self.notes = Notes({})
@@ -145,7 +145,7 @@ class Walker:
         self._why = ""
 
     def _at(self, name: str, where: str, do: Callable[[NearbyEntity], Action | None]) -> Action | None:
-        """Go to somebody or something in a place, and then do that."""
+        """Go to somebody or something in a place, then do something with it."""
         for one in self._seen.nearby_entities:
             if one.name.lower() == name.lower():
                 return self._touch(one, do)
@@ -180,7 +180,7 @@ class Walker:
         return self._act("interact", "", entity_id=one.entity_id, interaction_type="activate")
 
     def _first_door(self, here: str, wanted: Callable[[str], bool], shut: int = 10**6) -> str | None:
-        """Return the first door of the shortest way to a place that is wanted, by none that was so often shut."""
+        """Return the first door on the shortest way to a wanted place, avoiding doors that failed `shut` times."""
         queue, met = deque[tuple[str, str]]([(here, "")]), {here}
         while queue:
             place, first = queue.popleft()
@@ -194,7 +194,7 @@ class Walker:
         return None
 
     def _look_around(self) -> Action | None:
-        """Go to the next point to look around from; nowhere where everything is in sight."""
+        """Go to the next lookout point; None indoors, where everything is in sight."""
         here = self.notes.here
         if self._seen.location.interior:
             return None
@@ -207,7 +207,7 @@ class Walker:
         return self._act("walk_to", self._why or "I look around.", target_x=x, target_y=y)
 
     def _wander(self) -> Action | None:
-        """Go where it has not been, or else look around outside, in one place after the other."""
+        """Go somewhere new, or else look around outside, place by place."""
         here, rounds = self.notes.here, {p: n // len(_SWEEP) for p, n in self.notes.sweep.items()}
         new = self._first_door(here, lambda place: place not in self.notes.doors, shut=2)
         if new:
@@ -221,7 +221,7 @@ class Walker:
         return self._look_around()
 
     def _on(self, name: str, target: str = "entity_id", **params: JsonValue) -> Callable[[NearbyEntity], Action]:
-        """Return what does an action on something, whose id is the parameter `target`."""
+        """Return a function that performs an action on something, passing its id as the parameter `target`."""
         return lambda one: self._act(name, "", **{target: one.entity_id}, **params)
 
     def _act(self, name: str, why: str, **params: JsonValue) -> Action:

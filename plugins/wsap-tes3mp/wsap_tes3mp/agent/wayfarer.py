@@ -1,7 +1,7 @@
-"""An agent that plays `morrowind` by rules, from perceptions alone: it asks around, and does what its quests say.
+"""A rule-based agent for `morrowind` that uses perceptions alone: it asks around and follows its quests.
 
-It is no part of the world, and knows no engine. It knows how such games work: doors lead to the place in their name,
-gifts make friends, a journal says what to do next, and better weapons help. Everything else it reads and remembers.
+It is not part of the world and knows no engine. It knows how such games work: doors lead to the place in their name,
+gifts make friends, the journal says what to do next, and better weapons help. Everything else it reads and remembers.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from wsap_tes3mp.protocol.perception import NearbyEntity, OpenDialogue, Percepti
 
 FRIEND = 60
 RUN_FROM = 35
-"""Percent of health below which it heals before anything else."""
+"""Percentage of health below which it heals first, even with foes nearby."""
 _READ = re.compile(r"Read the (.+?) in the (.+?)[,.]")
 _TALK = re.compile(r"Talk to (.+?) (?:at|in) (?:the )?([^,]+?)(?:, off [^,]+,)? about ([^,.]+?)(?:,| and|\.|$)")
 _KEY = re.compile(r"(?:^|: )([^:]+?) at (?:the )?(.+?) gives friends the (.+?): bring gifts, then ask about ([^.]+)")
@@ -41,23 +41,23 @@ class Wayfarer(Walker):
     """Plays by rules."""
 
     def initialize(self, game_desc: str, action_space: ActionSpace) -> None:
-        """Begin without notes."""
+        """Start without notes."""
         self.notes = Notes({})
 
     def reflect(self, result: ActionResult) -> None:
-        """Learn nothing: the next perception shows what came of it."""
+        """Do nothing: the next perception shows the result."""
 
     def plan(self, goals: list[Goal]) -> list[str]:
-        """Return what it always does."""
+        """Return its fixed plan."""
         return ["ask people for news", "do what the journal says", "make friends, stay alive"]
 
     def decide(self, observation: Observation) -> Action:
-        """Return what the perception in an observation suggests; let a beat pass where there is none."""
+        """Return the action for an observation; `noop` if it has no perception."""
         perception = getattr(observation, "perception", None)
         return self.act_on(PerceptionOutput.model_validate(perception)) if perception else Action("noop")
 
     def act_on(self, seen: PerceptionOutput) -> Action:
-        """Return what to do by a perception."""
+        """Return the action for a perception."""
         self._seen, self._why = seen, ""
         self.notes.learn(seen)
         action = next(filter(None, self._wishes()), Action("wait", {"duration_seconds": 60}))
@@ -158,7 +158,7 @@ class Wayfarer(Walker):
             yield from ("Old Cutlass", "Green Salve") if self._count("Green Salve") < 2 else ("Old Cutlass",)
 
     def _ask_on(self, talk: OpenDialogue | None) -> Action | None:
-        """Ask whoever it talks to what everybody can be asked once."""
+        """Ask the person it is talking to about themselves, once."""
         if talk is None or talk.choices:
             return None
         name = name_of(self._seen, talk.entity_id)
@@ -168,7 +168,7 @@ class Wayfarer(Walker):
         return None
 
     def _talk(self, who: str, where: str, topic: str) -> Action | None:
-        """Go and talk with somebody about a topic; with gifts, where they do not talk about it yet."""
+        """Go to somebody and talk about a topic; bring gifts if they won't talk about it yet."""
         self._why = self._why or f"I want to ask {who} about {topic}."
         talk = self._seen.dialogue
         if talk is not None and name_of(self._seen, talk.entity_id) == who:
@@ -198,7 +198,7 @@ class Wayfarer(Walker):
     # --- quests -----------------------------------------------------------------------------------
 
     def _follow(self, journal: str) -> Action | None:
-        """Return the next step of what a quest's entry says."""
+        """Return the next step of a quest's journal entry."""
         self._why = journal
         if found := _READ.search(journal):
             return self._at(found[1], found[2], self._on("interact", interaction_type="read"))
@@ -226,7 +226,7 @@ class Wayfarer(Walker):
         return None
 
     def _get(self, name: str) -> Action | None:
-        """Return the next step to a thing: one that lies about, one that a creature has, or one that is sold."""
+        """Return the next step to get a thing: pick it up, take it from a creature, or buy it."""
         seen, notes = self._seen, self.notes
         self._why = f"I need {name}."
         word = name.split(" ")[0]
@@ -248,7 +248,7 @@ class Wayfarer(Walker):
         return self._wander()
 
     def _buy(self, name: str) -> Action | None:
-        """Return the next step to a thing that is sold, or to somebody who may know where."""
+        """Return the next step to buy a thing, or to find somebody who may know where."""
         seen, notes = self._seen, self.notes
         if name in notes.wares:
             return self._shop() if notes.wares[name] <= seen.inventory_summary.gold else self._earn()
@@ -264,7 +264,7 @@ class Wayfarer(Walker):
         return None
 
     def _earn(self) -> Action | None:
-        """Look into what nobody has looked into yet, wherever it is."""
+        """Search containers that it has not searched yet."""
         for one in self._seen.nearby_entities:
             if one.entity_type == "container" and self.notes.shut.get(one.entity_id, 0) < 1:
                 return self._touch(one, self._loot)
@@ -288,7 +288,7 @@ class Wayfarer(Walker):
         return self._act("answer" if "choice_idx" in params else "dialogue", why, entity_id=talk.entity_id, **params)
 
     def _carried(self, words: Sequence[str]) -> str | None:
-        """Return the item in the inventory whose name has the first of these words that any has."""
+        """Return the item in the inventory that matches the earliest of these words."""
         for word in words:
             for item in self._seen.inventory or ():
                 if word in item.name.lower():
@@ -308,14 +308,10 @@ class Wayfarer(Walker):
 
     def snapshot(self) -> bytes:
         """Return its notes."""
-        return _NOTES.dump_json(self.notes)  # in the order of its tables, by which it decides
+        return _NOTES.dump_json(self.notes)  # keeps the order of its tables, by which it decides
 
     def restore(self, data: bytes) -> None:
-        """Take notes back.
-
-        Raises:
-            SnapshotError: the data is damaged; nothing has changed.
-        """
+        """Restore its notes; `SnapshotError` if the data is damaged: nothing has changed."""
         try:
             self.notes = _NOTES.validate_json(data)
         except ValidationError as error:

@@ -1,4 +1,4 @@
-"""The bridge over HTTP: the seed's three endpoints, and our additions of 1.1.0, served until told to stop."""
+"""The bridge over HTTP: the seed's three endpoints and the additions of 1.1.0."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from wsap_tes3mp.protocol.errors import PROTOCOL_VERSION, SEED_CODES, BridgeUnav
 from wsap_tes3mp.protocol.perception import Name, PerceptionOutput
 
 router = APIRouter()
-AgentQuery = Annotated[str | None, Query(max_length=200, description="May be left out where there is one agent.")]
+AgentQuery = Annotated[str | None, Query(max_length=200, description="Optional if there is only one agent.")]
 
 
 def _refusals(*statuses: int) -> dict[int | str, dict[str, Any]]:
@@ -62,7 +62,7 @@ async def perception(bridge: TheBridge, agent_id: AgentQuery = None) -> Percepti
     },
 )
 async def command(request: Request, bridge: TheBridge, who: Admin, idempotency_key: Key = None) -> CommandAccepted:
-    """Submit a command; what becomes of it is at `/command/{command_id}`."""
+    """Submit a command; `/command/{command_id}` has its outcome."""
     body = await request.body()  # `Guard` has read it: it is JSON, or empty
     return await bridge.receive(json.loads(body) if body else None, key=idempotency_key)
 
@@ -71,31 +71,31 @@ async def command(request: Request, bridge: TheBridge, who: Admin, idempotency_k
 async def outcome(
     bridge: TheBridge, command_id: Name, wait: Annotated[float, Query(ge=0, le=WAIT_MOST)] = 0.0
 ) -> Outcome:
-    """Return what became of a command, waiting up to so many seconds for its end (1.1.0)."""
+    """Return the outcome of a command, waiting up to `wait` seconds for it to finish (1.1.0)."""
     return await bridge.outcome(command_id, wait=wait)
 
 
 @router.get("/morrowind/status")
 async def status(bridge: TheBridge) -> payloads.BridgeStatus:
-    """Return whether the bridge is well, and connected."""
+    """Return the state of the bridge and whether its engine is connected."""
     return await bridge.status()
 
 
 @router.get("/agents", responses=_refusals(503))
 async def agents(bridge: TheBridge) -> payloads.AgentList:
-    """Return the agents that there are bodies for (1.1.0)."""
+    """Return the agents with bodies (1.1.0)."""
     return payloads.AgentList(agents=tuple(await bridge.agents()))
 
 
 @router.post("/agents", responses=_refusals(400, 401, 501, 503))
 async def join(bridge: TheBridge, body: payloads.JoinRequest, who: Admin) -> payloads.AgentInfo:
-    """Give an agent a body, or wake its own (1.1.0)."""
+    """Give an agent a body, or wake its sleeping one (1.1.0)."""
     return await bridge.join(body)
 
 
 @router.delete("/agents/{agent_id}", status_code=204, response_class=Response, responses=_refusals(400, 401, 501, 503))
 async def leave(bridge: TheBridge, agent_id: Name, who: Admin, mode: payloads.LeaveMode = "dormant") -> None:
-    """Let an agent's body sleep, vanish or be gone (1.1.0)."""
+    """Put an agent's body to sleep, hide it, or delete it (1.1.0)."""
     await bridge.leave(agent_id, mode)
 
 
@@ -107,7 +107,7 @@ async def respawn(bridge: TheBridge, agent_id: Name, who: Admin) -> payloads.Age
 
 @router.post("/agents/{agent_id}/items", responses=_refusals(400, 401, 501, 503))
 async def transfer(bridge: TheBridge, agent_id: Name, body: payloads.ItemsRequest, who: Admin) -> payloads.ItemsReceipt:
-    """Move items into and out of an agent's inventory, once per transfer id (1.1.0)."""
+    """Add items to an agent's inventory and remove items from it, once per transfer id (1.1.0)."""
     return await bridge.transfer(agent_id, body)
 
 
@@ -117,7 +117,7 @@ async def transfer(bridge: TheBridge, agent_id: Name, body: payloads.ItemsReques
     responses={200: {"description": "Server-sent events.", "content": {"text/event-stream": {}}}},
 )
 async def events(request: Request, bridge: TheBridge, who: Reader) -> Response:
-    """Stream perceptions that changed, outcomes, and agents that came and went, from now on (1.1.0)."""
+    """Stream changed perceptions, outcomes, and agents joining and leaving, from now on (1.1.0)."""
     listener = bridge.listen()
 
     async def later() -> str | None:
@@ -135,7 +135,7 @@ def create_app(
     *,
     trusting: bool = False,
 ) -> FastAPI:
-    """Return the application of a bridge, which the caller starts and stops; `serve` says what the arguments are."""
+    """Return the application of a bridge that the caller starts and stops; see `serve` for the arguments."""
     near = address is None or address.is_loopback
     hosts = frozenset[str]() if address is None else frozenset({address.host}) if near else None
     title = "Perception/Command bridge"
@@ -171,28 +171,26 @@ async def serve(
     limits: HttpLimits | None = None,
     trusting: bool = False,
 ) -> None:
-    """Start a bridge, serve it until it is told to stop, and stop it.
+    """Start a bridge, serve it until `until` is set or the task is cancelled, and stop it.
 
     Args:
         bridge: not started yet.
-        address: where to listen; where other machines can reach it, reading needs the token, too.
-        token: what changing something needs.
-        until: set to stop; None to serve until the task is cancelled.
+        address: where to listen; beyond loopback, reading needs the token, too.
+        token: required for changing anything.
         ready: called with the URL once requests are answered.
-        limits: limits on requests and connections.
-        trusting: whether programs on this machine need no token.
+        trusting: let programs on this machine act without the token.
 
     Raises:
-        UsageError: `trusting` where other machines can reach it.
+        UsageError: `trusting` beyond loopback.
         PortInUseError: the port is in use.
     """
     address.check()
     limits = limits or HttpLimits()
     if trusting and not address.is_loopback:
-        raise UsageError("Only a bridge that this machine alone can reach may take commands without the token.")
+        raise UsageError("Only a bridge on loopback may accept commands without the token.")
     app = create_app(bridge, token, address, limits, trusting=trusting)
     listening = listen(address)
-    stopping = BridgeUnavailableError("The bridge is stopping; ask again later, with the same key if there was one.")
+    stopping = BridgeUnavailableError("The bridge is stopping; try again later, with the same idempotency key if any.")
     server = HttpServer(
         app, listening, limits, until=until, ready=ready, over=lambda: bridge.tell(None), stopping=stopping
     )

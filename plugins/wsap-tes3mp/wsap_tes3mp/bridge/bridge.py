@@ -1,4 +1,4 @@
-"""`Bridge`: perceptions and commands between agents and one engine, in this process; HTTP is a front of it."""
+"""`Bridge`: perceptions and commands between agents and one engine, in process; `app` serves it over HTTP."""
 
 from __future__ import annotations
 
@@ -25,22 +25,22 @@ from wsap_tes3mp.protocol.commands import UNHINDERED, CommandAccepted, CommandIn
 from wsap_tes3mp.protocol.perception import Payload, PerceptionOutput
 
 DEADLINE = 2.0
-"""Seconds within which an engine must say what an agent perceives, unless configured otherwise."""
+"""Default seconds an engine has to return a perception."""
 PATIENCE = 300.0
-"""Seconds that a command may run, besides those that it asks for itself, until its outcome counts as unknown. TES3MP's
-script gives up before that: a companion may walk for 180 s."""
+"""Seconds a command may run beyond its own duration before its outcome counts as unknown. TES3MP's script gives up
+earlier: a companion may walk for 180 s."""
 WATCH = 0.25
-"""Seconds between two looks at the engine while somebody listens to events."""
+"""Seconds between polls of the engine while anybody listens to events."""
 _KEPT = 16
-"""Perceptions of each agent that are remembered, to find the one that led to a command."""
+"""Perceptions remembered per agent, to find the one that led to a command."""
 _LOG = logging.getLogger(__name__)
 _MOST = 1000
-"""Events that wait for a listener; one that has more behind is cut off, and asks anew."""
+"""Events queued for a listener; one that falls further behind is disconnected and has to ask again."""
 
 
 @dataclass(frozen=True)
 class Event:
-    """Something that happened."""
+    """One event of the stream."""
 
     kind: str
     """`perception`, `outcome` or `agents`."""
@@ -48,7 +48,7 @@ class Event:
 
 
 Listener = asyncio.Queue[Event | None]
-"""Whoever listens, with the events that wait for it; None is the end."""
+"""The queue of one listener; None ends it."""
 
 
 class Bridge(BridgePort):
@@ -56,11 +56,11 @@ class Bridge(BridgePort):
 
     Args:
         engine: the game world; started and stopped with the bridge.
-        log: keeps every command; it stays open.
+        log: records every command; the caller closes it.
         clock: for deadlines and uptime.
-        deadline: seconds that the engine has for a perception; None where it never waits for anything.
-        patience: seconds that a command may run, besides those that it asks for itself.
-        stale_after: seconds after which a perception is too old for a command to be decided on; None for no limit.
+        deadline: seconds the engine has for a perception; None for an engine that never waits.
+        patience: seconds a command may run beyond its own duration.
+        stale_after: maximum age in seconds of the perception a command is based on; None for no limit.
     """
 
     def __init__(
@@ -74,13 +74,13 @@ class Bridge(BridgePort):
         stale_after: float | None = None,
     ) -> None:
         self.engine = engine
-        self._listeners: weakref.WeakSet[Listener] = weakref.WeakSet()  # who was forgotten is none any more
+        self._listeners: weakref.WeakSet[Listener] = weakref.WeakSet()  # dropped queues stop listening
         self._log = log
         self._clock: Clock = clock or SystemClock()
         self._deadline, self._patience, self._stale_after = deadline, patience, stale_after
         self._began = self._clock.now()
         self._last: datetime | None = None
-        self._seen: dict[str, list[tuple[PerceptionOutput, float]]] = {}  # each with when it was given
+        self._seen: dict[str, list[tuple[PerceptionOutput, float]]] = {}  # with the time each was returned
         self._running: dict[str, str] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._told: dict[str, tuple[str | None, int | None]] = {}
@@ -138,7 +138,7 @@ class Bridge(BridgePort):
         return found
 
     def tell(self, event: Event | None) -> None:
-        """Hand an event to everybody who listens; None ends all listening, as does being too far behind."""
+        """Send an event to all listeners; None disconnects them, as does falling too far behind."""
         for listener in list(self._listeners):
             over = event is None or listener.qsize() >= _MOST
             listener.put_nowait(None if over else event)
@@ -146,7 +146,7 @@ class Bridge(BridgePort):
                 self._listeners.discard(listener)
 
     def listen(self) -> Listener:
-        """Return a listener that hears what happens from now on; while one is there, the engine is watched."""
+        """Return a listener for events from now on; while there is one, the engine is polled."""
         self._tell_agents()
         listener = Listener()
         self._listeners.add(listener)
@@ -163,14 +163,14 @@ class Bridge(BridgePort):
                     await self._look(agent)
 
     def _tell_agents(self) -> None:
-        """Tell of agents that came and went since the last time."""
+        """Report agents that joined or left since the last call."""
         there = frozenset(agent.agent_id for agent in self.engine.agents() if agent.connected)
         for agent_id in sorted(there ^ self._there):
             self.tell(Event("agents", {"agent_id": agent_id, "joined": agent_id in there}))
         self._there = there
 
     def _that_led_to(self, command: CommandInput) -> PerceptionOutput | None:
-        """Return the perception that a command was decided on, unless it is stale; the last one if it doesn't say."""
+        """Return the perception a command is based on, by default the last one; `StalePerceptionError` if too old."""
         context, boot = command.context, self.engine.boot_id
         sequence = None if context is None else context.perception_sequence
         moment = None if context is None else context.perception_timestamp
@@ -183,7 +183,7 @@ class Bridge(BridgePort):
                 continue
             age, most = self._clock.now() - given, self._stale_after
             if most is not None and age > most:
-                told = f"The command was decided on a perception {age:.1f} s old, and {most:g} s are allowed here"
+                told = f"The command is based on a perception {age:.1f} s old; {most:g} s are allowed here"
                 details = {"age_seconds": round(age, 3), "sequence": perception.sequence}
                 raise errors.StalePerceptionError(f"{told}; perceive again.", details)
             return perception
@@ -192,12 +192,12 @@ class Bridge(BridgePort):
     # ------------------------------------------------------------------ commands
 
     async def receive(self, raw: JsonValue, *, key: str | None = None) -> CommandAccepted:
-        """Take a command as JSON; what is refused is logged with its code.
+        """Accept a command as JSON, or log it with the code of the error that is raised.
 
         Raises:
-            SchemaMismatchError: it speaks a newer major version.
-            InvalidCommandError: the command type is not known.
-            PayloadError: something else does not fit, or there is no such agent.
+            SchemaMismatchError: a newer major version.
+            InvalidCommandError: an unknown command.
+            PayloadError: anything else is invalid, or the agent is unknown.
             BridgeError: see `command`.
         """
         try:
@@ -257,7 +257,7 @@ class Bridge(BridgePort):
             work = self.engine.execute(agent_id, command_id, command.command, params)
             done = Done.check(await within(self._clock, self._patience + asked, work))
         except TimeoutError:
-            message = f"The engine did not tell its end within {self._patience + asked:g} s."
+            message = f"The engine reported no outcome within {self._patience + asked:g} s."
             done = Done("unknown", message, "COMMAND_TIMEOUT")
         except StorageError:
             _LOG.exception("The command %s could not be logged as sent, so it was not sent.", command_id)
@@ -275,7 +275,7 @@ class Bridge(BridgePort):
             await self._settle(agent_id, command_id, done)
 
     async def _settle(self, agent_id: str, command_id: str, done: Done) -> None:
-        """Log an outcome, as often as it takes; at the end of the bridge the log itself says `unknown`."""
+        """Log an outcome, retrying until it succeeds; when the bridge stops, the log itself says `unknown`."""
         pause = 0.1
         try:
             while True:
@@ -362,14 +362,14 @@ class Bridge(BridgePort):
         if ability not in self.engine.abilities:
             told = f"The engine {self.engine.name} does not offer {ability!r}."
             raise errors.NotOfferedError(told, {"ability": ability})
-        return cast(Able, self.engine)  # as far as that ability goes
+        return cast(Able, self.engine)  # within that ability
 
     def _connected(self) -> None:
         if self.engine.boot_id is None:
             raise errors.BridgeUnavailableError(f"The engine {self.engine.name} is not connected; try again.")
 
     def _agent(self, agent_id: str | None) -> AgentInfo:
-        """Return the agent of that id, or the only one there is; the error's `details` have the ids."""
+        """Return the agent with that id, or the only one; errors list the ids in `details`."""
         self._connected()
         agents = {agent.agent_id: agent for agent in self.engine.agents()}
         if not agents:

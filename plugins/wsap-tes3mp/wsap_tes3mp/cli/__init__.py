@@ -9,11 +9,11 @@ from wsap_core.cli.grouped import lazy_group
 _HERE = "wsap_tes3mp.cli"
 COMMANDS: Mapping[str, tuple[str, str]] = {
     "serve": (f"{_HERE}.serve:serve", "Serve a bridge, with the embedded engine or a TES3MP server behind it."),
-    "install": (f"{_HERE}.install:install", "Put the script into a TES3MP server, or take it out."),
-    "check": (f"{_HERE}.check:check", "Check that a bridge keeps the protocol."),
+    "install": (f"{_HERE}.install:install", "Install the script in a TES3MP server, or remove it."),
+    "check": (f"{_HERE}.check:check", "Check that a bridge conforms to the protocol."),
     "log": (f"{_HERE}.log:log", "Read, export and prune the log of commands."),
 }
-"""Name -> import path, and its line in the help."""
+"""Name -> import path and summary."""
 
 
 tes3mp = lazy_group(

@@ -21,9 +21,9 @@ _MARKS = {"passed": "ok  ", "failed": "FAIL", "skipped": "skip"}
     examples=("wsap tes3mp check http://127.0.0.1:8765", "wsap tes3mp check http://127.0.0.1:8765 --act"),
 )
 @click.argument("url")
-@click.option("--agent", metavar="ID", help="Who perceives and acts; needed where there are several agents.")
-@click.option("--act", is_flag=True, help="Also act in the world: walk, wait, write a note; as an agent of the "
-              "suite's own where one can join.")  # fmt: skip
+@click.option("--agent", metavar="ID", help="The agent to perceive and act as; required if there are several.")
+@click.option("--act", is_flag=True, help="Also act in the world: walk, wait, write a note; as a new agent if one "
+              "can join.")  # fmt: skip
 @click.option("--token-file", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE",
               help="The file with the bridge's token. Default: that of wsap tes3mp serve here.")  # fmt: skip
 @click.option("--only", multiple=True, metavar="CHECK", help="Run only this check; may be repeated.")
@@ -31,10 +31,9 @@ _MARKS = {"passed": "ok  ", "failed": "FAIL", "skipped": "skip"}
 def check(
     url: str, *, agent: str | None, act: bool, token_file: Path | None, only: tuple[str, ...], as_json: bool
 ) -> None:
-    """Check that the bridge at URL keeps the protocol; any that has the seed's three endpoints can be checked.
+    """Check that the bridge at URL conforms to the protocol; the three endpoints of protocol 1.0.0 are enough.
 
-    Without --act nothing is sent that the bridge could carry out. The exit status is 0 if no check fails, and 1 if one
-    does.
+    Without --act the bridge is sent no command that it could execute. The exit status is 1 if a check fails.
     """
 
     # Deferred for weight: `wsap tes3mp --help` needs no client.

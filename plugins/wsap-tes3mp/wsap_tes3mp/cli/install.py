@@ -1,4 +1,4 @@
-"""`wsap tes3mp install`: put the script into a TES3MP server, and take it out."""
+"""`wsap tes3mp install`: install the script in a TES3MP server, or remove it."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ _TOKEN = re.compile(r"""^([ \t]*token[ \t]*=[ \t]*)(?:"[^"\n]*"|'[^'\n]*')""", r
 
 @click.command(cls=GroupedCommand, examples=("wsap tes3mp install ~/tes3mp", "wsap tes3mp install ~/tes3mp --remove"))
 @click.argument("server_folder", type=click.Path(path_type=Path))
-@click.option("--remove", is_flag=True, help="Take the script out again.")
-@click.option("--print-line", is_flag=True, help="Leave customScripts.lua alone and print the line that it needs.")
+@click.option("--remove", is_flag=True, help="Remove the script.")
+@click.option("--print-line", is_flag=True, help="Print the line to add to customScripts.lua instead of adding it.")
 def install(server_folder: Path, remove: bool, print_line: bool) -> None:
-    """Put the script into a TES3MP 0.8.1 server.
+    """Install the script in a TES3MP 0.8.1 server.
 
     Its files go to scripts/custom/wsap, with a token that this machine's bridge knows; one line is added to
-    customScripts.lua. Done again, it brings the script up to date and keeps its settings.
+    customScripts.lua. Run it again to update the script; its settings are kept.
     """
     scripts = scripts_folder(server_folder)
     target = scripts / "custom" / "wsap"
     if remove:
         _remove(scripts, target)
-        click.echo(f"The script is out of {scripts}. Restart the server.")
+        click.echo(f"Removed the script from {scripts}. Restart the server.")
         return
     from wsap_nexus.http.auth import own_token  # deferred for weight: `wsap tes3mp --help` needs no server
     from wsap_tes3mp.paths import script_token_file
@@ -43,24 +43,24 @@ def install(server_folder: Path, remove: bool, print_line: bool) -> None:
     token_file = script_token_file()
     token_file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     _copy(target, own_token(token_file))
-    click.echo(f"The script is in {target}. It shares the token in {token_file}.")
+    click.echo(f"Installed the script in {target}. It uses the token in {token_file}.")
     if print_line:
         click.echo(f"Add this line to {scripts / _LIST}, if it is not there yet:\n\n    {_LINE.decode()}\n")
     else:
         added = _add_line(scripts / _LIST)
-        click.echo(f"{scripts / _LIST} {'loads it now' if added else 'loads it already'}.")
-    click.echo("Next: restart the server, whose log then says [wsap] boot ... listens;")
+        click.echo(f"{scripts / _LIST} {'now loads it' if added else 'already loads it'}.")
+    click.echo("Next: restart the server; its log then says [wsap] boot ... listens;")
     click.echo("then run: wsap tes3mp serve --engine tes3mp")
 
 
 def scripts_folder(folder: Path) -> Path:
-    """Return the folder with a server's scripts; `ConfigError` if it is no TES3MP server."""
+    """Return the folder with a server's scripts; `ConfigError` if it is not a TES3MP server."""
     for candidate in (folder / "server" / "scripts", folder / "scripts", folder):
         if (candidate / _LIST).is_file() and (candidate / "serverCore.lua").is_file():
             return candidate
     raise ConfigError(
-        f"{folder} is no TES3MP 0.8 server: there is no server/scripts with {_LIST} and serverCore.lua in it; "
-        "name the folder that holds tes3mp-server."
+        f"{folder} is not a TES3MP 0.8 server: it has no server/scripts with {_LIST} and serverCore.lua; "
+        "name the folder that contains tes3mp-server."
     )
 
 
@@ -69,7 +69,7 @@ def _package() -> dict[str, bytes]:
 
 
 def _copy(target: Path, token: str) -> None:
-    """Copy the files; settings that are there are kept, but for the token."""
+    """Copy the files; existing settings are kept, except for the token."""
     target.mkdir(parents=True, exist_ok=True)
     settings = target / _SETTINGS
     for name, content in _package().items():
@@ -83,7 +83,7 @@ def _copy(target: Path, token: str) -> None:
 
 
 def _add_line(path: Path) -> bool:
-    """Let the server load the script; return whether it did not before."""
+    """Add the line that loads the script; return whether it was missing."""
     text = path.read_bytes()
     if _OURS.search(text):
         return False
@@ -104,7 +104,7 @@ def _remove(scripts: Path, target: Path) -> None:
 
 
 def _write(path: Path, content: bytes, mode: int | None = None) -> None:
-    """Write a file in one go, so that a server never reads half of it; its mode stays unless one is given."""
+    """Replace a file atomically; its mode stays unless one is given."""
     if mode is None:
         mode = path.stat().st_mode & 0o777 if path.exists() else 0o644
     new = path.with_name(f".{path.name}.new")

@@ -29,16 +29,16 @@ F = TypeVar("F", bound=Callable[..., Any])
 _HERE = "wsap_tes3mp.cli.log"
 COMMANDS: Mapping[str, tuple[str, str]] = {
     "list": (f"{_HERE}:list_commands", "List commands, the newest first."),
-    "show": (f"{_HERE}:show", "Show all that is kept of one command."),
+    "show": (f"{_HERE}:show", "Show one command in full."),
     "stats": (f"{_HERE}:stats", "Count commands by agent, kind, outcome and code, with latencies."),
-    "journal": (f"{_HERE}:journal", "Show what agents wrote into their journals."),
-    "export": (f"{_HERE}:export", "Write commands as training data."),
+    "journal": (f"{_HERE}:journal", "Show the agents' journal notes."),
+    "export": (f"{_HERE}:export", "Export commands as training data."),
     "prune": (f"{_HERE}:prune", "Delete old commands."),
 }
-"""Name -> where it is, and its line in the help."""
+"""Name -> import path and summary."""
 log = lazy_group(
     "log",
-    "The log of a bridge's commands: each with what led to it and what became of it.",
+    "The log of a bridge's commands: each with the perception that led to it and its outcome.",
     COMMANDS,
     examples=("wsap tes3mp log list", "wsap tes3mp log stats", "wsap tes3mp log export --out commands.jsonl"),
 )
@@ -47,12 +47,12 @@ _SECONDS = {"m": 60, "h": 3600, "d": 86400}
 
 
 class _Moment(click.ParamType):  # type: ignore[type-arg]  # older versions of click have no types to choose from
-    """Seconds since 1970, typed as an ISO time in UTC or as an age such as 7d."""
+    """Seconds since 1970, given as an ISO time in UTC or as an age such as 7d."""
 
     name = "time"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        """Return the moment that was typed."""
+        """Return the given moment."""
         if isinstance(value, float):
             return value
         if (ago := _AGO.fullmatch(value)) is not None:
@@ -61,7 +61,7 @@ class _Moment(click.ParamType):  # type: ignore[type-arg]  # older versions of c
             found = datetime.fromisoformat(value)
             return (found if found.tzinfo is not None else found.replace(tzinfo=UTC)).timestamp()
         except (ValueError, OverflowError):
-            text = f"{single_line(value)[:40]!r} is no time; expected for example 2026-03-21T14:30 (UTC), or 7d for"
+            text = f"{single_line(value)[:40]!r} is not a time; expected for example 2026-03-21T14:30 (UTC), or 7d for"
             raise click.BadParameter(f"{text} seven days ago.", ctx, param) from None
 
 
@@ -71,7 +71,7 @@ def _log_option(command: F) -> F:
 
 
 def _choice_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Add the options that choose commands; `command` gets all of a filter's as `chosen`, and the log's `path`."""
+    """Add the options that select commands, passed as the filter `chosen`, and the log's `path`."""
 
     @functools.wraps(command)
     def with_filter(**given: Any) -> None:
@@ -95,7 +95,7 @@ def _opened(path: Path | None, *, beside: bool = False) -> CommandLog:
     from wsap_tes3mp.paths import log_file
 
     if path is None and not log_file().is_file():
-        raise UsageError("Nothing is logged yet; begin with: wsap tes3mp serve")
+        raise UsageError("Nothing is logged yet; start with: wsap tes3mp serve")
     path = path or log_file()
     if not path.is_file():
         raise UsageError(f"There is no command log {path}; name another one with --log.")
@@ -136,7 +136,7 @@ def list_commands(*, chosen: Filter, limit: int, as_json: bool, path: Path | Non
 @_log_option
 @json_option
 def show(*, command_id: str, as_json: bool, path: Path | None) -> None:
-    """Show all that is kept of the command COMMAND_ID, with the perception that led to it."""
+    """Show the command COMMAND_ID in full, with the perception that led to it."""
     with _opened(path) as opened:
         record = opened.record(command_id)
         if record is None:
@@ -186,7 +186,7 @@ def stats(*, chosen: Filter, as_json: bool, path: Path | None) -> None:
 @click.option("--limit", type=STEPS, default=100, show_default=True, help="Maximum number of notes.")
 @json_option
 def journal(*, chosen: Filter, tags: tuple[str, ...], limit: int, as_json: bool, path: Path | None) -> None:
-    """Show what agents wrote into their journals, oldest first."""
+    """Show the agents' journal notes, oldest first."""
     from wsap_tes3mp.log.query import notes, tags_of
 
     with _opened(path) as opened:
@@ -210,25 +210,25 @@ def journal(*, chosen: Filter, tags: tuple[str, ...], limit: int, as_json: bool,
 )
 @_choice_options
 @click.option("--format", "form", type=click.Choice(["chat", "steps"]), default="chat", show_default=True,
-              help="chat: one command a line as a conversation. steps: state, action and outcome.")  # fmt: skip
+              help="chat: one conversation per command. steps: state, action and outcome.")  # fmt: skip
 @click.option("--state", "states", multiple=True, metavar="STATE",
-              help="Only commands of this outcome; default: confirmed with chat, all with steps.")  # fmt: skip
-@click.option("--bare", is_flag=True, help="With chat: write nothing but the messages.")
+              help="Only commands with this outcome; default: confirmed with chat, all with steps.")  # fmt: skip
+@click.option("--bare", is_flag=True, help="With chat: write only the messages.")
 @click.option("--perceptions", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE",
-              help="With steps: write each perception once into this file, and only its id into the rows.")  # fmt: skip
+              help="With steps: write each perception once to this file, and only its id in the rows.")  # fmt: skip
 @click.option("--redact", multiple=True, type=click.Choice(["names", "text", "reasoning"]),
-              help="Take out names of agents and players, free text, or the reasoning; may be repeated.")  # fmt: skip
+              help="Remove names of agents and players, free text, or the reasoning; may be repeated.")  # fmt: skip
 @click.option("--pattern", "patterns", multiple=True, metavar="REGEX",
-              help="Take out what matches; may be repeated.")  # fmt: skip
+              help="Remove matches of a regular expression; may be repeated.")  # fmt: skip
 @click.option("--out", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE",
               help="The file to write; default: standard output.")  # fmt: skip
 @click.option("--force", is_flag=True, help="Overwrite existing files.")
-@click.option("--schema", is_flag=True, help="Only print the JSON Schema of the format's lines.")
+@click.option("--schema", is_flag=True, help="Print the JSON Schema of a line and exit.")
 def export(
     *, chosen: Filter, form: Any, bare: bool, perceptions: Path | None, redact: tuple[str, ...],
     patterns: tuple[str, ...], out: Path | None, force: bool, schema: bool, path: Path | None,
 ) -> None:  # fmt: skip
-    """Write commands as training data, one JSON object a line, in the order of receipt."""
+    """Export commands as training data, one JSON object per line, in order of receipt."""
     from wsap_core.textfile import written_to
     from wsap_tes3mp.log.export import Redaction, schema_of, write
     from wsap_tes3mp.log.query import all_agents, everything
@@ -244,7 +244,7 @@ def export(
         return
     for file in (out, perceptions):
         if file is not None and file.exists() and not force:
-            raise UsageError(f"{file} exists already; choose another name, or overwrite it with --force.")
+            raise UsageError(f"{file} already exists; choose another name, or overwrite it with --force.")
     if form == "chat" and not chosen.states:
         chosen = replace(chosen, states=["confirmed"])
     with contextlib.ExitStack() as files:
@@ -255,30 +255,30 @@ def export(
         lines, left_out = write(everything(opened, chosen), form, target, redaction=taken, perceptions=seen, bare=bare)
     click.echo(f"Wrote {lines} lines{f' to {out}' if out is not None else ''}.", err=True)
     if left_out:
-        click.echo(f"Left out: {left_out} commands that no perception is kept of.", err=True)
+        click.echo(f"Left out: {left_out} commands without a logged perception.", err=True)
 
 
 @click.command(
     cls=GroupedCommand, examples=("wsap tes3mp log prune --older-than 90", "wsap tes3mp log prune --keep 1000000")
 )
-@click.option("--older-than", type=click.FloatRange(0, 100_000), metavar="DAYS", help="Delete commands of this age.")
-@click.option("--keep", type=WholeNumber(0), metavar="COUNT", help="Delete all but the newest of this number.")
-@click.option("--journal", is_flag=True, help="Delete notes of journals, too.")
+@click.option("--older-than", type=click.FloatRange(0, 100_000), metavar="DAYS", help="Delete older commands.")
+@click.option("--keep", type=WholeNumber(0), metavar="COUNT", help="Delete all but the newest COUNT commands.")
+@click.option("--journal", is_flag=True, help="Delete journal notes, too.")
 @click.option("--dry-run", is_flag=True, help="Only print what would be deleted.")
 @_log_option
 @json_option
 def prune(
     *, older_than: float | None, keep: int | None, journal: bool, dry_run: bool, as_json: bool, path: Path | None
 ) -> None:
-    """Delete old commands, and perceptions that no command needs any more, also while a bridge is running.
+    """Delete old commands, and perceptions no longer needed; a bridge may be running.
 
-    An episode is deleted as a whole, once its newest command is old enough. Never deleted: commands that are running,
-    and those of the last hour.
+    An episode is deleted as a whole, once its newest command is old enough. Running commands and those of the last
+    hour are never deleted.
     """
     from wsap_tes3mp.log.query import prune as pruned
 
     if older_than is None and keep is None:
-        raise UsageError("Say what to delete: --older-than DAYS, --keep COUNT, or both (what both allow is deleted).")
+        raise UsageError("Give --older-than DAYS, --keep COUNT, or both (then a command must meet both).")
     with _opened(path, beside=True) as opened:
         age = None if older_than is None else older_than * 86400
         found = pruned(opened, time.time(), older_than=age, keep=keep, journal=journal, dry_run=dry_run)

@@ -35,28 +35,28 @@ if TYPE_CHECKING:
 @click.option("--engine", type=click.Choice(["simulated", "tes3mp"]), default="simulated", show_default=True,
               help="The embedded engine, or a TES3MP server.")  # fmt: skip
 @click.option("--agent", "agents", multiple=True, metavar="ID", show_default="agent",
-              help="An agent that gets a body in the embedded engine; may be repeated.")  # fmt: skip
+              help="Give this agent a body in the embedded engine; may be repeated.")  # fmt: skip
 @click.option("--seed", type=SEED, default=0, show_default=True, help="Seed of the embedded engine's world.")
-@click.option("--stepped", is_flag=True, help="Let the embedded engine's time go on with commands only.")
+@click.option("--stepped", is_flag=True, help="Advance the embedded engine's time only with commands.")
 @click.option("--deadline", type=click.FloatRange(0.01, 60), default=2.0, show_default=True,
-              help="Seconds that the engine has for a perception.")  # fmt: skip
+              help="Seconds the engine has for a perception.")  # fmt: skip
 @click.option("--script", metavar="ADDRESS", default="127.0.0.1:8766", show_default=True,
               help="Where the script in the TES3MP server listens, or its mailbox folder.")  # fmt: skip
 @click.option("--script-token", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE",
-              help="The file with the script's token; the one of wsap tes3mp install if not given.")  # fmt: skip
+              help="The file with the script's token. Default: that of wsap tes3mp install.")  # fmt: skip
 @click.option("--data", multiple=True, type=click.Path(path_type=Path), metavar="PATH",
               help="The game's data files, or their folder, for names and weights; may be repeated.")  # fmt: skip
 @click.option("--encoding", type=click.Choice(["cp1252", "cp1251", "cp1250"]), default="cp1252", show_default=True,
               help="The code page of the data files: Western, Cyrillic or Central European.")  # fmt: skip
 @click.option("--host", default="127.0.0.1", show_default=True,
-              help="The address to listen on; others than this machine's own need --expose.")  # fmt: skip
+              help="The address to listen on; anything but loopback needs --expose.")  # fmt: skip
 @click.option("--port", type=click.IntRange(0, 65535), default=8765, show_default=True,
               help="The port; 0 for any free one.")  # fmt: skip
 @click.option("--expose", is_flag=True, help="Accept connections from other machines; every request needs the token.")
 @click.option("--no-token", "trusting", is_flag=True,
-              help="Take commands of this machine's programs without the token.")  # fmt: skip
+              help="Let programs on this machine act without the token.")  # fmt: skip
 @click.option("--log", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE",
-              help="The command log; tes3mp/commands.sqlite in the folder for WSAP's files if not given.")  # fmt: skip
+              help="The command log. Default: tes3mp/commands.sqlite in the data folder.")  # fmt: skip
 @json_option
 def serve(
     *, engine: str, agents: tuple[str, ...], seed: int, stepped: bool, deadline: float, script: str,
@@ -65,8 +65,8 @@ def serve(
 ) -> None:  # fmt: skip
     """Serve a bridge until Ctrl-C.
 
-    Agents perceive with GET /perception and act with POST /command; the state is at GET /morrowind/status. With --json
-    one line is printed when it answers: url, pid, token_file, log.
+    Agents perceive with GET /perception and act with POST /command; GET /morrowind/status has the state. With --json
+    one line is printed once it answers: url, pid, token_file, log.
     """
     # Deferred for weight: `wsap tes3mp --help` needs no server.
     from wsap_core.errors import UsageError
@@ -80,7 +80,7 @@ def serve(
 
     refuse_unexposed(host, "bridge", exposed=expose)
     if trusting and expose:
-        raise UsageError("--no-token is for a bridge that this machine alone can reach; leave --expose out.")
+        raise UsageError("--no-token and --expose exclude each other.")
     made: Engine
     if engine == "simulated":
         refuse_given("with --engine simulated", "script", "script_token", "data", "encoding")
@@ -100,7 +100,7 @@ def serve(
         if as_json:
             click.echo(json.dumps({"url": url, "pid": os.getpid(), "token_file": str(token_file), "log": str(path)}))
             return
-        click.echo(f"The bridge answers at {url} with the engine {made.name}; Ctrl-C stops it.")
+        click.echo(f"The bridge is serving the engine {made.name} at {url}; Ctrl-C stops it.")
         needed = "Commands need no token." if trusting else f"Commands need the token in {token_file}."
         click.echo(f"{needed} They are logged in {path}.")
         click.echo(f"Try: curl {url}morrowind/status")

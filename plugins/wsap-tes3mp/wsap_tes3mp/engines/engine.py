@@ -1,4 +1,4 @@
-"""What an engine implements, and a bridge; nothing else of the plugin knows which engine or bridge there is."""
+"""The interfaces of engines and bridges; the rest of the plugin does not know which ones it is using."""
 
 from __future__ import annotations
 
@@ -19,26 +19,30 @@ from wsap_tes3mp.protocol.perception import Payload, PerceptionOutput
 T = TypeVar("T")
 
 EngineAbility = Literal["join", "respawn", "items", "snapshot", "stepped"]
-"""What an engine may be able to do besides: bodies made on request, life after death, items that enter and leave,
-its state as bytes and back (the kernel's `Snapshots`), time that goes on with commands only."""
+"""Optional features: bodies on request, respawning, item transfers, snapshots (the kernel's `Snapshots`), and time that
+advances only with commands."""
 End = Literal["confirmed", "failed", "unknown"]
-"""How a command ends."""
+"""The outcome of a command."""
 
 
 @dataclass(frozen=True)
 class EngineView:
-    """What an engine says of the world for one agent; the bridge checks it, it may hold anything."""
+    """An engine's view of the world for one agent, unchecked."""
 
     timestamp: datetime
-    """On the engine's clock: the machine's, or logical where time is stepped."""
+    """By the engine's clock: the machine's, or logical if time is stepped."""
     sequence: int
-    """Grows with each change of the view, within one boot."""
+    """Increases with each change of the view, within one boot."""
     body: Mapping[str, Any]
-    """The fields of `PerceptionOutput` but version, time, agent, boot and sequence. Any: JSON, unchecked."""
+    """The fields of `PerceptionOutput` except version, time, agent, boot and sequence. Any: JSON, unchecked."""
 
     @staticmethod
     def check(view: Any, engine: Engine, agent_id: str) -> PerceptionOutput:
-        """Return what an engine says (Any: whatever it is); `SchemaMismatchError` if it does not fit the schema."""
+        """Return a view (Any: whatever the engine returned) as a perception.
+
+        Raises:
+            SchemaMismatchError: it does not fit the schema.
+        """
         try:
             head = {
                 "protocol_version": PROTOCOL_VERSION,
@@ -49,8 +53,8 @@ class EngineView:
             }
             found = PerceptionOutput.model_validate({**view.body, **head})
             if not isinstance(view.timestamp, datetime):
-                raise TypeError("timestamp: it is no datetime")
-            # Strict where pydantic would mend what no JSON can hold.
+                raise TypeError("timestamp: not a datetime")
+            # Strict where pydantic would convert what JSON can't hold.
             json.dumps(view.body.get("raw_engine_data"), ensure_ascii=False, allow_nan=False).encode()
             found.model_dump_json()
         except (TypeError, AttributeError, ValueError, RecursionError) as error:
@@ -61,7 +65,7 @@ class EngineView:
 
 @dataclass(frozen=True)
 class Done:
-    """What an engine says of a command that it was told to carry out."""
+    """An engine's outcome of a command."""
 
     state: End
     message: str = ""
@@ -71,7 +75,7 @@ class Done:
 
     @staticmethod
     def check(said: Any) -> Done:
-        """Return what an engine says (Any: whatever it is); unknown if it can't be understood."""
+        """Return an outcome (Any: whatever the engine returned); `unknown` if it can't be understood."""
         if isinstance(said, Done):
             fields: tuple[tuple[Any, type | UnionType], ...] = (
                 (said.message, str), (said.code, str | None), (said.sequence, int | None), (said.data, Mapping)
@@ -82,7 +86,7 @@ class Done:
 
 
 def time_of_day(hour: float) -> str:
-    """Return the part of the day of an hour from 0 to 24."""
+    """Return the part of the day for an hour from 0 to 24."""
     parts = ((5, "night"), (8, "dawn"), (12, "morning"), (17, "afternoon"), (20, "evening"), (25, "night"))
     return next(name for end, name in parts if hour < end)
 
@@ -90,7 +94,7 @@ def time_of_day(hour: float) -> str:
 class Engine(Protocol):
     """A game world with bodies for agents. All methods are called from one event loop.
 
-    Agents appear and vanish by themselves (players log in and out), or on request where the engine can `join`.
+    Agents come and go by themselves (players log in and out), or on request if the engine can `join`.
     """
 
     @property
@@ -99,87 +103,83 @@ class Engine(Protocol):
 
     @property
     def abilities(self) -> frozenset[EngineAbility]:
-        """What it can do besides."""
+        """Its optional features."""
 
     @property
     def boot_id(self) -> str | None:
-        """Names this run of the game world; another one after it was started anew; None while not connected."""
+        """Identifies this run of the game world; changes when it restarts; None while not connected."""
 
     async def start(self) -> None:
-        """Connect to the game world, or begin it; returns at once where it goes on trying in the background."""
+        """Start the game world, or connect to it, possibly in the background."""
 
     async def stop(self) -> None:
-        """Let go of the game world; idempotent."""
+        """Disconnect from the game world; idempotent."""
 
     def agents(self) -> Sequence[AgentInfo]:
-        """Return the agents that there are bodies for, sorted by id; none while not connected."""
+        """Return the agents with bodies, sorted by id; none while not connected."""
 
     async def perceive(self, agent_id: str) -> EngineView:
-        """Return what an agent perceives now. The bridge gives up after its deadline and cancels.
+        """Return what an agent perceives now; cancelled after the bridge's deadline.
 
         Raises:
-            BridgeUnavailableError: not connected, or no body of that agent is in the world.
+            BridgeUnavailableError: not connected, or that agent has no body in the world.
         """
 
     async def execute(self, agent_id: str, command_id: str, command: str, params: Payload) -> Done:
-        """Carry out a command and return once what came of it is known. It is sent to the game at most once.
+        """Execute a command and return its outcome. It is sent to the game at most once.
 
-        `noop` and `journal_note` never come here. A call that is cancelled leaves the command unknown.
+        Never called for `noop` and `journal_note`. A cancelled call leaves the outcome unknown.
 
         Raises:
-            BridgeUnavailableError: it certainly was not sent.
+            BridgeUnavailableError: it was certainly not sent.
         """
 
 
 class Able(Protocol):
-    """What an engine does besides, as far as its `abilities` name it."""
+    """The methods of an engine's optional features; each is available if its `abilities` name it."""
 
     async def join(self, request: JoinRequest) -> AgentInfo:
-        """Give an agent a body, or wake its sleeping one; one that is awake stays as it is (`join`)."""
+        """Give an agent a body, or wake its sleeping one; no effect on one that is awake (`join`)."""
 
     async def leave(self, agent_id: str, mode: str) -> None:
-        """Let the body sleep (`dormant`), vanish until it is wanted (`suspend`), or be gone (`despawn`) (`join`)."""
+        """Put the body to sleep (`dormant`), hide it (`suspend`), or delete it (`despawn`) (`join`)."""
 
     async def respawn(self, agent_id: str) -> AgentInfo:
         """Bring a dead body back to life (`respawn`)."""
 
     async def transfer(self, agent_id: str, request: ItemsRequest) -> ItemsReceipt:
-        """Put items into the inventory and take others out, once per transfer id, whose receipt is kept (`items`)."""
+        """Add and remove items, once per transfer id; a repeated id returns the first receipt (`items`)."""
 
 
 class BridgePort(Able, Protocol):
-    """A bridge. `Bridge` is one in this process, `BridgeClient` one behind HTTP.
+    """A bridge: `Bridge` in this process, `BridgeClient` over HTTP.
 
-    Every method raises `BridgeError` for what the bridge refuses. What is marked 1.1.0, bodies and items a
-    bridge with the seed's endpoints alone does not have: it then raises `NotOfferedError`.
+    Every method raises `BridgeError` if the bridge refuses. A bridge with only the seed's endpoints raises
+    `NotOfferedError` for bodies, items and what is marked 1.1.0.
     """
 
     async def perception(self, agent_id: str | None = None) -> PerceptionOutput:
-        """Return the latest snapshot; an agent must be named where there are several."""
+        """Return the latest perception; the agent may be omitted if it is the only one."""
 
     async def command(self, command: CommandInput, *, key: str | None = None) -> CommandAccepted:
-        """Submit a command; 1.1.0: with a key that was used before, the first answer is repeated.
+        """Submit a command; 1.1.0: repeating a key returns the first answer.
 
         Raises:
-            UnknownOutcomeError: no answer came, so that nobody knows whether it was taken.
+            UnknownOutcomeError: no answer arrived; it may have been accepted.
         """
 
     async def status(self) -> BridgeStatus:
-        """Return how bridge and engine are."""
+        """Return the state of the bridge and its engine."""
 
     async def outcome(self, command_id: str, *, wait: float = 0.0) -> Outcome:
-        """Return what became of a command, waiting up to so many seconds for the end of it (1.1.0)."""
+        """Return the outcome of a command, waiting up to `wait` seconds for it to finish (1.1.0)."""
 
     async def agents(self) -> list[AgentInfo]:
-        """Return the agents that there are bodies for (1.1.0)."""
+        """Return the agents with bodies (1.1.0)."""
 
 
 async def within(clock: Clock, seconds: float | None, work: Awaitable[T]) -> T:
-    """Return what the work gives, or cancel it after so many seconds on a clock; None for no limit, and no task for it.
-
-    Raises:
-        TimeoutError: it took longer.
-    """
+    """Return the result of `work`; cancel it and raise `TimeoutError` after `seconds` (None: no limit, no task)."""
     if seconds is None:
         return await work
     task = asyncio.ensure_future(work)

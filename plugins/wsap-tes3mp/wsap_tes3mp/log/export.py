@@ -1,4 +1,4 @@
-"""Commands as training data: conversations, or rows of state, action and outcome; and what is taken out of them."""
+"""Commands as training data: conversations, or rows of state, action and outcome; with redaction."""
 
 from __future__ import annotations
 
@@ -20,32 +20,32 @@ Form = Literal["chat", "steps"]
 _LEFT_OUT = OPAQUE | {"protocol_version"}
 GONE = "[redacted]"
 _FREE = frozenset({"content", "message", "text", "choices", "tags"})
-"""Fields with free text of agents, players and the game."""
+"""Fields with free text by agents, players and the game."""
 
 
 @dataclass
 class Redaction:
-    """What is taken out of the lines of an export; a name is replaced by the same word in all of them."""
+    """What to remove from an export; a name is replaced by the same word everywhere."""
 
     names: bool = False
-    """Names of agents and players become `agent_1`, `player_1`, ... wherever they stand."""
+    """Names of agents and players become `agent_1`, `player_1`, ... wherever they occur."""
     text: bool = False
-    """Notes, messages and what is said in dialogues."""
+    """Notes, messages and speech in dialogues."""
     reasoning: bool = False
     patterns: Sequence[str] = ()
-    """Regular expressions: whatever matches is replaced. `UsageError` if one can't be read."""
+    """Regular expressions whose matches are replaced. `UsageError` if one is invalid."""
     agents: InitVar[Iterable[str]] = ()
-    """Ids of all agents of the log, whose names those are."""
+    """Ids of all agents in the log."""
 
     def __post_init__(self, agents: Iterable[str]) -> None:
         self._words: dict[str, str] = {}
-        self._known: re.Pattern[str] | None = None  # all names in one, until there is another one
+        self._known: re.Pattern[str] | None = None  # matches any known name; None after one was added
         self._patterns = [_compiled(pattern) for pattern in self.patterns]
         for agent in sorted(agents) if self.names else ():
             self._add(agent, "agent")
 
     def line(self, value: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
-        """Return what is left of a line's perception, action or outcome."""
+        """Return a perception, action or outcome, redacted."""
         entities = value.get("nearby_entities") if self.names else None
         for entity in entities if isinstance(entities, list) else []:
             if isinstance(entity, dict) and entity.get("entity_type") == "player":
@@ -55,7 +55,7 @@ class Redaction:
         return {key: self._field(key, item) for key, item in value.items()}
 
     def word(self, text: str) -> str:
-        """Return what is left of a text."""
+        """Return a text, redacted."""
         if self._words:
             if self._known is None:
                 words = "|".join(map(re.escape, sorted(self._words, key=len, reverse=True)))
@@ -88,7 +88,7 @@ def _compiled(pattern: str) -> re.Pattern[str]:
     try:
         return re.compile(pattern)
     except re.error as error:
-        raise UsageError(f"The pattern {pattern!r} can't be read: {error}.") from None
+        raise UsageError(f"The pattern {pattern!r} is invalid: {error}.") from None
 
 
 class Message(BaseModel, frozen=True):
@@ -107,7 +107,7 @@ class _Line(BaseModel, frozen=True):
 
 
 class ChatLine(_Line, frozen=True):
-    """One command as a conversation: what can be done, what was perceived, what was commanded."""
+    """One command as a conversation: the available commands, the perception, the command."""
 
     format: Literal["wsap-tes3mp-chat"] = "wsap-tes3mp-chat"
     state: CommandState
@@ -115,17 +115,17 @@ class ChatLine(_Line, frozen=True):
 
 
 class ActionCell(BaseModel, frozen=True):
-    """What was commanded."""
+    """The command."""
 
     command: str
     params: dict[str, JsonValue]
-    """Those that the command knows, as the protocol types them."""
+    """Only the command's own parameters, typed by the protocol."""
     reasoning: str
     heartbeat_cycle: int | None
 
 
 class OutcomeCell(BaseModel, frozen=True):
-    """What became of it."""
+    """The outcome of the command."""
 
     state: CommandState
     code: str | None
@@ -142,9 +142,9 @@ class StepLine(_Line, frozen=True):
     time: float
     """When the bridge received the command, seconds since 1970."""
     state_id: str | None
-    """Names the perception; equal ones have one id. Time and sequence do not count."""
+    """Id of the perception; equal perceptions, apart from time and sequence, share one."""
     state: dict[str, JsonValue] | None
-    """The perception; None where the rows refer to a file of perceptions, or none is kept."""
+    """The perception; None if it is in a separate file, or none is stored."""
     state_time: str | None
     state_sequence: int | None
     action: ActionCell
@@ -154,7 +154,7 @@ class StepLine(_Line, frozen=True):
 
 
 def schema_of(form: Form) -> dict[str, Any]:
-    """Return the JSON Schema of a form's lines. Any: JSON."""
+    """Return the JSON Schema of a line. Any: JSON."""
     return (ChatLine if form == "chat" else StepLine).model_json_schema()
 
 
@@ -167,18 +167,14 @@ def write(
     perceptions: IO[str] | None = None,
     bare: bool = False,
 ) -> tuple[int, int]:
-    """Write commands as JSON lines, in ASCII, so that no character in a text looks like the end of a line.
+    """Write commands as JSON lines, in ASCII, so that no character in a text looks like a line break.
 
-    Returns how many lines were written, and how many commands without a perception, of which no conversation can be
-    made, were left out.
+    Returns the number of lines written, and of commands left out because `chat` needs a perception and they have none.
 
     Args:
-        logged: the commands.
         form: `chat` for fine-tuning, `steps` for rows of state, action and outcome.
-        file: where to.
-        redaction: what is taken out.
-        perceptions: with `steps`, where each perception is written once; rows then have its id alone.
-        bare: with `chat`, only the messages.
+        perceptions: with `steps`, receives each perception once; rows then only have its id.
+        bare: with `chat`, write only the messages.
     """
     lines, left_out, taken, known = 0, 0, redaction or Redaction(), set[str]()
     for one in logged:
@@ -217,9 +213,7 @@ _SYSTEM = Message(role="system", content="\n".join([_INTRODUCTION, *(_usage(*one
 
 
 def _head(record: CommandRecord, taken: Redaction) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return whose command it was, and what was commanded, as the protocol types it: columns of one command have one
-    type in all rows.
-    """
+    """Return the first columns of a line, and the action, typed by the protocol so that columns have one type."""
     try:
         params = PARAMS[record.command].model_validate(record.params).model_dump(mode="json", exclude_none=True)
     except (KeyError, ValidationError):

@@ -1,4 +1,4 @@
-"""The command log: every command, what led to it, and what became of it."""
+"""The command log: every command, the perception that led to it, and its outcome."""
 
 from __future__ import annotations
 
@@ -26,29 +26,29 @@ from wsap_tes3mp.protocol.errors import KeyReusedError
 from wsap_tes3mp.protocol.perception import PerceptionOutput
 
 RAW = 20_000
-"""Most characters that are kept of a command that was rejected."""
+"""Maximum characters kept of a rejected command."""
 NEVER_SENT = "The bridge stopped before it sent the command."
-LOST = "The bridge stopped while the command was running; nobody knows what came of it."
+LOST = "The bridge stopped while the command was running; its outcome is unknown."
 _OPEN = COMMAND.c.state.in_(("accepted", "dispatched"))
 
 
 class CommandLog(ExitStack):
     """One bridge's log. Each method is one transaction, committed when it returns.
 
-    Opening it makes the file if it is missing, and settles what a bridge that crashed left open: commands that were
-    accepted but not sent become `failed`, those that were running `unknown`.
+    Opening it creates the file if missing, and settles what a crashed bridge left open: commands that were accepted but
+    not sent become `failed`, those that were running `unknown`.
 
     Args:
-        path: None for a log in memory; `wsap_tes3mp.paths.log_file()` is the usual place.
-        read_only: read beside a bridge that writes; nothing is settled.
-        beside: write beside a bridge that writes, to delete old commands; nothing is settled.
-        now: seconds since 1970.
-        ids: gives command ids.
+        path: None for a log in memory.
+        read_only: read while a bridge is writing; nothing is settled.
+        beside: write while a bridge is writing, to delete old commands; nothing is settled.
+        now: returns seconds since 1970.
+        ids: returns command ids.
 
     Raises:
-        StorageLockedError: another bridge writes it.
+        StorageLockedError: another bridge is writing it.
         StorageVersionError: a newer version wrote it.
-        NotADatabaseError: the file is something else.
+        NotADatabaseError: the file is not a command log.
         StorageError: it can't be opened or, from every method, written or read.
     """
 
@@ -65,7 +65,7 @@ class CommandLog(ExitStack):
         self.path = path = None if path is None else Path(path).expanduser()
         self._now, self._ids = now, ids
         self._where = "in memory" if path is None else str(path)
-        self._known: str | None = None  # the perception that was kept last
+        self._known: str | None = None  # hash of the last stored perception
         own = not (read_only or beside)
         try:
             if path is not None and own:
@@ -80,10 +80,10 @@ class CommandLog(ExitStack):
             raise
 
     def repeated(self, command: CommandInput, key: str) -> str | None:
-        """Return the id of the command that was accepted under an idempotency key; None for a new key.
+        """Return the id of the command accepted with an idempotency key; None for a new key.
 
         Raises:
-            KeyReusedError: that was another command; `details` has its id.
+            KeyReusedError: it was another command; `details` has its id.
         """
         known = select(COMMAND.c.id, COMMAND.c.fingerprint).where(COMMAND.c.agent_id == command.agent_id)
         for command_id, fingerprint in self.read(known.where(COMMAND.c.key == key)):
@@ -101,16 +101,10 @@ class CommandLog(ExitStack):
         *,
         engine: str = "",
     ) -> str:
-        """Keep a command as `accepted` and return its id.
-
-        Args:
-            command: as it was received, and valid.
-            perception: what led to it.
-            key: the idempotency key.
-            engine: the engine's name.
+        """Store a valid command as `accepted`, with the perception that led to it, and return its id.
 
         Raises:
-            KeyReusedError: the key is known, see `repeated`.
+            KeyReusedError: the idempotency key was used before.
         """
         context, command_id, body = command.context, self._ids(), ""
         values: dict[str, Any] = {  # Any: of columns
@@ -149,7 +143,7 @@ class CommandLog(ExitStack):
         self._known = found or self._known
 
     def reject(self, raw: JsonValue, code: str, message: str) -> str:
-        """Keep a command that is refused, whatever it looks like, and return the id of its row."""
+        """Store a refused command, whatever it looks like, and return the id of its row."""
         known: Mapping[str, JsonValue] = raw if isinstance(raw, dict) else {}
         params, command_id, now = known.get("params"), self._ids(), self._now()
 
@@ -174,13 +168,13 @@ class CommandLog(ExitStack):
         return command_id
 
     def dispatched(self, command_id: str) -> None:
-        """Mark a command as running: from now on nobody may say that it was not sent."""
+        """Mark a command as running: from now on it may have been sent."""
         statement = update(COMMAND).where(COMMAND.c.id == command_id).where(COMMAND.c.state == "accepted")
         if not self.write(statement.values(state="dispatched", dispatched=self._now())):
-            raise StorageError(f"The command log {self._where} has no command {command_id} that waits.")
+            raise StorageError(f"The command log {self._where} has no waiting command {command_id}.")
 
     def finish(self, command_id: str, done: Done) -> bool:
-        """Keep what became of a command; False if that was known already, which stays as it is."""
+        """Store the outcome of a command; False, without effect, if it has one."""
         sequence = done.sequence
         values = {
             "state": done.state,
@@ -193,7 +187,7 @@ class CommandLog(ExitStack):
         return bool(self.write(update(COMMAND).where(COMMAND.c.id == command_id).where(_OPEN).values(values)))
 
     def find(self, command_id: str) -> Outcome | None:
-        """Return what became of a command; None if the log does not have it."""
+        """Return the outcome of a command; None if the log does not have it."""
         record = self.record(command_id)
         if record is None:
             return None
@@ -201,38 +195,35 @@ class CommandLog(ExitStack):
         return Outcome(command_id=record.id, agent_id=record.agent_id or "unknown", **told)
 
     def record(self, command_id: str) -> CommandRecord | None:
-        """Return all that is kept of a command; None if the log does not have it."""
+        """Return the record of a command; None if the log does not have it."""
         found = self.read(select(COMMAND).where(COMMAND.c.id == command_id))
         return records.record_of(found[0]) if found else None
 
     def perception(self, record: CommandRecord) -> PerceptionOutput | None:
-        """Return the perception that led to a command; None if none is kept."""
+        """Return the perception that led to a command; None if none is stored."""
         if record.perception_hash is None:
             return None
         found = self.read(select(PERCEPTION.c.body).where(PERCEPTION.c.hash == record.perception_hash))
         return PerceptionOutput.model_validate({**json.loads(found[0].body), **record.perception_moment})
 
     def read(self, statement: Executable) -> list[Any]:
-        """Return the rows that a query finds, all at once (Any: rows have the query's columns)."""
+        """Return all rows of a query (Any: with the query's columns)."""
         return list(self.stream(statement))
 
     def stream(self, statement: Executable) -> Iterator[Row[Any]]:
-        """Give the rows that a query finds, as the log is at the first of them."""
+        """Yield the rows of a query, as of the first one."""
         with said_clearly(self._where), self._connection.begin():
             yield from self._connection.execute(statement.execution_options(yield_per=200))
 
     def write(self, *statements: Any) -> int:
-        """Carry out a statement, with its values if there are any, in one transaction; return the rows touched.
-
-        Any: as `Connection.execute` takes them.
-        """
+        """Execute a statement (Any: as `Connection.execute` takes it) in a transaction; return the rows affected."""
         with said_clearly(self._where), self._connection.begin():
             return self._connection.execute(*statements).rowcount
 
     def shrink(self) -> None:
-        """Give the room of what was deleted back to the file system, a little at a time."""
+        """Return the space of deleted rows to the file system, in small steps."""
         for _ in range(self.read(text("PRAGMA freelist_count"))[0][0] // 500 + 1):
-            # As a script, since a plain statement would give back one page only.
+            # As a script, since a plain statement would free only one page.
             with said_clearly(self._where):
                 raw: Any = self._connection.connection.driver_connection  # Any: sqlite3's
                 raw.executescript("PRAGMA incremental_vacuum(500)")
@@ -254,6 +245,6 @@ class CommandLog(ExitStack):
             try:
                 lock.acquire()
             except Timeout:
-                told = f"Another bridge writes the command log {path}; name another file with --log."
+                told = f"Another bridge is writing the command log {path}; name another file with --log."
                 raise StorageLockedError(told) from None
         return lock

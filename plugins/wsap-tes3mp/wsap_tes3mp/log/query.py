@@ -1,4 +1,4 @@
-"""Reading a command log: which commands, their statistics, and which of them retention deletes."""
+"""Queries on a command log: selection, statistics, and retention."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from wsap_tes3mp.log.log import CommandLog
 from wsap_tes3mp.log.records import COMMAND, PERCEPTION, CommandRecord, record_of
 
 YOUNGEST = 3600.0
-"""Seconds for which commands are never deleted, since their idempotency keys may still be repeated."""
+"""Seconds before which commands are never deleted, since their idempotency keys may still be repeated."""
 BATCH = 500
-"""Most rows that are deleted in one transaction, so that a bridge that writes hardly waits."""
+"""Maximum rows deleted in one transaction, so that a bridge that is writing hardly waits."""
 
 
 @dataclass(frozen=True)
 class Filter:
-    """Which commands; what is empty or None chooses all."""
+    """Which commands; empty or None selects all."""
 
     agents: Sequence[str] = ()
     episodes: Sequence[str] = ()
@@ -33,7 +33,7 @@ class Filter:
     since: float | None = None
     """Seconds since 1970, by the time of receipt."""
     until: float | None = None
-    """Seconds since 1970; not included."""
+    """Seconds since 1970, exclusive."""
 
     def where(self) -> list[ColumnElement[bool]]:
         """Return the conditions of a query."""
@@ -48,24 +48,24 @@ class Filter:
 
 
 def newest(log: CommandLog, chosen: Filter, limit: int) -> list[CommandRecord]:
-    """Return the newest commands that are chosen, newest first."""
+    """Return the newest of the chosen commands, newest first."""
     statement = select(COMMAND).where(*chosen.where()).order_by(COMMAND.c.number.desc()).limit(limit)
     return [record_of(row) for row in log.read(statement)]
 
 
 def all_agents(log: CommandLog) -> list[str]:
-    """Return the ids of all agents that ever commanded."""
+    """Return the ids of all agents in the log."""
     return [row[0] for row in log.read(select(COMMAND.c.agent_id).distinct()) if row[0]]
 
 
 def tags_of(note: CommandRecord) -> list[str]:
-    """Return the tags of a note."""
+    """Return the tags of a journal note."""
     tags = note.params.get("tags")
     return [str(tag) for tag in tags] if isinstance(tags, list) else []
 
 
 def notes(log: CommandLog, chosen: Filter, tags: Collection[str] = (), limit: int | None = None) -> list[CommandRecord]:
-    """Return the newest notes of journals that have one of the tags (any where none is given), oldest first."""
+    """Return the newest journal notes with one of the tags (all without tags), oldest first."""
     statement = select(COMMAND).where(COMMAND.c.command == "journal_note", COMMAND.c.state == "confirmed")
     rows = log.stream(statement.where(*chosen.where()).order_by(COMMAND.c.number.desc()))
     found = (one for one in map(record_of, rows) if not tags or not set(tags).isdisjoint(tags_of(one)))
@@ -74,17 +74,17 @@ def notes(log: CommandLog, chosen: Filter, tags: Collection[str] = (), limit: in
 
 @dataclass(frozen=True)
 class Logged:
-    """One command, and the bodies of perceptions around it."""
+    """A command and the perceptions around it."""
 
     record: CommandRecord
     perception: dict[str, JsonValue] | None
-    """What led to it; None where none is kept."""
+    """The one that led to it; None if none is stored."""
     next_hash: str | None
-    """The perception that led to the agent's next command in the same episode."""
+    """The one that led to the agent's next command in the same episode."""
 
 
 def everything(log: CommandLog, chosen: Filter) -> Iterator[Logged]:
-    """Give the chosen commands in the order of receipt, with their perceptions, as they are at this moment."""
+    """Yield the chosen commands in order of receipt, with their perceptions."""
     later = COMMAND.alias("later")
     following = (
         select(later.c.perception_hash)
@@ -120,7 +120,7 @@ class Latency:
 
 @dataclass(frozen=True)
 class LogStats:
-    """What a log has, in numbers."""
+    """The statistics of a log."""
 
     commands: int
     agents: dict[str, int]
@@ -131,12 +131,12 @@ class LogStats:
     """Code of failure or rejection -> count."""
     episodes: int
     perceptions: int
-    """Different ones, in the whole log."""
+    """Distinct ones, in the whole log."""
     first: float | None
     """Seconds since 1970."""
     last: float | None
     latencies: dict[str, Latency]
-    """Command -> its latency, of those that were confirmed or failed."""
+    """Command -> latency of those confirmed or failed."""
 
 
 def stats(log: CommandLog, chosen: Filter) -> LogStats:
@@ -174,7 +174,7 @@ def _latency(values: list[float]) -> Latency:
 
 @dataclass(frozen=True)
 class Pruned:
-    """What was deleted, or would be."""
+    """The number of rows deleted, or that would be."""
 
     commands: int = 0
     perceptions: int = 0
@@ -190,17 +190,16 @@ def prune(
     journal: bool = False,
     dry_run: bool = False,
 ) -> Pruned:
-    """Delete old commands, and the perceptions that no command needs any more.
+    """Delete old commands, and perceptions that no command needs any longer; a bridge may be writing.
 
-    Episodes go as a whole, once the newest command of one is old enough, so that no export begins in the middle of
-    one. Kept are commands that are running, those of the last hour, and the journal.
+    Episodes are deleted as a whole, once their newest command is old enough, so that no export starts in the middle of
+    one. Running commands, those of the last hour, and the journal are kept.
 
     Args:
-        log: the log; a bridge may be writing it.
         now: seconds since 1970.
         older_than: seconds; None for any age.
-        keep: how many commands to keep, at least; None for any number.
-        journal: delete notes of the journal, too.
+        keep: minimum number of commands to keep; None for any number.
+        journal: delete journal notes, too.
         dry_run: only count.
     """
     columns, other = COMMAND.c, COMMAND.alias("other")

@@ -1,4 +1,4 @@
-"""The SQLite file of a command log: its tables, what may be written into them, how it is opened, and its errors."""
+"""The SQLite file of a command log: its tables, the values they accept, opening it, and its errors."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ APPLICATION = 0x57544C31
 VERSION = 1
 """Of the schema."""
 BUSY_SECONDS = 5.0
-"""How long a commit waits for another process that writes, such as `wsap tes3mp log prune`."""
+"""How long a commit waits for another writing process, such as `wsap tes3mp log prune`."""
 _DEEPEST = 20
 MOMENT = {"timestamp", "boot_id", "sequence"}
-"""Fields of a perception that are kept with the command, so that a world in which nothing changes is kept once."""
+"""Fields of a perception stored with the command, so that a world in which nothing changes is stored once."""
 
 
 def _object(name: str, *, nullable: bool = False, key: str | None = None) -> Any:  # Any: a field's default
@@ -45,11 +45,11 @@ class Base(SQLModel, registry=registry()):
 
 _BODY = Column("body", String, nullable=False)
 PERCEPTION = Table("perception", Base.metadata, Column("hash", String, primary_key=True), _BODY)
-"""What agents perceived, once, however often: JSON without time, boot and sequence, and its SHA-256."""
+"""Distinct perceptions: JSON without time, boot and sequence, and its SHA-256."""
 
 
 class CommandRecord(Base, table=True):
-    """One command, and what became of it."""
+    """One command and its outcome."""
 
     __tablename__ = "command"
     __table_args__: ClassVar[Any] = (
@@ -62,13 +62,13 @@ class CommandRecord(Base, table=True):
     )
 
     number: int | None = Field(default=None, primary_key=True)
-    """In the order of receipt, from 1; never used again."""
+    """In order of receipt, from 1; never reused."""
     id: str = Field(unique=True)
     agent_id: str
     key: str | None = None
-    """The idempotency key; the row is the reply that is repeated for it."""
+    """The idempotency key; a repeated key gets this row as its reply."""
     fingerprint: str = ""
-    """SHA-256 of the command as it was received."""
+    """SHA-256 of the command as received."""
     engine: str = ""
     protocol_version: str = ""
     timestamp: str = ""
@@ -88,21 +88,21 @@ class CommandRecord(Base, table=True):
     sequence: int | None = None
     data: Mapping[str, JsonValue] = _object("data")
     raw: str | None = None
-    """What was received, of commands that were rejected: JSON, cut off where it is long."""
+    """The received JSON of a rejected command, truncated."""
     received: float
-    """Seconds since 1970, as the two below."""
+    """Seconds since 1970, like the two below."""
     dispatched: float | None = None
     finished: float | None = None
 
     @property
     def latency(self) -> float | None:
-        """Seconds from receipt to the outcome, where one came."""
+        """Seconds from receipt to the outcome; None without one."""
         if self.finished is None or self.state not in ("confirmed", "failed"):
             return None
         return max(0.0, self.finished - self.received)
 
     def shown(self) -> dict[str, Any]:
-        """Return what people are shown of it, as JSON."""
+        """Return the fields shown to users, as JSON."""
         return self.model_dump(exclude={"key", "fingerprint"})
 
 
@@ -110,13 +110,13 @@ COMMAND = Base.metadata.tables["command"]
 
 
 def record_of(row: Row[Any]) -> CommandRecord:
-    """Return the record that a row of the table, which may have more columns, stands for."""
+    """Return the record of a row, which may have more columns than the table."""
     found = {name: row._mapping[name] for name in CommandRecord.model_fields}
     return CommandRecord(**found | {name: found[name] or {} for name in ("context", "perception_moment")})
 
 
 def fingerprint(command: CommandInput) -> str:
-    """Return what tells two commands apart."""
+    """Return the SHA-256 of a command."""
     return digest(dump(command.model_dump(mode="json"), sort=True))
 
 
@@ -126,12 +126,12 @@ def digest(text: str) -> str:
 
 
 def clean(text: object, longest: int = 20_000) -> str:
-    """Return a text that any database and any reader of JSON takes."""
+    """Return a text that any database and any JSON reader accepts."""
     return str(text)[:longest].encode("utf-8", "replace").decode().replace("\x00", "?")
 
 
 def dump(value: object, *, sort: bool = False) -> str:
-    """Return JSON, whatever a caller gave: what JSON lacks becomes text."""
+    """Return a value as JSON; what JSON lacks becomes text."""
     try:
         return json.dumps(value, allow_nan=False, sort_keys=sort, separators=(",", ":"))
     except (TypeError, ValueError):
@@ -139,7 +139,7 @@ def dump(value: object, *, sort: bool = False) -> str:
 
 
 def plain(value: object, depth: int = 0) -> JsonValue:
-    """Return what a strict reader of JSON takes of a value of an engine; the rest becomes text."""
+    """Return an engine's value as strict JSON; what JSON lacks becomes text."""
     if value is None or isinstance(value, bool) or (isinstance(value, int) and abs(value) < 2**63):
         return value
     if isinstance(value, float) and math.isfinite(value):
@@ -152,9 +152,9 @@ def plain(value: object, depth: int = 0) -> JsonValue:
 
 
 def open_database(path: Path | None, *, read_only: bool = False) -> Engine:
-    """Return an engine with one connection to a log, in memory without a path; a file that is missing is made.
+    """Return an engine with one connection to a log, in memory without a path; creates a missing file.
 
-    `read_only` neither makes nor changes it. `CommandLog` says what is raised.
+    `read_only` neither creates nor changes it. See `CommandLog` for the errors.
     """
     where = "in memory" if path is None else str(path)
     if path is not None and read_only and not path.is_file():
@@ -191,28 +191,28 @@ def _prepare(connection: sqlite3.Connection, where: str, *, fresh_allowed: bool)
     run("PRAGMA trusted_schema = OFF")
     run("PRAGMA foreign_keys = ON")
     if fresh_allowed:
-        run("PRAGMA auto_vacuum = INCREMENTAL")  # of a new file; no effect on others
+        run("PRAGMA auto_vacuum = INCREMENTAL")  # affects new files only
         run("PRAGMA journal_mode = WAL")
-        # A commit survives the end of the process; a power cut may cost the last ones, but never consistency.
+        # A commit survives the end of the process; a power cut may lose the last ones, but never consistency.
         run("PRAGMA synchronous = NORMAL")
         run("PRAGMA journal_size_limit = 67108864")
 
 
-_HELD = (errors.StorageLockedError, "Another process holds the command log {where}; try again.")
-_KEPT_OUT = (errors.StorageReadOnlyError, "The command log {where} can't be opened or made.")
+_HELD = (errors.StorageLockedError, "Another process has locked the command log {where}; try again.")
+_KEPT_OUT = (errors.StorageReadOnlyError, "The command log {where} can't be opened or created.")
 _KINDS: Mapping[int, tuple[type[errors.StorageError], str]] = {
     sqlite3.SQLITE_BUSY: _HELD,
     sqlite3.SQLITE_LOCKED: _HELD,
     sqlite3.SQLITE_READONLY: (errors.StorageReadOnlyError, "The command log {where} can't be written."),
     sqlite3.SQLITE_CANTOPEN: _KEPT_OUT,
     sqlite3.SQLITE_NOTADB: (errors.NotADatabaseError, "{where} is not a command log; name another file with --log."),
-    sqlite3.SQLITE_FULL: (errors.StorageFullError, "There is no room left for the command log {where}."),
+    sqlite3.SQLITE_FULL: (errors.StorageFullError, "There is no space left for the command log {where}."),
 }
 
 
 @contextmanager
 def said_clearly(where: str) -> Iterator[None]:
-    """Raise errors of SQLAlchemy, sqlite3 and the system as a `StorageError` that names the log."""
+    """Convert errors of SQLAlchemy, sqlite3 and the system to a `StorageError` that names the log."""
     try:
         yield
     except (SQLAlchemyError, sqlite3.Error, OSError) as error:

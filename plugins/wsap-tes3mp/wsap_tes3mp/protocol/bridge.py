@@ -1,4 +1,4 @@
-"""The other payloads of a bridge: its status (seed 001, section 5.3), and our additions of 1.1.0."""
+"""Bridge payloads beside perceptions and commands: the status (seed 001, section 5.3) and the additions of 1.1.0."""
 
 from __future__ import annotations
 
@@ -11,11 +11,12 @@ from wsap_tes3mp.protocol.errors import PROTOCOL_VERSION
 from wsap_tes3mp.protocol.perception import InventoryItem, Name, Payload
 
 LeaveMode = Literal["dormant", "suspend", "despawn"]
-"""How an agent leaves its body: it sleeps in the world, vanishes until it is wanted again, or is gone."""
+"""What happens to a body when its agent leaves: it sleeps in the world, disappears until the agent returns, or is
+deleted."""
 
 
 class BridgeStatus(Payload):
-    """Whether the bridge and its engine are well."""
+    """The state of the bridge and its engine."""
 
     bridge_connected: bool
     engine: Name
@@ -26,11 +27,11 @@ class BridgeStatus(Payload):
     boot_id: str | None = None
     agents: tuple[Name, ...] | None = None
     abilities: tuple[str, ...] | None = None
-    """What the engine can do besides: see `wsap_tes3mp.engines.engine.EngineAbility`."""
+    """Optional features of the engine: see `wsap_tes3mp.engines.engine.EngineAbility`."""
 
 
 class AgentInfo(Payload):
-    """1.1.0: an agent that the engine has a body for."""
+    """1.1.0: an agent with a body in the engine."""
 
     agent_id: Name
     name: Name
@@ -40,17 +41,17 @@ class AgentInfo(Payload):
     embodiment: str = "avatar"
     """`avatar` or `companion`."""
     busy: str | None = None
-    """The id of the command that is running."""
+    """The id of the running command."""
 
 
 class AgentList(Payload):
-    """1.1.0: the agents that there are bodies for."""
+    """1.1.0: all agents with bodies."""
 
     agents: tuple[AgentInfo, ...]
 
 
 class JoinRequest(Payload):
-    """1.1.0: an agent wants a body, or its sleeping one back."""
+    """1.1.0: a request for a body, new or asleep."""
 
     agent_id: Name
     name: Name | None = None
@@ -58,7 +59,7 @@ class JoinRequest(Payload):
 
 
 class ItemsRequest(Payload):
-    """1.1.0: items that enter a body's inventory, or leave it; done once per transfer id."""
+    """1.1.0: items to add to an inventory and to remove from it; applied once per transfer id."""
 
     transfer_id: Name
     give: tuple[InventoryItem, ...] = ()
@@ -68,7 +69,7 @@ class ItemsRequest(Payload):
 
 
 class ItemsReceipt(Payload):
-    """1.1.0: what of it was done."""
+    """1.1.0: the items that were actually transferred."""
 
     transfer_id: Name
     given: tuple[InventoryItem, ...] = ()

@@ -1,4 +1,4 @@
-"""What agents want done: `CommandInput` (seed 001, section 4), the parameters of each command, and what came of it."""
+"""Commands: `CommandInput` (seed 001, section 4), the parameters of each command, and its outcome."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from wsap_tes3mp.protocol.perception import Name, Number, Payload
 
 
 class MoveTo(Payload):
-    """Go to coordinates, or (1.0.1) to an entity."""
+    """Move to coordinates or (1.0.1) to an entity."""
 
     target_cell: Name | None = None
     target_x: Number | None = None
@@ -41,7 +41,7 @@ class Interact(Payload):
 
 
 class UseItem(Payload):
-    """Use an item of the inventory, on something where `target_entity_id` names it."""
+    """Use an item from the inventory, on `target_entity_id` if given."""
 
     item_id: Name
     target_entity_id: Name | None = None
@@ -61,7 +61,7 @@ class CombatAction(Payload):
 
 
 class Dialogue(Payload):
-    """Say something: a topic, or one of the choices offered, by index from 0."""
+    """Bring up a topic, or pick one of the offered choices by index from 0."""
 
     entity_id: Name
     topic: Name | None = None
@@ -75,14 +75,14 @@ class Dialogue(Payload):
 
 
 class JournalNote(Payload):
-    """Write down an observation."""
+    """Record an observation in the journal."""
 
     content: Annotated[str, Field(min_length=1, max_length=10_000)]
     tags: Annotated[tuple[Annotated[str, Field(min_length=1, max_length=100)], ...], Field(max_length=50)] = ()
 
 
 class Noop(Payload):
-    """A beat without an action."""
+    """Let one heartbeat pass without acting."""
 
 
 PARAMS: Mapping[str, type[Payload]] = {
@@ -97,11 +97,11 @@ PARAMS: Mapping[str, type[Payload]] = {
 }
 """Command -> its parameters, in the seed's order."""
 UNHINDERED = frozenset({"noop", "journal_note"})
-"""Commands that go through while another one of the same agent is running."""
+"""Commands accepted while another command of the same agent is running."""
 
 
 class CommandContext(Payload):
-    """What a command was decided on."""
+    """The perception a decision was based on."""
 
     perception_timestamp: AwareDatetime | None = None
     heartbeat_cycle: Annotated[int, Field(ge=0)] | None = None
@@ -124,11 +124,11 @@ class CommandInput(Payload):
 
     @classmethod
     def read(cls, raw: JsonValue) -> CommandInput:
-        """Return a command that came as JSON; its parameters are not checked yet.
+        """Return a command received as JSON; its parameters are not checked yet.
 
         Raises:
             SchemaMismatchError, InvalidCommandError: see `parameters`.
-            PayloadError: something else does not fit.
+            PayloadError: anything else is invalid.
         """
         if not isinstance(raw, dict):
             raise errors.PayloadError("A command is a JSON object; see the reference of the protocol.")
@@ -141,12 +141,12 @@ class CommandInput(Payload):
             raise errors.PayloadError(f"The command can't be read: {errors.first_problem(error)}.") from error
 
     def parameters(self) -> Payload:
-        """Return the parameters by the model of the command.
+        """Return the parameters, validated.
 
         Raises:
-            SchemaMismatchError: it speaks a newer major version.
-            InvalidCommandError: the command type is not known.
-            PayloadError: the parameters don't fit.
+            SchemaMismatchError: a newer major version.
+            InvalidCommandError: an unknown command.
+            PayloadError: invalid parameters.
         """
         _must_be_known(self.protocol_version, self.command)
         try:
@@ -166,7 +166,7 @@ def _must_be_known(version: object, command: object) -> None:
 
 
 class CommandAccepted(Payload):
-    """The seed's 202."""
+    """The body of the seed's 202 response."""
 
     status: Literal["accepted"] = "accepted"
     command_id: Name
@@ -174,12 +174,12 @@ class CommandAccepted(Payload):
 
 
 CommandState = Literal["rejected", "accepted", "dispatched", "confirmed", "failed", "unknown"]
-"""What became of a command; the last three are final, and so is `rejected`, with which it was never accepted."""
+"""The state of a command. The last three are final, and so is `rejected`: it was never accepted."""
 FINAL = frozenset({"rejected", "confirmed", "failed", "unknown"})
 
 
 class Outcome(Payload):
-    """1.1.0: what became of a command."""
+    """1.1.0: the state of a command and its result."""
 
     command_id: Name
     agent_id: Name
@@ -187,8 +187,8 @@ class Outcome(Payload):
     message: str = ""
     """One sentence for the agent: what was done, or why not."""
     code: str | None = None
-    """Why it failed, for programs, such as `OUT_OF_REACH`."""
+    """The failure code, such as `OUT_OF_REACH`."""
     sequence: int | None = None
-    """Perceptions from this sequence number on show what came of it."""
+    """Perceptions from this sequence number on show the result."""
     data: Mapping[str, Any] = Field(default_factory=dict)
-    """Any: JSON of the engine."""
+    """Engine-specific. Any: JSON."""

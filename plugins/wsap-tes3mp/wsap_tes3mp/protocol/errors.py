@@ -1,4 +1,4 @@
-"""The protocol's versions (seed 001, section 2), and its errors (section 7): a class for each code."""
+"""Protocol versions (seed 001, section 2) and errors (section 7), one class per code."""
 
 from __future__ import annotations
 
@@ -14,19 +14,14 @@ from wsap_core.untrusted import error_line, single_line
 SEED_VERSION = "1.0.0"
 """The version of the seed: three endpoints."""
 PROTOCOL_VERSION = "1.1.0"
-"""The version that this bridge and client speak: the seed's, with endpoints and optional fields added."""
+"""The version spoken here: the seed's plus our endpoints and optional fields."""
 
 _SEMVER = re.compile(r"(0|[1-9][0-9]{0,5})\.(0|[1-9][0-9]{0,5})\.(0|[1-9][0-9]{0,5})")
 _MAJOR = int(PROTOCOL_VERSION.split(".")[0])
 
 
 class BridgeError(WsapError):
-    """A bridge refuses or can't do something.
-
-    Args:
-        message: what, where, what next.
-        details: more for programs. Any: JSON.
-    """
+    """A bridge refused or failed; `details` (Any: JSON) is for programs."""
 
     exit_code: ClassVar[int] = 4
 
@@ -44,15 +39,15 @@ class PerceptionTimeoutError(BridgeError, code="PERCEPTION_TIMEOUT", http_status
 
 
 class SchemaMismatchError(BridgeError, code="SCHEMA_MISMATCH", http_status=422):
-    """Versions that do not fit, or an engine that gives what the schema does not allow."""
+    """Incompatible versions, or an engine whose data does not fit the schema."""
 
 
 class InvalidCommandError(BridgeError, code="INVALID_COMMAND", http_status=400):
-    """The command type is not known."""
+    """The command type is unknown."""
 
 
 class PayloadError(BridgeError, code="VALIDATION_ERROR", http_status=400):
-    """A payload fails validation, or names an agent that there is not."""
+    """A payload fails validation or names an unknown agent."""
 
 
 class CommandConflictError(BridgeError, code="COMMAND_CONFLICT", http_status=409, retryable=True):
@@ -60,15 +55,15 @@ class CommandConflictError(BridgeError, code="COMMAND_CONFLICT", http_status=409
 
 
 class BridgeInternalError(BridgeError, code="INTERNAL_ERROR", http_status=500, retryable=True):
-    """Something unexpected; nothing was dispatched."""
+    """An unexpected failure; nothing was dispatched."""
 
 
 SEED_CODES = tuple(BridgeError.__subclasses__())
-"""The seed's table, in its order: the errors above."""
+"""The seed's error table, in its order."""
 
 
 class NotOfferedError(BridgeError, code="NOT_OFFERED", http_status=501):
-    """1.1.0: this bridge or its engine does not have that."""
+    """1.1.0: this bridge or its engine does not support the request."""
 
 
 class KeyReusedError(BridgeError, code="IDEMPOTENCY_KEY_REUSED", http_status=422):
@@ -76,23 +71,19 @@ class KeyReusedError(BridgeError, code="IDEMPOTENCY_KEY_REUSED", http_status=422
 
 
 class StalePerceptionError(BridgeError, code="STALE_PERCEPTION", http_status=409):
-    """1.1.0: the command was decided on a perception older than the bridge allows."""
+    """1.1.0: the command is based on a perception older than the bridge allows."""
 
 
 class UnknownOutcomeError(BridgeError, code="OUTCOME_UNKNOWN", http_status=502):
-    """1.1.0: nobody knows whether a command was taken; it is not sent again."""
+    """1.1.0: whether a command was accepted is unknown; it is not sent again."""
 
 
 ADDED_CODES = tuple(BridgeError.__subclasses__())[len(SEED_CODES) :]
-"""What 1.1.0 adds; `OUTCOME_UNKNOWN` is a client's own word."""
+"""Codes added in 1.1.0; only clients raise `OUTCOME_UNKNOWN`."""
 
 
 def check_version(version: str, *, where: str = "payload") -> None:
-    """Accept any version whose major number is not above ours.
-
-    Raises:
-        SchemaMismatchError: it is no SemVer version, or of a newer major.
-    """
+    """Raise `SchemaMismatchError` unless this is a SemVer version whose major number is not above ours."""
     match = _SEMVER.fullmatch(version)
     if match is None:
         raise SchemaMismatchError(f"The {where} states the version {version[:40]!r}, which is not of the form 1.2.3.")
@@ -103,7 +94,7 @@ def check_version(version: str, *, where: str = "payload") -> None:
 
 
 def first_problem(error: Exception) -> str:
-    """Return in a few words, on one line, where and why something does not fit."""
+    """Return the first problem of a validation error on one line: where, and what."""
     if not isinstance(error, ValidationError):
         return error_line(error).rstrip(".")
     first = error.errors(include_url=False, include_input=False)[0]

@@ -1,6 +1,6 @@
-"""What a bridge says of the world: `PerceptionOutput` (seed 001, section 3), with our optional additions of 1.1.0.
+"""Perceptions: `PerceptionOutput` (seed 001, section 3), with the optional additions of 1.1.0.
 
-Unknown fields are ignored and unknown entity types accepted, so that a bridge of a newer minor version can be read.
+Unknown fields are ignored and unknown entity types accepted, so that bridges of newer minor versions can be read.
 """
 
 from __future__ import annotations
@@ -16,21 +16,21 @@ Name = Annotated[str, Field(min_length=1, max_length=200)]
 """An id or a name."""
 Number = Annotated[float, Field(allow_inf_nan=False)]
 ENTITY_TYPES = ("npc", "creature", "item", "door", "container")
-"""The seed's vocabulary; an engine may have more."""
+"""The seed's vocabulary; engines may add types."""
 OPAQUE = {"raw_engine_data", "boot_id"}
 """Fields of a perception that no decision may depend on."""
 Fidelity = Literal["observed", "derived", "unavailable"]
-"""How an engine knows something: from the game, worked out from events, or not at all."""
+"""How an engine knows a value: from the game, inferred from events, or not at all."""
 
 
 class Payload(BaseModel):
-    """Base of all payloads: frozen, with finite numbers; fields that it does not know are ignored."""
+    """Base of all payloads: frozen, finite numbers only, unknown fields ignored."""
 
     model_config = ConfigDict(frozen=True, extra="ignore", allow_inf_nan=False)
 
 
 class Location(Payload):
-    """Where the agent is."""
+    """The agent's position."""
 
     cell: Name
     x: Number
@@ -60,20 +60,20 @@ class NearbyEntity(Payload):
     entity_type: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,39}$")]
     distance: Annotated[float, Field(ge=0)]
     disposition: Annotated[int, Field(ge=0, le=100)] | None = None
-    """How much it likes the agent; None where it has none or the engine can't know."""
+    """Its attitude to the agent; None if it has none or the engine can't know."""
 
 
 class InventorySummary(Payload):
-    """What the agent carries, in three numbers."""
+    """Totals of what the agent carries."""
 
     gold: Annotated[int, Field(ge=0)]
     item_count: Annotated[int, Field(ge=0)]
     encumbrance_pct: Annotated[float, Field(ge=0)]
-    """Load by capacity; above 1 the agent is overloaded."""
+    """Carried weight divided by capacity; above 1 the agent is overloaded."""
 
 
 class ActiveQuest(Payload):
-    """A quest that is being followed."""
+    """A quest in progress."""
 
     quest_id: Name
     name: Name
@@ -81,7 +81,7 @@ class ActiveQuest(Payload):
 
 
 class Environment(Payload):
-    """Flags of the world around the agent."""
+    """The state of the world around the agent."""
 
     time_of_day: Name
     weather: Name
@@ -90,7 +90,7 @@ class Environment(Payload):
 
 
 class InventoryItem(Payload):
-    """1.1.0: one kind of item that the agent carries."""
+    """1.1.0: one kind of item in the inventory."""
 
     item_id: Name
     name: Name
@@ -99,18 +99,18 @@ class InventoryItem(Payload):
 
 
 class OpenDialogue(Payload):
-    """1.1.0: the dialogue that is open now."""
+    """1.1.0: the open dialogue."""
 
     entity_id: Name
     text: Annotated[str, Field(max_length=4000)] = ""
-    """What was said last."""
+    """The last thing said."""
     topics: tuple[Name, ...] = ()
     choices: tuple[Annotated[str, Field(max_length=400)], ...] = ()
-    """Answers to choose from by `choice_idx`, from 0; empty where topics are open."""
+    """Answers, picked by `choice_idx` from 0; empty while topics are open."""
 
 
 class PerceptionOutput(Payload):
-    """One snapshot of the world, as one agent perceives it."""
+    """One snapshot of the world as one agent perceives it."""
 
     protocol_version: str = PROTOCOL_VERSION
     timestamp: AwareDatetime
@@ -123,15 +123,15 @@ class PerceptionOutput(Payload):
     environment: Environment
     raw_engine_data: Mapping[str, Any] = Field(default_factory=dict)
     """Opaque; nothing depends on it. Any: JSON."""
-    # 1.1.0: optional, None where the engine can't know.
+    # 1.1.0: optional; None if the engine can't know.
     boot_id: str | None = None
-    """Names one run of the engine; sequence numbers of two boots can't be compared."""
+    """Identifies one run of the engine; sequence numbers of different boots can't be compared."""
     sequence: Annotated[int, Field(ge=0)] | None = None
-    """Grows with each change of what the agent perceives, within one boot."""
+    """Increases within a boot whenever the agent's perception changes."""
     inventory: tuple[InventoryItem, ...] | None = None
     dialogue: OpenDialogue | None = None
-    """None where none is open or the engine can't know; `fidelity` tells which."""
+    """None if none is open or the engine can't know; `fidelity` says which."""
     completed_quests: tuple[ActiveQuest, ...] | None = None
     fidelity: Mapping[str, Fidelity] | None = None
-    """How the engine knows a field (a dotted path such as `environment.is_combat`) or does a command
-    (`command.dialogue`); what is not listed is observed."""
+    """How the engine knows a field (a dotted path such as `environment.is_combat`) or performs a command
+    (`command.dialogue`); anything not listed is observed."""

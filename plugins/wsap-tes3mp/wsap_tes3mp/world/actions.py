@@ -1,4 +1,4 @@
-"""The actions of the world `morrowind`: the seed's commands, which of them are legal by a perception, and back."""
+"""The actions of the world `morrowind`: the seed's commands, their legality by a perception, and their parameters."""
 
 from __future__ import annotations
 
@@ -16,32 +16,32 @@ from wsap_tes3mp.protocol.perception import PerceptionOutput
 _LIVING = ("npc", "creature", "player")
 """Entity types that can be fought."""
 _KINDS = {"item_id": "you carry", "topic": "to talk about", "choice_idx": "to answer"}
-"""Parameter -> what its values are, in a refusal; of all others, in sight."""
+"""Parameter -> what a refusal says of its values; "in sight" for all others."""
 NEVER = "unavailable"
-"""The fidelity of what an engine does not have."""
+"""The fidelity of what an engine lacks."""
 
 ACTION_SPACE = TypeAdapter(ActionSpace).validate_python(
     tomllib.loads(resources.files(__package__).joinpath("actions.toml").read_text("utf-8"))
 )
-"""All actions: the seed's commands with the seed's parameters, one action for each way to give them."""
+"""All actions: the seed's commands and parameters, one action per way to give them."""
 _COMMANDS = {"walk_to": "move_to", "answer": "dialogue"}
-"""Action -> its command, where that has another name."""
+"""Action -> its command, if named differently."""
 
 
 def command_of(action: str) -> str:
-    """Return the command that an action is."""
+    """Return the command of an action."""
     return _COMMANDS.get(action, action)
 
 
 def availability(seen: PerceptionOutput) -> list[ActionAvailability]:
-    """Return what is legal by a perception, with the ids and topics that there are."""
+    """Return the legal actions by a perception, with the ids and topics to choose from."""
     why, choices = _impossible(seen), _choices(seen)
     found = [ActionAvailability(name, not why.get(name), why.get(name, "")) for name in ACTION_SPACE.names]
     return [Possible(a.name, choices=c) if a.available and (c := choices.get(a.name)) else a for a in found]
 
 
 def refusal(action: Action, seen: PerceptionOutput) -> str:
-    """Return why a declared action is illegal by a perception; empty where it is legal."""
+    """Return why an action is illegal by a perception; "" if it is legal."""
     if why := _impossible(seen).get(action.name):
         return why
     given = action.parameters
@@ -56,12 +56,12 @@ def refusal(action: Action, seen: PerceptionOutput) -> str:
 
 
 def command_params(action: Action) -> dict[str, JsonValue]:
-    """Return the parameters of the command that an action is."""
+    """Return the parameters of an action's command."""
     return {name: value for name, value in action.parameters.items() if value is not None}
 
 
 def _impossible(seen: PerceptionOutput) -> dict[str, str]:
-    """Return why an action is impossible now; empty where it is possible."""
+    """Return action -> why it is impossible now; "" if it is possible."""
     kinds, talk, known = {one.entity_type for one in seen.nearby_entities}, seen.dialogue, seen.fidelity or {}
     carried = bool(seen.inventory) if seen.inventory is not None else seen.inventory_summary.item_count > 0
     if talk is not None:
@@ -82,13 +82,13 @@ def _impossible(seen: PerceptionOutput) -> dict[str, str]:
 
 
 def _choices(seen: PerceptionOutput) -> dict[str, dict[str, Sequence[str]]]:
-    """Return for each action the parameters with values to choose from."""
+    """Return action -> parameter -> the values to choose from."""
     ids, living, people = (
         [one.entity_id for one in seen.nearby_entities if kinds is None or one.entity_type in kinds]
         for kinds in (None, _LIVING, ("npc",))
     )
     carried, talk = [item.item_id for item in seen.inventory or ()], seen.dialogue
-    # Whoever carries too much has to drop something.
+    # An overloaded agent has to drop something.
     heavy = carried if seen.inventory_summary.encumbrance_pct > 1 else []
     found: dict[str, dict[str, Sequence[str]]] = {
         "move_to": {"target_entity_id": ids},

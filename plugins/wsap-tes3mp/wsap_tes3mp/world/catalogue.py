@@ -1,4 +1,4 @@
-"""The world's options, achievements, skills and bonuses. Light: a listing of games reads this module."""
+"""The world's options, achievements, skills and bonuses; imported by listings of games."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MOST_SEATS = 8
 _DATA = tomllib.loads(resources.files(__package__).joinpath("catalogue.toml").read_text("utf-8"))
 ACHIEVEMENTS = tuple(Achievement(*one) for one in _DATA["achievements"])
 SKILLS = {domain: tuple(names) for domain, names in _DATA["skills"].items()}
-"""Skill domain -> achievements that are evidence for it."""
+"""Skill domain -> achievements that count as evidence."""
 OPTIONS = tuple(OptionDef(*one) for one in _DATA["options"])
 TRANSFER_RULES = tuple(
     TransferRule(rule, skill, level, Bonus("item", item, count), told)
@@ -23,7 +23,7 @@ TRANSFER_RULES = tuple(
 
 
 def _quests_completed(episodes: Sequence[EpisodeSummary]) -> float:
-    """Return the completed quests, at most two of an episode, mean over episodes."""
+    """Return the mean number of completed quests per episode, at most two each."""
     names = ("complete_quest", "complete_two_quests")
     return sum(name in e.achievements for e in episodes for name in names) / len(episodes) if episodes else 0.0
 

@@ -1,4 +1,4 @@
-"""What an agent achieved, worked out from two perceptions and the command between them."""
+"""Achievements and rewards, derived from two perceptions and the command between them."""
 
 from __future__ import annotations
 
@@ -14,28 +14,28 @@ from wsap_tes3mp.protocol.perception import PerceptionOutput
 
 _Kept = tuple[list[str], list[tuple[str, str]], dict[str, int], list[str], list[str], list[tuple[int, str]]]
 FRIEND = 70
-"""Disposition from which on somebody is a friend."""
+"""The disposition of a friend."""
 MANY_PLACES = 5
 STAGE, QUEST, FEAT, DEATH = 0.5, 5.0, 0.2, -2.0
-"""Rewards: for a stage of a quest, its completion, a new achievement, and death."""
+"""Rewards for a quest stage, a completed quest, a new achievement, and death."""
 
 
 @dataclass
 class Memory:
-    """What a world keeps of an agent's way through it."""
+    """An agent's progress in a world."""
 
     cells: list[str] = field(default_factory=list)
-    """Places that it was in, in the order of the first visit."""
+    """Places visited, in order of the first visit."""
     ways: list[tuple[str, str]] = field(default_factory=list)
-    """From where to where it went."""
+    """Ways taken, from place to place."""
     stages: dict[str, int] = field(default_factory=dict)
-    """Quest -> the highest stage that was reached."""
+    """Quest -> highest stage reached."""
     done: list[str] = field(default_factory=list)
-    """Quests that were completed."""
+    """Completed quests."""
     feats: list[str] = field(default_factory=list)
     """Achievements so far."""
     story: list[tuple[int, str]] = field(default_factory=list)
-    """Step and sentence: what will be told of it."""
+    """Step and sentence."""
 
     def to_json(self) -> JsonValue:
         """Return it as JSON-ready data."""
@@ -43,18 +43,18 @@ class Memory:
 
     @classmethod
     def from_json(cls, data: JsonValue) -> Memory:
-        """Return the memory of `to_json`; the data is not trusted: `ValueError` if it describes none."""
+        """Return the memory of `to_json`; `ValueError` if the untrusted data is invalid."""
         return cls(*TypeAdapter(_Kept).validate_python(data))
 
     def begin(self, seen: PerceptionOutput) -> None:
-        """Take in where everything begins."""
+        """Record the initial perception."""
         self._visit(seen.location.cell)
         self.stages.update({quest.quest_id: quest.stage for quest in seen.active_quests})
 
     def take_in(
         self, before: PerceptionOutput, seen: PerceptionOutput, command: str, step: int
     ) -> tuple[float, list[str], list[Event]]:
-        """Return reward, new achievements and events of a command, by the perceptions before and after it."""
+        """Record a command by the perceptions before and after it; return reward, new achievements, and events."""
         reward, events, names = 0.0, list[Event](), list(_feats(before, seen, command))
         cell, old = seen.location.cell, before.location.cell
         if cell != old:
@@ -68,8 +68,8 @@ class Memory:
                 self.stages[quest.quest_id] = quest.stage
                 reward += STAGE
                 names.append("begin_quest" if known is None else "advance_quest")
-                how = "begun" if known is None else f"now at stage {quest.stage}"
-                events.append(Event(f"The quest {sanitize(quest.name, 60)} is {how}.", "quest", None, step))
+                how = "has begun" if known is None else f"is now at stage {quest.stage}"
+                events.append(Event(f"The quest {sanitize(quest.name, 60)} {how}.", "quest", None, step))
         for quest in seen.completed_quests or ():
             if quest.quest_id not in self.done:
                 self.done.append(quest.quest_id)

@@ -1,4 +1,4 @@
-"""The world `morrowind`: agents with bodies behind a bridge, embedded in this process or anywhere else."""
+"""The world `morrowind`: agents with bodies behind a bridge, embedded in this process or elsewhere."""
 
 from __future__ import annotations
 
@@ -33,11 +33,7 @@ _HEADER = b"WSAP morrowind 1\n"
 
 
 class MorrowindWorld(AvatarGameAdapter):
-    """One world and the agents in it; configuration: see `wsap_tes3mp.world.options`.
-
-    Raises:
-        ConfigError: an option can't be.
-    """
+    """One world and its agents; `ConfigError` if an option is invalid (see `wsap_tes3mp.world.options`)."""
 
     action_space: wsap.ActionSpace = ACTION_SPACE
     game_description = DESCRIPTION
@@ -71,17 +67,17 @@ class MorrowindWorld(AvatarGameAdapter):
     @override
     async def act(self, action: Action, key: ChoiceKey | None = None) -> ActionResult:
         if (player := self._only()) is None:
-            return ActionResult(False, "Nobody is in this world; create an avatar first.")
+            return ActionResult(False, "There is no avatar in this world; create one first.")
         await self._source.settle()
         return await player.act(action, key)
 
     async def act_once(self, action: Action, key: ChoiceKey) -> ActionResult:
-        """Carry out an action in a live world, at most once for its key."""
+        """Carry out an action in a live world, at most once per key."""
         return await self.act(action, key)
 
     @override
     async def reset(self, seed: int | None = None) -> Observation:
-        """Begin an episode: of the seed, or the next one of the world's own; a live world goes on as it is."""
+        """Start an episode: of the seed, or the next one of the world's own seed; a live world just continues."""
         self._seed, self._episode = (self._seed, self._episode + 1) if seed is None else (seed, 0)
         self._name_episode()
         if not self.options.live:
@@ -126,7 +122,7 @@ class MorrowindWorld(AvatarGameAdapter):
         if player is not None and player.body.state is not AvatarState.DESTROYED:
             raise UsageError(f"{player.body.avatar_id} of {agent_id!r} lives in this world; jack in to it.")
         if player is None and len(self._players) >= self.options.seats:
-            raise UsageError(f"All {self.options.seats} bodies of this world are taken; give the option seats=N.")
+            raise UsageError(f"All {self.options.seats} bodies of this world are taken; allow more with seats=N.")
         self._bodies += 1
         if player is None:
             player = self._players[agent_id] = Player(self._source, agent_id, self._bodies)
@@ -138,7 +134,7 @@ class MorrowindWorld(AvatarGameAdapter):
             player.begin(player.body)
         player.body = Body(number=self._bodies).claimed(agent_id, spec)
         self._source.do(player.wake)
-        # What a new body has is like a bonus: it stays with the body.
+        # Like bonuses, the initial inventory stays with the body.
         player.gifts = Counter(player.avatar().inventory)
         return player.avatar()
 
@@ -173,7 +169,7 @@ class MorrowindWorld(AvatarGameAdapter):
         player.body, result = player.body.left(agent_id, mode, stats, danger)
         if not result.success:
             return result
-        # A body that is to be gone waits out of the world until its items were fetched.
+        # A despawned body is only hidden until its items have been exported.
         self._source.do(partial(player.leave, "suspend" if mode == "despawn" else mode))
         return result
 
@@ -216,7 +212,7 @@ class MorrowindWorld(AvatarGameAdapter):
         return receipt
 
     async def release(self, avatar_id: str, transfer_id: str) -> wsap.TransitPackage:
-        """Take what is portable out of the body, once per transfer id; `UsageError` if there was never such a one."""
+        """Export the portable items of a body, once per transfer id; `UsageError` if there never was such a body."""
         player = next((p for p in self._players.values() if avatar_id in (p.body.avatar_id, *p.former)), None)
         if player is None:
             raise UsageError(f"There is no avatar {avatar_id!r} in this world of {GAME_ID}.")
@@ -232,12 +228,12 @@ class MorrowindWorld(AvatarGameAdapter):
     # --- people and state -------------------------------------------------------------------------
 
     def render(self) -> wsap.View:
-        """Return what people see: of the one player, or of the first of several."""
+        """Return a drawing for the first player."""
         player = next(iter(self._players.values()), None)
         return wsap.View((), "Morrowind") if player is None else player.render()
 
     def snapshot(self) -> bytes:
-        """Return the whole state of an embedded world; `SnapshotError` of a live one."""
+        """Return the state of an embedded world; `SnapshotError` for a live one."""
         if self._source.engine is None:
             raise SnapshotError("A live world of morrowind can't be saved.")
         state = {
@@ -248,14 +244,14 @@ class MorrowindWorld(AvatarGameAdapter):
         return pack(_HEADER, state)
 
     def restore(self, data: bytes) -> None:
-        """Restore a snapshot; `SnapshotError` if the data is none, or the world live: nothing has changed."""
+        """Restore a snapshot; `SnapshotError` if it is invalid or the world live: nothing has changed."""
         if self._source.engine is None:
             raise SnapshotError("A live world of morrowind can't be restored.")
         state = unpack(_HEADER, data, GAME_ID)
         try:
             seed, episode, bodies = state["seed"]
             if not all(type(n) is int and n >= 0 for n in (seed, episode, bodies)):
-                raise ValueError("the seed is not what it should be")
+                raise ValueError("the seed is invalid")
             players = {}
             for agent_id, record in state["players"].items():
                 player = players[str(agent_id)] = Player(self._source, str(agent_id), 1)
@@ -270,7 +266,7 @@ class MorrowindWorld(AvatarGameAdapter):
         self._name_episode()
 
     async def close(self) -> None:
-        """Let the bodies of a live world sleep, and let go of the bridge."""
+        """Put the bodies of a live world to sleep, and close the bridge."""
         players = self._players.values() if self.options.live else ()
         try:
             if players:
@@ -279,13 +275,13 @@ class MorrowindWorld(AvatarGameAdapter):
                 if player.body.state is AvatarState.BOUND:
                     await player.leave("dormant")
         except BridgeError:
-            pass  # it is not reached any more; the body stays as it is
+            pass  # it can't be reached; the body stays as it is
         finally:
             await self._source.close()
 
 
 class SharedWorld(MorrowindWorld):
-    """The same with several seats."""
+    """A world with several seats."""
 
     def seat(self, agent_id: str) -> Seat:
         """Return the world for one of several agents."""
@@ -299,6 +295,6 @@ class SharedWorld(MorrowindWorld):
 
 
 def create(context: Context) -> MorrowindWorld:
-    """Return the world that the options describe."""
+    """Return the world described by the options."""
     kind = SharedWorld if WorldOptions.read(context.config).seats > 1 else MorrowindWorld
     return kind(context)

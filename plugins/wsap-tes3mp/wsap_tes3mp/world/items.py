@@ -1,4 +1,4 @@
-"""What agents bring into `morrowind` and take out of it: which item becomes which thing, and which leave."""
+"""Item transit: what imported items become in `morrowind`, and which items leave it."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from wsap_tes3mp.world.catalogue import GAME_ID, TRANSFER_RULES
 from wsap_tes3mp.world.player import Player
 
 MOST = 10
-"""Items from elsewhere that a body carries at most."""
+"""Maximum imported items a body carries."""
 _WORDS = {"weapon": "weapon", "armor": "armor", "consumable": "food"}
-"""Category -> the word in a thing's id by which an engine knows what to make of it."""
+"""Category -> the word in a thing's id that tells an engine what it is."""
 
 
 def thing_of(item: PortableItem) -> str:
-    """Return the id of the thing that an item becomes: what once left this world as itself, all else by its name."""
+    """Return the id of the thing an item becomes: items from this world as before, others by their name."""
     hint = item.hints.get(GAME_ID, "")
     here = _portable().get(hint)
     if here is not None and here.category == item.category and here.tier <= item.tier:
@@ -46,7 +46,7 @@ async def bring_in(player: Player, entry: Entry) -> Receipt:
 
     def thing_for(item: PortableItem) -> str | Refused:
         if len(ledger.kept) >= MOST:
-            return Refused(f"the body carries {MOST} things from elsewhere already, the most it can")
+            return Refused(f"the body already carries {MOST} things from elsewhere, the maximum")
         return thing_of(item)
 
     admitted, refused = ledger.import_items(entry.items, thing_for)
@@ -57,7 +57,7 @@ async def bring_in(player: Player, entry: Entry) -> Receipt:
             given = Counter({i.item_id: i.count for i in (await _transfer(player, request)).given})
         except BridgeError as error:
             ledger.rules, ledger.news, ledger.kept = had
-            reason = f"nothing is let in here: {sanitize(str(error), 200)}"
+            reason = f"the world accepts no items: {sanitize(str(error), 200)}"
             return Receipt(entry.transfer_id, {}, (), {item.item_id: reason for item in entry.items})
         given -= extra
         player.gifts += extra
@@ -68,14 +68,14 @@ async def bring_in(player: Player, entry: Entry) -> Receipt:
                 continue
             del ledger.kept[item_id]
             admitted.remove(item_id)
-            refused[item_id] = "the world did not take it"
+            refused[item_id] = "the world did not accept it"
     return Receipt(entry.transfer_id, bonuses, admitted, refused)
 
 
 async def carry_out(player: Player, transfer_id: str) -> list[PortableItem]:
-    """Take what is portable out of a body: all that came with the agent and is still there, and the best of its own.
+    """Export the portable items of a body: all that came with the agent and are still there, and the best of its own.
 
-    Where the bridge fails, it is asked again with the same id, and does it once.
+    After a failure of the bridge this can be repeated with the same id.
     """
     ledger = player.items
     there = Counter({item.item_id: item.count for item in (player.seen.inventory if player.seen else None) or ()})
@@ -88,12 +88,12 @@ async def carry_out(player: Player, transfer_id: str) -> list[PortableItem]:
             taken = Counter({i.item_id: i.count for i in (await _transfer(player, request)).taken})
         except NotOfferedError:
             taken = Counter()
-        own = list((_lose_all_but(player, taken, "the world did not give it back") & Counter(own)).elements())
+        own = list((_lose_all_but(player, taken, "the world did not return it") & Counter(own)).elements())
     return ledger.export_items(transfer_id, [item_of(thing) for thing in own])
 
 
 def _lose_all_but(player: Player, there: Counter[str], reason: str) -> Counter[str]:
-    """Write off what came with the agent and is not there any more, and return what else is there."""
+    """Write off imported items that are no longer there, and return what else is there."""
     left = Counter(there)
     for item_id, (thing, _) in list(player.items.kept.items()):
         if left[thing] > 0:
@@ -104,9 +104,9 @@ def _lose_all_but(player: Player, there: Counter[str], reason: str) -> Counter[s
 
 
 def own_things(there: Mapping[str, int], kept: Mapping[str, int], gifts: Mapping[str, int]) -> list[str]:
-    """Return what leaves with an agent besides what it brought along: the best thing that it found of each category.
+    """Return what leaves with an agent besides its imported items: the best thing it found of each category.
 
-    What was brought along and is as good goes before. What a new body has and bonuses stay: they would multiply.
+    An imported item that is as good comes first. Initial inventory and bonuses stay: they would multiply.
     """
     portable = _portable()
     best = {item.category: thing for thing, item in portable.items() if kept.get(thing, 0)}
@@ -119,13 +119,13 @@ def own_things(there: Mapping[str, int], kept: Mapping[str, int], gifts: Mapping
 
 
 def item_of(thing: str) -> PortableItem:
-    """Return a thing of this world as a new portable item, which has no id yet."""
+    """Return a thing as a portable item, still without an id."""
     item = _portable()[thing]
     return PortableItem("", item.name, item.category, item.tier, {}, GAME_ID, {GAME_ID: thing})
 
 
 def _portable() -> dict[str, Item]:
-    """Return what of the embedded world can leave it, by id."""
+    """Return id -> item of the things that can leave the embedded world."""
     return {thing: item for thing, item in definitions().items.items() if item.category}
 
 
@@ -138,7 +138,7 @@ def _things(wanted: Mapping[str, int], player: Player) -> tuple[InventoryItem, .
 
 
 async def _transfer(player: Player, request: ItemsRequest) -> ItemsReceipt:
-    """Move items; a body that is awake perceives its inventory, of one that is away it is worked out."""
+    """Transfer items, then perceive the inventory; for a body without an agent, compute it."""
     receipt = await player.source.port.transfer(player.bridge_id, request)
     if not player.away:
         await player.look()
@@ -148,7 +148,7 @@ async def _transfer(player: Player, request: ItemsRequest) -> ItemsReceipt:
 
 
 def _moved(seen: PerceptionOutput, receipt: ItemsReceipt) -> PerceptionOutput:
-    """Return a perception with the inventory as it is after a transfer."""
+    """Return a perception with the inventory after a transfer."""
     items = {item.item_id: item for item in (*(seen.inventory or ()), *receipt.given)}
     counts = Counter({item.item_id: item.count for item in seen.inventory or ()})
     for item in receipt.given:

@@ -1,4 +1,4 @@
-"""What an agent in `morrowind` perceives: a perception as an observation, in words, and drawn."""
+"""Perceptions as observations: as data, as text, and as a drawing."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from wsap_tes3mp.protocol.perception import OPAQUE, NearbyEntity, PerceptionOutp
 from wsap_tes3mp.world.actions import availability
 
 _NAME, _SPEECH = 60, 600
-"""Most characters of a name, and of what somebody says, in a text for models."""
+"""Maximum characters of a name and of speech in a text for models."""
 _MOST = 30
-"""Most entities and items in a text."""
+"""Maximum entities in an observation."""
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class MorrowindObservation(EmbodiedObservation):
     perception: Mapping[str, JsonValue] = field(default_factory=dict, kw_only=True)
     """The `PerceptionOutput` as JSON, without `raw_engine_data` and `boot_id`."""
     stale_seconds: float = field(default=0.0, kw_only=True)
-    """For how long the bridge has shown this same moment, where that is too long; else 0."""
+    """Seconds since the bridge last showed a new moment, if that is too long; else 0."""
 
     @property
     def seen(self) -> PerceptionOutput:
@@ -43,7 +43,7 @@ class MorrowindObservation(EmbodiedObservation):
     @override
     def to_text(self) -> str:
         sections = [("STALE", self._age()), ("EQUIPPED", ", ".join(self.avatar.equipment.values())), _speech(self.seen)]
-        # The ids in the choices are among what is nearby and carried: of many only those that are shown.
+        # The ids in the choices are those of nearby and carried things: only those shown, if there are many.
         return render_observation(self, extra_sections=sections)
 
     @override
@@ -128,7 +128,7 @@ def _speech(seen: PerceptionOutput) -> tuple[str, str]:
 
 
 def picture(seen: PerceptionOutput, known: Sequence[tuple[str, str]] = ()) -> View:
-    """Return a perception drawn, with the ways from place to place that are `known` from before."""
+    """Return a drawing of a perception, with the already `known` ways from place to place."""
     here = _plain(seen.location.cell)
     doors = [_plain(e.name).removeprefix("Door to ").removeprefix("Path to ") for e in seen.nearby_entities
              if e.entity_type == "door"]  # fmt: skip

@@ -1,4 +1,4 @@
-"""The options of the world `morrowind`, and what they make of its spec."""
+"""The options of the world `morrowind`, and their effect on its spec."""
 
 from __future__ import annotations
 
@@ -31,33 +31,29 @@ class WorldOptions(BaseModel, frozen=True, coerce_numbers_to_str=True, str_strip
 
     @property
     def live(self) -> bool:
-        """Whether the world goes on by its own clock, in a process that can't be rewound."""
+        """Whether the world runs by its own clock and can't be rewound."""
         return bool(self.bridge) or self.engine != "simulated"
 
     @classmethod
     def read(cls, given: Mapping[str, Any]) -> WorldOptions:
-        """Return the options that were given. Any: of every kind.
-
-        Raises:
-            ConfigError: one can't be.
-        """
+        """Return the given options (Any: of every kind); `ConfigError` if one is invalid."""
         values = {name: given[name] for name in cls.model_fields if given.get(name) not in (None, "")}
         try:
             found = cls.model_validate(values)
         except ValidationError as error:
             first = error.errors(include_url=False)[0]
             option = f"{first['loc'][0]}={single_line(first['input'])[:60]!r}"
-            raise ConfigError(f"The option {option} can't be: {single_line(first['msg'])}.") from None
+            raise ConfigError(f"The option {option} is invalid: {single_line(first['msg'])}.") from None
         if found.bridge and "engine" in values:
-            raise ConfigError("Give the option bridge or engine, not both: a bridge has an engine of its own.")
+            raise ConfigError("Give the option bridge or engine, not both: a bridge has its own engine.")
         if found.live and found.seats > 1:
-            raise ConfigError("The option seats is for the embedded world; a live one is played by one agent a run.")
+            raise ConfigError("The option seats is for the embedded world; a run in a live world has one agent.")
         endless = {"length": 0, "quests": 0} if found.live else {}
         return found.model_copy(update={**endless, **found.model_dump(include=found.model_fields_set)})
 
 
 def variant(spec: AdapterSpec, options: Mapping[str, Any]) -> AdapterSpec:
-    """Return the spec of the world that the options describe: its seats, and whether it is live."""
+    """Return the spec of the world described by the options: its seats, and whether it is live."""
     read = WorldOptions.read(options)
     abilities: Any = tuple(a for a in spec.abilities if a != "multi-seat" or read.seats > 1)
     if read.live:

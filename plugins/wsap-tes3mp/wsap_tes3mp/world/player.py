@@ -34,14 +34,14 @@ from wsap_tes3mp.world.observation import MorrowindObservation, observation_of, 
 from wsap_tes3mp.world.source import Source
 
 STALE_SECONDS = 10.0
-"""From how old on a perception is told to be old."""
+"""Age from which a perception is reported as stale."""
 POLL_SECONDS = 0.1
 _DECLARED = index_actions(ACTION_SPACE)
 _EPISODE = TypeAdapter(tuple[Annotated[int, Field(strict=True, ge=0)], str, str, str | None])
 _ASLEEP = "Nobody is in the body; jack in first."
 
 DESCRIPTION = resources.files(__package__).joinpath("description.txt").read_text("utf-8").strip()
-"""What a model is told of the world."""
+"""The description of the world for models."""
 
 
 class Player:
@@ -51,16 +51,16 @@ class Player:
         self.source = source
         self.agent_id = agent_id
         self.bridge_id = agent_id
-        """Who the agent is for the bridge."""
+        """The agent's id on the bridge."""
         self.former: tuple[str, ...] = ()
-        """Ids of the bodies that it had before."""
+        """Ids of its earlier bodies."""
         self.items = ItemLedger()
         self.emptied = False
-        """Whether its own things left already since an agent was in the body."""
+        """Whether its own items were exported since the agent last jacked in."""
         self.begin(Body(number=number, owner=agent_id, name=agent_id))
 
     def begin(self, body: Body) -> None:
-        """Begin an episode in a body."""
+        """Start an episode in a body."""
         self.body = body
         self.session, self.memory, self.gifts = Session(), Memory(), Counter[str]()
         self.steps, self.over = 0, ""
@@ -71,19 +71,19 @@ class Player:
 
     @property
     def away(self) -> bool:
-        """Whether nobody is in the body."""
+        """Whether no agent is in the body."""
         return self.body.state not in (AvatarState.UNBOUND, AvatarState.BOUND)
 
     # --- coming and going -------------------------------------------------------------------------
 
     async def wake(self) -> None:
-        """Get a body in the world, and perceive."""
+        """Enter the world, and perceive."""
         agent = self.source.options.agent
         request = JoinRequest(agent_id=agent or self.agent_id, name=agent or self.body.name or None)
         try:
             self.bridge_id = (await self.source.port.join(request)).agent_id
         except (errors.NotOfferedError, errors.BridgeUnavailableError):
-            # No bodies are made there, or of connected players alone.
+            # The engine makes no bodies, or only for connected players.
             self.bridge_id = agent or await self._there_is()
         await self.look()
 
@@ -97,11 +97,11 @@ class Player:
         if len(ids) == 1:
             return ids[0]
         shown = ", ".join(ids[:10]) or "none"
-        raise UsageError(f"Say which agent to play with --option agent=ID; on the bridge there are: {shown}.")
+        raise UsageError(f"Choose the agent to play with --option agent=ID; the bridge has: {shown}.")
 
     async def leave(self, mode: str) -> None:
-        """Let the body sleep, vanish or be gone, where bodies can."""
-        with contextlib.suppress(errors.NotOfferedError):  # then the body stays as it is
+        """Put the body to sleep, hide it, or delete it, if the engine can."""
+        with contextlib.suppress(errors.NotOfferedError):
             await self.source.port.leave(self.bridge_id, mode)
 
     async def revive(self) -> None:
@@ -112,7 +112,7 @@ class Player:
     # --- perceiving -------------------------------------------------------------------------------
 
     async def look(self) -> PerceptionOutput:
-        """Return what the body perceives now; in a live world that is not reached now, what it perceived last."""
+        """Return the current perception; in a live world that can't be reached, the last one."""
         try:
             seen = await self.source.port.perception(self.bridge_id)
         except (errors.BridgeUnavailableError, errors.PerceptionTimeoutError):
@@ -127,7 +127,7 @@ class Player:
         return seen
 
     async def observe(self) -> Observation:
-        """Return what the body perceives; nothing where nobody has one."""
+        """Return the current perception as an observation; the last one if no agent is in the body."""
         if not self.away or self.seen is None:
             await self.look()
         return self.observation()
@@ -135,7 +135,7 @@ class Player:
     def observation(self) -> MorrowindObservation:
         """Return the last perception as an observation."""
         if self.seen is None:
-            raise UsageError(f"{self.agent_id!r} has perceived nothing yet.")
+            raise UsageError(f"{self.agent_id!r} has no perception yet.")
         age = self.source.clock.now() - self._since if self.source.options.live else 0.0
         return observation_of(
             self.seen,
@@ -162,7 +162,7 @@ class Player:
         )
 
     def render(self) -> View:
-        """Return the perception drawn, with the places known so far and what will be told of it."""
+        """Return a drawing of the perception, the known places, and the story so far."""
         if self.seen is None:
             return View((), "Morrowind")
         drawn = picture(self.seen, self.memory.ways)
@@ -172,7 +172,7 @@ class Player:
     # --- acting -----------------------------------------------------------------------------------
 
     async def act(self, action: Action, key: ChoiceKey | None = None) -> ActionResult:
-        """Send an action as a command, in a live world at most once for its key, and return what came of it."""
+        """Send an action as a command, in a live world at most once per key, and return its result."""
         async with self.source.turn:
             return await self._carry_out(action, key)
 
@@ -222,7 +222,7 @@ class Player:
             self.over = f"{options.length} commands were given"
 
     def command(self, action: Action, seen: PerceptionOutput) -> CommandInput:
-        """Return an action as a command that was decided on a perception."""
+        """Return an action as a command based on a perception."""
         return CommandInput(
             timestamp=self.source.now() if self.source.options.live else seen.timestamp,
             agent_id=self.bridge_id,
@@ -239,11 +239,11 @@ class Player:
         port = self.source.port
         try:
             if key is not None and key.again and (await port.status()).abilities is None:
-                return Done("unknown", "The run was cut off here; nobody knows whether the command was taken.")
+                return Done("unknown", "The run was interrupted here; the command may have been accepted.")
             name = None if key is None else hashlib.sha256(key.text.encode()).hexdigest()[:40]
             command_id = (await port.command(command, key=name)).command_id
         except errors.KeyReusedError as error:
-            # The run was cut off after the command was taken: it is that one whose outcome is wanted.
+            # The run was interrupted after the command was accepted: return that command's outcome.
             command_id = str(error.details.get("command_id", ""))
         except errors.UnknownOutcomeError as error:
             return Done("unknown", str(error))
@@ -253,17 +253,17 @@ class Player:
         try:
             outcome = await port.outcome(command_id, wait=patience)
         except errors.NotOfferedError:
-            before = self.seen  # all that such a bridge tells is another timestamp
+            before = self.seen  # such a bridge only shows a changed timestamp
             await self._until(patience, lambda seen: before is None or seen.timestamp != before.timestamp)
             return Done("confirmed", "The command was accepted.")
         except errors.BridgeError as error:
-            return Done("unknown", f"What came of it is not known: {error}")
+            return Done("unknown", f"The outcome is unknown: {error}")
         state = outcome.state if outcome.state in ("confirmed", "failed") else "unknown"
-        message = outcome.message if outcome.state in FINAL else "What came of it is not known yet."
+        message = outcome.message if outcome.state in FINAL else "The outcome is not known yet."
         return Done(state, message, sequence=outcome.sequence)
 
     async def _until(self, seconds: float, wanted: Callable[[PerceptionOutput], bool]) -> PerceptionOutput:
-        """Return the first perception that is wanted, or the last one within so many seconds."""
+        """Return the first wanted perception, or the last one before the time is up."""
         end = self.source.clock.now() + seconds
         while not wanted(seen := await self.look()) and self.source.clock.now() < end:
             await self.source.clock.sleep(POLL_SECONDS)
@@ -282,7 +282,7 @@ class Player:
     # --- as data ----------------------------------------------------------------------------------
 
     def to_json(self) -> JsonValue:
-        """Return it as JSON-ready data."""
+        """Return the state as JSON-ready data."""
         return {
             "body": self.body.to_json(),
             "former": list(self.former),
@@ -296,7 +296,7 @@ class Player:
         }
 
     def load_json(self, data: JsonValue) -> None:
-        """Become what `to_json` returned, or raise one of `WRONG_DATA`."""
+        """Restore the state of `to_json`; raises one of `WRONG_DATA` if the data is invalid."""
         self.begin(Body.from_json(data["body"]))
         self.former = tuple(str(one) for one in data["former"])
         self.items.load_json(data["items"], {rule.id for rule in TRANSFER_RULES})
@@ -319,21 +319,21 @@ class Seat:
         self._player = player
 
     async def observe(self) -> Observation:
-        """Return what the agent perceives."""
+        """Return the agent's observation."""
         return await self._player().observe()
 
     async def act(self, action: Action) -> ActionResult:
-        """Carry out an action, once those before it are done."""
+        """Carry out an action after those before it."""
         return await self._player().act(action)
 
     def default_action(self) -> Action:
-        """Return what is done where the agent is late: let the beat pass."""
+        """Return the action taken when the agent is late."""
         return Action("noop")
 
     def render(self) -> View:
-        """Return what the agent perceives, drawn."""
+        """Return a drawing of the agent's perception."""
         return self._player().render()
 
     def reset(self) -> Observation:
-        """Raise `UsageError`: one agent can't reset a world of several."""
+        """Raise `UsageError`: one agent can't reset a shared world."""
         raise UsageError("One seat can't reset a shared world; reset the world.")

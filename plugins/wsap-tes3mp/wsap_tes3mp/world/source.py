@@ -1,4 +1,4 @@
-"""Where a world's bridge comes from: one of its own in this process, or one that is reached."""
+"""The source of a world's bridge: embedded in this process, or reached over HTTP."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from wsap_tes3mp.protocol.errors import BridgeUnavailableError
 from wsap_tes3mp.world.options import WorldOptions
 
 CONNECTING = 10.0
-"""Seconds that a TES3MP server has to answer at first."""
+"""Seconds a TES3MP server has for its first answer."""
 Work = Callable[[], Coroutine[Any, Any, None]]
 
 
 class SteppedEngine(Engine, Able, Snapshots, Protocol):
-    """An engine that can be embedded: it has every ability, and none of its methods waits for anything."""
+    """An engine that can be embedded: it has every ability, and none of its methods waits."""
 
 
 MakeEngine = Callable[[int], SteppedEngine]
-"""Returns a stepped engine of a seed."""
+"""Returns a stepped engine for a seed."""
 
 
 def simulated(seed: int) -> SteppedEngine:
@@ -38,37 +38,37 @@ def simulated(seed: int) -> SteppedEngine:
 
 
 class Source:
-    """A world's bridge, and what else its agents share: embedded from `begin` on, a live one from the first use."""
+    """A world's bridge and what its agents share; an embedded bridge exists after `begin`, a live one on first use."""
 
     def __init__(
         self, options: WorldOptions, clock: Clock, now: Callable[[], datetime], port: BridgePort | None = None
     ) -> None:
         self.options, self.clock, self.now = options, clock, now
         self.turn: AbstractAsyncContextManager[None] = nullcontext() if options.live else asyncio.Lock()
-        """Held while a command is under way; of a stepped world one at a time, since its time goes on with commands."""
+        """Held during a command: in a stepped world one at a time, since commands advance its time."""
         self.episode = ""
         self.engine: SteppedEngine | None = None
-        """That of an embedded world."""
+        """The engine of an embedded world."""
         self._port, self._opened, self._due = port, AsyncExitStack(), list[Work]()
         self._bridge: Bridge | None = None  # in this process
         self._log = None if options.live else self._opened.enter_context(CommandLog(options.log or None))
 
     @property
     def port(self) -> BridgePort:
-        """The bridge; `BridgeUnavailableError` until a live one was opened."""
+        """The bridge; `BridgeUnavailableError` until a live one is open."""
         if self._port is None:
-            raise BridgeUnavailableError("No bridge was opened yet.")
+            raise BridgeUnavailableError("No bridge is open yet.")
         return self._port
 
     def begin(self, engine: SteppedEngine) -> None:
-        """Begin another embedded world."""
+        """Start another embedded world."""
         assert self._log is not None
         self.engine = engine
         self.do(engine.start)
         self._port = self._bridge = Bridge(engine, self._log, clock=self.clock, deadline=None)
 
     def do(self, work: Work) -> None:
-        """Do something at once in an embedded world; in a live one before the next thing that can wait."""
+        """Do something: in an embedded world now, in a live one at the next `settle`."""
         if self.options.live:
             self._due.append(work)
             return
@@ -81,7 +81,7 @@ class Source:
         raise RuntimeError("an embedded engine must not wait")
 
     async def settle(self) -> None:
-        """Open a live bridge, and do what is due."""
+        """Open a live bridge if necessary, and do what is due."""
         if self._port is None:
             self._port = self._reached() if self.options.bridge else await self._own()
         while self._due:
@@ -110,7 +110,7 @@ class Source:
         return bridge
 
     async def close(self) -> None:
-        """Let go of the bridge."""
+        """Close the bridge."""
         if self._bridge is not None:
             await self._bridge.stop()
         await self._opened.aclose()

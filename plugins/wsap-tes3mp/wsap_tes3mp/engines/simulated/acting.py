@@ -1,4 +1,4 @@
-"""What agents do: each command is checked, takes its time, and then has its effect."""
+"""Commands of agents: each is checked, takes its time, and then takes effect."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from wsap_tes3mp.protocol.commands import CombatAction, Dialogue, Interact, Move
 from wsap_tes3mp.protocol.perception import Payload
 
 SPEED = 4.0
-"""Metres that a body walks in a second; two thirds of it in rain and thunder."""
+"""Walking speed in metres per second; two thirds of it in rain and thunder."""
 BLOW = 2.0
-"""Seconds that a blow takes, of agents and of creatures."""
+"""Seconds that a blow takes agents and creatures."""
 ACTIONS = ("attack", "block", "flee")
-"""Of combat."""
+"""Combat actions."""
 _USING, _DROPPING = 2.0, 1.0
 """Seconds."""
 _ALIASES = {"loot": "open", "search": "open", "examine": "read", "go": "enter", "pick_up": "take"}
 
 
 def begin(world: World, body: Body, params: Payload) -> Plan:
-    """Begin a command."""
+    """Start a command."""
     if body.health <= 0:
         raise Refused("DEAD", "You are dead; ask for a respawn.")
     body.guard, body.goal = False, None
@@ -78,7 +78,7 @@ def _move(world: World, body: Body, params: MoveTo) -> Plan:
 
 
 def speed(world: World, body: Body) -> float:
-    """Return the metres that a body walks in a second."""
+    """Return the walking speed of a body in metres per second."""
     outside = not definitions().cells[body.cell].inside
     return SPEED / 1.5 if outside and world.weather in ("rain", "thunder") else SPEED
 
@@ -159,7 +159,7 @@ _DEEDS: Mapping[str, tuple[float, tuple[Kind, ...], Callable[[World, Body, Thing
     "read": (4.0, ("container",), _open),
     "enter": (2.0, ("door",), _enter),
 }
-"""Interaction -> its seconds, what it fits, and its effect; the first that fits a thing is the usual one."""
+"""Interaction -> seconds, kinds of targets, and effect; the first that fits a target is its default."""
 
 
 # --- using items ----------------------------------------------------------------------------------

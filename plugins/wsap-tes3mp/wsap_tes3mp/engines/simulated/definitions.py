@@ -1,4 +1,4 @@
-"""What the world is made of, read from `world.toml`: frozen, the same for every seed."""
+"""The definitions of the world, read from `world.toml`: frozen, the same for every seed."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 _VERBS = "stage|disposition|disposition_of|give|take|gold|health|time|close"
 Effect = Annotated[str, Field(pattern=rf"^({_VERBS})( \S+)*$")]
-"""A verb with what it needs: a name, an amount, or both."""
+"""A verb with its arguments: a name, an amount, or both."""
 
 
 class _Part(BaseModel):
@@ -20,7 +20,7 @@ class _Part(BaseModel):
 
 
 class Cell(_Part):
-    """A place, joined to others by doors."""
+    """A place, connected to others by doors."""
 
     name: str
     size: tuple[int, int]
@@ -28,7 +28,7 @@ class Cell(_Part):
     inside: bool = False
     opens: int = 0
     closes: int = 24
-    """Hours between which its door lets people in."""
+    """Its opening hours."""
 
 
 class Door(_Part):
@@ -36,7 +36,7 @@ class Door(_Part):
 
     between: tuple[str, str]
     at: tuple[int, int]
-    """Where it is in the first of them; in the second it is wherever the seed puts it."""
+    """Its position in the first; the seed decides that in the second."""
     key: str = ""
     note: str = ""
 
@@ -49,11 +49,11 @@ class Item(_Part):
     weight: float
     value: int
     power: int = 0
-    """Damage of a weapon, protection of armour, health that food or a potion gives."""
+    """Damage of a weapon, protection of armour, or health restored by food or a potion."""
     category: str = ""
-    """What it is in other worlds; empty for what stays here: gold, gifts and what quests need."""
+    """Its category in other worlds; "" for what stays here: gold, gifts and quest items."""
     tier: int = 0
-    """How good it is there."""
+    """Its tier in other worlds."""
 
 
 class Creature(_Part):
@@ -63,9 +63,9 @@ class Creature(_Part):
     health: int
     damage: int
     speed: float
-    """Metres a second."""
+    """Metres per second."""
     cells: tuple[str, ...]
-    """One of them lives in each."""
+    """One lives in each of them."""
     drop: Mapping[str, int]
 
 
@@ -79,14 +79,14 @@ class Container(_Part):
 
 
 class Person(_Part):
-    """Somebody with a part in the story; the seed gives the name."""
+    """A role in the story; the seed decides the name."""
 
     cell: str
     title: str
 
 
 class Quest(_Part):
-    """A quest: its stages, each with what the journal says to do next; the last one ends it."""
+    """A quest and its stages, each with its journal entry; the last one completes it."""
 
     title: str
     begins: str
@@ -94,28 +94,28 @@ class Quest(_Part):
 
     @property
     def end(self) -> int:
-        """The stage at which it is completed."""
+        """The stage that completes it."""
         return max(self.stages)
 
 
 class Needs(_Part):
-    """What must hold for a topic to open, or for a use to have its effect."""
+    """Conditions for a topic to open or a use to take effect."""
 
     quest: str = ""
     since: int = 0
-    """The stage of the quest must be at least that."""
+    """The minimum stage of the quest."""
     below: int = 1000
     disposition: int = 0
     being: str = ""
-    """The seed chose this person for that part."""
+    """The role that the seed must have given this person."""
     items: tuple[str, ...] = ()
     without: str = ""
-    """The agent does not carry that item."""
+    """An item the agent must not carry."""
     hours: tuple[int, int] = (0, 24)
 
 
 class Choice(_Part):
-    """An answer that an agent can choose."""
+    """An answer to choose."""
 
     text: str
     reply: str
@@ -123,7 +123,7 @@ class Choice(_Part):
 
 
 class Topic(Needs):
-    """Something that people talk about."""
+    """A topic of dialogue."""
 
     who: tuple[str, ...]
     name: str
@@ -134,7 +134,7 @@ class Topic(Needs):
 
 
 class Use(Needs):
-    """What an item (or, without one, a hand) does to a person or a thing."""
+    """The effect of an item ("" for a bare hand) on a person or thing."""
 
     item: str
     on: str
@@ -143,7 +143,7 @@ class Use(Needs):
 
 
 class Definitions(_Part):
-    """All of the world but what the seed decides and what happens."""
+    """Everything about the world that no seed or event changes."""
 
     names: tuple[str, ...]
     cells: Mapping[str, Cell]
@@ -164,6 +164,6 @@ class Definitions(_Part):
 
 @cache
 def definitions() -> Definitions:
-    """Return the world's definitions, read once."""
+    """Return the world's definitions, cached."""
     text = resources.files(__package__).joinpath("world.toml").read_text("utf-8")
     return Definitions.model_validate(tomllib.loads(text))

@@ -1,4 +1,4 @@
-"""The engine `simulated`: the embedded world behind the interface of engines."""
+"""The engine `simulated`: the embedded world as an `Engine`."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from wsap_tes3mp.protocol.perception import Payload
 START = datetime(2000, 1, 1, tzinfo=UTC)
 """The date at which stepped time begins."""
 _LONGEST_GAP = 60.0
-"""Seconds of real time that are made up for at most."""
+"""Maximum seconds of missed real time that are caught up."""
 _HEADER = b"wsap-tes3mp simulated 1\n"
 _LARGEST = 64_000_000
 _LONGEST_NAME = 200
@@ -37,14 +37,14 @@ _WORLD = TypeAdapter(World)
 
 
 class SimulatedEngine:
-    """A small world of its own. Stepped, a command advances time by its duration; in real time it takes its time.
+    """A small world of its own. Commands advance its time by their duration or, in real time, take that long.
 
     Args:
-        seed: decides the world and all chance in it.
-        realtime: time goes on by the clock rather than with commands.
-        clock: the seconds of real time.
-        agents: who is in the world from the beginning.
-        now: the date that real time begins with.
+        seed: determines the world and all chance in it.
+        realtime: advance time by the clock rather than with commands.
+        clock: real time in seconds.
+        agents: the agents in the world from the start.
+        now: the date at which real time starts.
     """
 
     name = "simulated"
@@ -74,14 +74,14 @@ class SimulatedEngine:
 
     @property
     def boot_id(self) -> str | None:
-        """The seed and how often the engine was started; in real time the date of the start, too."""
+        """The seed and the number of starts; in real time also the date of the start."""
         if not self._running:
             return None
         since = f"-{self._began:%Y%m%dT%H%M%S.%f}" if self._realtime else ""
         return f"simulated-{self._world.seed}-{self._boots}{since}"
 
     async def start(self) -> None:
-        """Let the world begin, or go on."""
+        """Start the world, or resume it."""
         if self._running:
             return
         self._running = True
@@ -91,7 +91,7 @@ class SimulatedEngine:
             self._beats = asyncio.create_task(self._go_on())
 
     async def stop(self) -> None:
-        """Let the world stand still."""
+        """Pause the world."""
         self._running = False
         if self._beats is not None:
             self._beats.cancel()
@@ -100,7 +100,7 @@ class SimulatedEngine:
             self._beats = None
 
     def agents(self) -> Sequence[AgentInfo]:
-        """Return the agents with bodies, those asleep or away, too."""
+        """Return the agents with bodies, including those asleep or hidden."""
         if not self._running:
             return ()
         return tuple(self._info(body) for _, body in sorted(self._world.bodies.items()))
@@ -123,7 +123,7 @@ class SimulatedEngine:
         return EngineView(timestamp, self._world.version, view(self._world, body))
 
     async def execute(self, agent_id: str, command_id: str, command: str, params: Payload) -> Done:
-        """Carry out a command; what the world does not allow is `failed`, with a code."""
+        """Execute a command; if the world does not allow it, it is `failed`, with a code."""
         world, body = self._world, self._body(agent_id)
         self._busy[agent_id] = command_id
         try:
@@ -160,7 +160,7 @@ class SimulatedEngine:
                 rest(self._world, body, self._clock.now() - before)
 
     async def join(self, request: JoinRequest) -> AgentInfo:
-        """Give an agent a body on the quay, or wake its own; before the start, too."""
+        """Give an agent a body on the quay, or wake its own; possible before the start."""
         world = self._world
         body = world.bodies.get(request.agent_id)
         if body is None:
@@ -171,7 +171,7 @@ class SimulatedEngine:
         return self._info(body)
 
     async def leave(self, agent_id: str, mode: str) -> None:
-        """Let a body sleep where it is, vanish, or be gone with all it carries."""
+        """Put a body to sleep where it is, hide it, or delete it with all it carries."""
         body = self._world.bodies.get(agent_id)
         if body is None:
             return
@@ -184,7 +184,7 @@ class SimulatedEngine:
         self._world.version += 1
 
     async def respawn(self, agent_id: str) -> AgentInfo:
-        """Bring a dead body back to life in the inn, at half its health and for a third of its gold."""
+        """Bring a dead body back to life in the inn, with half its health and without a third of its gold."""
         body = self._body(agent_id)
         if body.health <= 0:
             seeding.revive(self._world, body)
@@ -192,17 +192,17 @@ class SimulatedEngine:
         return self._info(body)
 
     async def transfer(self, agent_id: str, request: ItemsRequest) -> ItemsReceipt:
-        """Move items into and out of an inventory, once per transfer id."""
+        """Add and remove items, once per transfer id."""
         receipt = seeding.transfer(self._world, self._body(agent_id, asleep=True), request)
         self._world.version += 1
         return receipt
 
     def snapshot(self) -> bytes:
-        """Return all state of the world; a command that is running is not part of it."""
+        """Return the state of the world, without running commands."""
         return pack(_HEADER, _WORLD.dump_python(self._world, mode="json"))
 
     def restore(self, data: bytes) -> None:
-        """Become what the snapshot was taken of, its seed included; `SnapshotError` if that can't be."""
+        """Restore a snapshot, including its seed; `SnapshotError` if it is invalid."""
         state = unpack(_HEADER, data, "the embedded engine", _LARGEST)
         try:
             world = _WORLD.validate_python(state)
@@ -216,7 +216,7 @@ class SimulatedEngine:
             raise BridgeUnavailableError("The embedded engine is not started.")
         body = self._world.bodies.get(agent_id)
         if body is None or (body.presence != "awake" and not asleep):
-            raise BridgeUnavailableError("No body of that agent is in the world; it joins first.")
+            raise BridgeUnavailableError("That agent has no body in the world; let it join first.")
         return body
 
     async def _go_on(self) -> None:
@@ -228,7 +228,7 @@ class SimulatedEngine:
 
 
 def view(world: World, body: Body) -> Mapping[str, Any]:
-    """Return the fields of `PerceptionOutput` that an engine fills. Any: JSON."""
+    """Return the body of an `EngineView`. Any: JSON."""
     cell = definitions().cells[body.cell]
     active, completed = _quests(world, body)
     things = [item for item in sorted(body.items) if item != "gold"]
@@ -299,7 +299,7 @@ def _dialogue(world: World, body: Body) -> dict[str, Any] | None:
 
 
 def _check(world: World) -> None:
-    """Look at everything once, so that what refers to nothing shows now, as a LookupError or ValueError."""
+    """Raise LookupError or ValueError if anything in a restored world refers to nothing."""
     cells = definitions().cells
     if world.facts.keys() != definitions().chosen.keys():
         raise ValueError("the seed's choices are not complete")

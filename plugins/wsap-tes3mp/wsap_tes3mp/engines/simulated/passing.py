@@ -1,4 +1,4 @@
-"""How time passes: bodies walk and rest, creatures go for bodies, dawn renews the world."""
+"""The passing of time: bodies walk and rest, creatures attack, dawn renews the world."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from wsap_tes3mp.engines.simulated.seeding import renew
 from wsap_tes3mp.engines.simulated.state import GAME_SECONDS, REACH, Body, Thing, World, distance
 
 BEAT = 1.0
-"""Seconds of a step where creatures are near bodies."""
+"""Seconds per step while creatures are near bodies."""
 _HOUR = 3600 / GAME_SECONDS
-"""Seconds of an hour of the world's day."""
+"""Seconds per hour of the world's day."""
 _HEALING = 0.25
-"""Health that a second of rest gives outside; inside twice that."""
+"""Health per second of rest outside; twice that inside."""
 _NOTICES, _AT_NIGHT = 9.0, 13.5
 """Metres within which creatures attack."""
 
 
 def advance(world: World, seconds: float, resting: Body | None = None) -> None:
-    """Let time pass: less only if a resting body is hurt or dies."""
+    """Let time pass; stops early only if a resting body is hurt or dies."""
     left = seconds
     while left > 1e-6:
-        # In small steps while a creature may go for a body within the next hour.
+        # In small steps while a creature may attack within the next hour.
         danger = any(
             body.goal is not None or distance(body, foe) <= _AT_NIGHT
             for body in world.bodies.values()
@@ -57,7 +57,7 @@ def _pass(world: World, seconds: float) -> None:
 
 
 def _shown(world: World) -> tuple[object, ...]:
-    """Return what perceptions show that changes with time alone."""
+    """Return the parts of perceptions that change with time alone."""
     return world.time_of_day, world.weather, int(world.hour), [body.fighting(world) for body in world.bodies.values()]
 
 
@@ -66,7 +66,7 @@ def _approach(one: Body | Thing, x: float, y: float, share: float) -> None:
 
 
 def _creatures_act(world: World, seconds: float) -> None:
-    """Let the living creatures go for bodies near them, and strike."""
+    """Let living creatures approach nearby bodies and strike."""
     notices = _AT_NIGHT if world.time_of_day == "night" else _NOTICES
     for body in world.bodies.values():
         if body.presence != "awake":
@@ -93,7 +93,7 @@ def _strike(world: World, foe: Thing, body: Body) -> None:
 
 
 def rest(world: World, body: Body, seconds: float) -> None:
-    """Let a body heal that rests for some seconds."""
+    """Heal a resting body."""
     body.rested += seconds * _HEALING * (2 if definitions().cells[body.cell].inside else 1)
     whole = int(body.rested)
     body.rested = round(body.rested - whole, 4)

@@ -1,4 +1,4 @@
-"""What comes into the world and leaves it: by the seed, every dawn, with agents, and by their death."""
+"""What enters and leaves the world: at its start, every dawn, with agents, and at their death."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from wsap_tes3mp.protocol.perception import InventoryItem
 
 _PLANTS_EACH = 2
 _FLOTSAM = 15
-"""Gold that the sea brings into an empty wreck each night: nobody is too poor to go on."""
+"""Gold washed into an empty wreck each night, so that nobody stays too poor to continue."""
 _LOOT = ("food", "gift", "potion", "weapon", "armour", "junk")
 _REMEMBERED = 64
-"""Receipts of transfers that a body keeps."""
+"""Number of transfer receipts a body keeps."""
 _WORDS = {
     "weapon": ("sword", "axe", "spear", "bow", "dagger", "knife", "mace", "hammer", "blade", "club", "staff", "weapon"),
     "armour": ("armour", "armor", "shield", "helm", "mail", "plate", "cloak"),
     "food": ("bread", "meat", "fruit", "apple", "fish", "food", "cake", "plant"),
     "potion": ("potion", "drink", "elixir", "salve", "water"),
 }
-"""Kind -> words in the ids and names of items from elsewhere that make them of that kind."""
+"""Kind -> words by which the ids and names of imported items are recognized."""
 
 
 def new_world(seed: int) -> World:
-    """Return the world of a seed at its beginning."""
+    """Return the initial world of a seed."""
     chance = random.Random(f"{seed}/world")
     world, defined = World(seed), definitions()
     world.facts = {part: chance.choice(options) for part, options in defined.chosen.items()}
@@ -52,7 +52,7 @@ def new_world(seed: int) -> World:
 
 
 def renew(world: World) -> None:
-    """Do what every dawn does: plants grow, creatures live again, the chandler has wares, the sea brings a little."""
+    """Renew the world at dawn: plants grow, creatures revive, the chandler restocks, the sea brings a little gold."""
     chance, defined = world.roll(), definitions()
     for plant in defined.of_kind("plant"):
         for _ in range(_PLANTS_EACH - sum(thing.base == plant for thing in world.things.values())):
@@ -75,7 +75,7 @@ def renew(world: World) -> None:
 
 
 def new_body(world: World, agent_id: str, name: str, embodiment: str) -> Body:
-    """Return a body on the quay, with what the seed gives it; people like it more or less."""
+    """Return a new body on the quay, with the inventory and dispositions of the seed."""
     chance = random.Random(f"{world.seed}/body/{agent_id}")
     cell, x, y = _spot("quay", chance)
     body = Body(agent_id, name, cell, x, y, embodiment)
@@ -120,7 +120,7 @@ def _hang(world: World, door: Door, chance: random.Random) -> None:
 
 
 def transfer(world: World, body: Body, request: ItemsRequest) -> ItemsReceipt:
-    """Give and take items, and apply bonuses; a transfer id that was used before gets its receipt again."""
+    """Add and remove items, and apply bonuses; a repeated transfer id gets its first receipt."""
     if request.transfer_id in body.receipts:
         return ItemsReceipt.model_validate_json(body.receipts[request.transfer_id])
     given = tuple(_give(world, body, item) for item in request.give)
@@ -136,7 +136,7 @@ def transfer(world: World, body: Body, request: ItemsRequest) -> ItemsReceipt:
 
 
 def revive(world: World, body: Body) -> None:
-    """Bring a body back to life in the inn, at half its health, without a third of its gold."""
+    """Bring a body back to life in the inn, with half its health and without a third of its gold."""
     if lost := body.items.get("gold", 0) // 3:
         move_items(body.items, world.spent, "gold", lost)
     width, depth = definitions().cells["inn"].size

@@ -1,4 +1,4 @@
-"""The state of the world: plain data that a snapshot holds, what is worked out from it, and how agents find things."""
+"""The state of the world: the data of snapshots, values derived from it, and what agents see and reach."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ from wsap_tes3mp.engines.engine import Done, time_of_day
 from wsap_tes3mp.engines.simulated.definitions import Item, definitions
 
 CAPACITY = 100.0
-"""Weight that a body carries; with more it can't walk."""
+"""Maximum weight with which a body can walk."""
 REACH = 3.0
 """Metres within which things can be touched and people talked to."""
 COMBAT_SECONDS = 8.0
-"""How long after a blow an agent counts as fighting."""
+"""How long an agent counts as fighting after a blow."""
 GAME_SECONDS = 30.0
-"""Seconds of the world's day for each second that passes."""
+"""Seconds of the world's day per second."""
 FIRST_HOUR = 8.0
 
 Kind = Literal["npc", "creature", "item", "door", "container"]
 Items = dict[str, int]
-"""Item id -> how many; never zero."""
+"""Item id -> count; never zero."""
 Plan = Generator[float, None, Done]
-"""A command: yields the seconds that it takes, then has its effect and returns it."""
+"""A command: yields the seconds it takes, then takes effect and returns its outcome."""
 
 
 class Refused(Exception):
-    """The world does not let an agent do that: a result of its command, never an error of the engine."""
+    """The world does not allow a command: an outcome, not an error of the engine."""
 
     def __init__(self, code: str, message: str) -> None:
         super().__init__(message)
@@ -38,7 +38,7 @@ class Refused(Exception):
 
 @dataclass
 class Thing:
-    """Anything in the world but the agents' bodies."""
+    """Anything in the world except agents' bodies."""
 
     id: str
     kind: Kind
@@ -49,10 +49,10 @@ class Thing:
     x: float
     y: float
     items: Items = field(default_factory=dict)
-    """What a container, a dead creature or a person holds; what lies there."""
+    """The contents of a container, a dead creature, a person, or a pile."""
     health: int = 0
     partner: str = ""
-    """The same door on its other side."""
+    """The other side of a door."""
     key: str = ""
 
 
@@ -61,7 +61,7 @@ class Body:
     """An agent in the world."""
 
     agent_id: str
-    """Its entity id is `agent:` with this."""
+    """Its entity id is `agent:` plus this."""
     name: str
     cell: str
     x: float
@@ -77,70 +77,70 @@ class Body:
     quests: Items = field(default_factory=dict)
     """Quest -> stage."""
     told: list[str] = field(default_factory=list)
-    """Topics heard, as `person/topic`: each is worth a little goodwill once."""
+    """Topics heard, as `person/topic`: each raises the disposition once."""
     talking: str = ""
     said: str = ""
     choices: list[tuple[str, str]] = field(default_factory=list)
-    """What can be answered: a key for the engine, and the text."""
+    """The answers to choose from: a key and the text."""
     goal: tuple[float, float] | None = None
-    """Where it is walking."""
+    """Where it is walking to."""
     guard: bool = False
-    """It blocks until its next command."""
+    """Whether it blocks until its next command."""
     fought_at: float = -1000.0
     rested: float = 0.0
-    """Part of a point of health that rest has given."""
+    """The fraction of a point of health restored by rest."""
     skill: float = 0.0
-    """From 0 to 1: how well it fights."""
+    """Fighting skill, from 0 to 1."""
     receipts: dict[str, str] = field(default_factory=dict)
     """Transfer id -> its receipt as JSON."""
 
     def be_silent(self) -> None:
-        """End the dialogue, if one is open."""
+        """Close the dialogue, if any."""
         self.talking, self.choices = "", []
 
     def put_away(self, item_id: str) -> None:
-        """Have an item ready no longer, once it is not carried any more."""
+        """Unequip an item that is no longer carried."""
         if item_id in self.equipped and item_id not in self.items:
             self.equipped.remove(item_id)
 
     def fighting(self, world: World) -> bool:
-        """Whether it counts as fighting now."""
+        """Whether it counts as fighting."""
         return self.fought_at > world.time - COMBAT_SECONDS
 
     def escape(self, world: World) -> None:
-        """Count as fighting no longer."""
+        """Stop counting as fighting."""
         self.fought_at = world.time - COMBAT_SECONDS
 
 
 @dataclass
 class World:
-    """Everything that a snapshot holds."""
+    """The state of the world."""
 
     seed: int
     time: float = 0.0
-    """Seconds since the world began."""
+    """Seconds since the world started."""
     version: int = 0
-    """Grows with every change."""
+    """Increases with every change."""
     rolls: int = 0
-    """How often chance decided."""
+    """Number of random events."""
     dawns: int = 0
-    """How many dawns have renewed the world."""
+    """Number of dawns that renewed the world."""
     made: int = 0
-    """How many things got an id since the beginning."""
+    """Number of ids given to things."""
     cast: dict[str, str] = field(default_factory=dict)
     """Role -> thing id of the person."""
     facts: dict[str, str] = field(default_factory=dict)
-    """What the seed chose: part -> role, container or item."""
+    """The seed's choices: part -> role, container or item."""
     likes: dict[str, str] = field(default_factory=dict)
-    """Role -> the gift."""
+    """Role -> favourite gift."""
     things: dict[str, Thing] = field(default_factory=dict)
     bodies: dict[str, Body] = field(default_factory=dict)
     foreign: dict[str, tuple[str, str]] = field(default_factory=dict)
-    """Items that came from elsewhere: id -> name and kind."""
+    """Imported items: id -> name and kind."""
     brought: Items = field(default_factory=dict)
-    """Items that came into being since the world began: grown, given by the story, brought by agents."""
+    """Items added since the start: grown, given by the story, imported by agents."""
     spent: Items = field(default_factory=dict)
-    """Items that are no more: eaten, withered, paid, taken elsewhere."""
+    """Items removed: eaten, withered, paid, exported."""
 
     @property
     def hour(self) -> float:
@@ -149,7 +149,7 @@ class World:
 
     @property
     def day(self) -> int:
-        """How many times it has been dawn (6 o'clock)."""
+        """The number of dawns (6 o'clock) so far."""
         return int((FIRST_HOUR - 6 + self.time * GAME_SECONDS / 3600) // 24)
 
     @property
@@ -166,23 +166,23 @@ class World:
 
     @property
     def sight(self) -> float:
-        """Metres within which things outside are seen; doors are seen from everywhere in their cell."""
+        """Metres within which things outside are visible; doors are visible from everywhere in their cell."""
         return 30.0 if self.time_of_day == "night" or self.weather in ("foggy", "thunder") else 60.0
 
     def roll(self) -> random.Random:
-        """Return chance for one event, decided by the seed and by how many events there were."""
+        """Return a generator for one random event, seeded by the world's seed and the number of events so far."""
         self.rolls += 1
         return random.Random(f"{self.seed}/{self.rolls}")
 
     def item(self, item_id: str) -> Item:
-        """Return the definition of an item; one from elsewhere is like something of its kind."""
+        """Return the definition of an item; imported items have that of their kind."""
         if item_id in self.foreign:
             name, kind = self.foreign[item_id]
             return Item(name=name, kind=kind, weight=2.0, value=10, power=_FOREIGN_POWER.get(kind, 0))
         return definitions().items[item_id]
 
     def equip(self, body: Body, item_id: str) -> None:
-        """Let a body have a weapon or armour ready, in place of what it had of that kind."""
+        """Equip a weapon or armour, replacing the one of its kind."""
         kind = self.item(item_id).kind
         body.equipped = [other for other in body.equipped if self.item(other).kind != kind] + [item_id]
 
@@ -203,25 +203,25 @@ class World:
         return self.put("item", item_id, self.item(item_id).name, at, {item_id: count})
 
     def load(self, body: Body) -> float:
-        """Return the weight that a body carries."""
+        """Return the weight of what a body carries."""
         return sum(self.item(item).weight * count for item, count in body.items.items())
 
     def create(self, target: Items, item_id: str, count: int = 1) -> None:
-        """Let items come into being."""
+        """Add new items to the world."""
         for items in (self.brought, target):
             items[item_id] = items.get(item_id, 0) + count
 
-    # --- what an agent finds: each raises `Refused` where it does not ---------------------------------
+    # --- what an agent sees and reaches; the lookups raise `Refused` ----------------------------------
 
     def sees(self, body: Body, other: Thing | Body) -> bool:
-        """Whether a body sees something: all of an inside cell; outside doors, and what light and weather allow."""
+        """Whether a body sees something: inside everything; outside doors, and what light and weather allow."""
         if other.cell != body.cell or other is body or (isinstance(other, Body) and other.presence == "suspend"):
             return False
         inside = definitions().cells[body.cell].inside
         return inside or (isinstance(other, Thing) and other.kind == "door") or distance(body, other) <= self.sight
 
     def near(self, body: Body, entity_id: str) -> Thing | Body:
-        """Return what an agent sees under that id."""
+        """Return the visible thing or body with an id."""
         found: Thing | Body | None = self.things.get(entity_id)
         if found is None and entity_id.startswith("agent:"):
             found = self.bodies.get(entity_id.removeprefix("agent:"))
@@ -230,7 +230,7 @@ class World:
         return found
 
     def reached(self, body: Body, entity_id: str) -> Thing | Body:
-        """Return what an agent can touch under that id."""
+        """Return the thing or body with an id within reach."""
         target = self.near(body, entity_id)
         away = distance(body, target)
         if away > REACH:
@@ -239,7 +239,7 @@ class World:
         return target
 
     def person(self, body: Body, entity_id: str) -> Thing:
-        """Return the person within reach."""
+        """Return the person with an id within reach."""
         target = self.reached(body, entity_id)
         if not isinstance(target, Thing) or target.kind != "npc":
             raise Refused("NO_PERSON", f"{target.name} does not talk.")
@@ -260,5 +260,5 @@ def move_items(source: Items, target: Items, item_id: str, count: int = 1) -> No
 
 
 def distance(a: Thing | Body, b: Thing | Body) -> float:
-    """Return the metres between two places of one cell, to the centimetre: what is perceived is what counts."""
+    """Return the metres between two places in one cell, rounded to centimetres as perceived."""
     return round(math.hypot(a.x - b.x, a.y - b.y), 2)

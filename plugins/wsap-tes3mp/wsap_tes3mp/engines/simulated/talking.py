@@ -1,4 +1,4 @@
-"""Dialogue: topics that open by disposition, item or stage, choices, trade, gifts, and what they bring about."""
+"""Dialogue: topics that open by disposition, item or stage; choices, trade, gifts, and their effects."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _SECONDS = 4.0
 
 
 def words(world: World, speaker: Thing | None = None) -> Mapping[str, str]:
-    """Return the names that texts may hold, as the seed gave them."""
+    """Return the seed's names for the placeholders in texts."""
     defined = definitions()
     found = {role: world.things[thing].name for role, thing in world.cast.items()}
     for part, chosen in world.facts.items():
@@ -31,7 +31,7 @@ def words(world: World, speaker: Thing | None = None) -> Mapping[str, str]:
 
 
 def greet(world: World, body: Body, person: Thing) -> str:
-    """Open a dialogue and return what the person says."""
+    """Open a dialogue and return the greeting."""
     body.talking, body.choices = person.id, []
     liking = body.dispositions[person.id]
     mood = "Friend!" if liking >= 60 else "Yes?" if liking >= 30 else "You."
@@ -42,13 +42,13 @@ def greet(world: World, body: Body, person: Thing) -> str:
 
 
 def open_topics(world: World, body: Body, person: Thing) -> list[str]:
-    """Return the names of the topics that are open, in their order."""
+    """Return the open topics, in order."""
     open_now = [one for one in definitions().topics if person.base in one.who and _holds(world, body, one, person)]
     return list(dict.fromkeys(topic.name for topic in open_now))
 
 
 def begin(world: World, body: Body, params: Dialogue) -> Plan:
-    """Say something."""
+    """Start a dialogue command: bring up a topic or pick a choice."""
     person, topic, index = world.person(body, params.entity_id), params.topic, params.choice_idx or 0
     if topic is None:
         _choice(body, person, index)
@@ -144,7 +144,7 @@ def _trade(world: World, body: Body, trader: Thing, deal: str, item_id: str) -> 
 
 
 def gift(world: World, body: Body, item_id: str, person: Thing) -> str:
-    """Give a person something: what it likes makes it a friend, gold makes it greedy for more."""
+    """Give a person a gift: their favourite raises the disposition by 12, anything else by 1."""
     item = world.item(item_id)
     if item.kind in ("quest", "junk") or not item.value:
         raise Refused("NOT_WANTED", f"{person.name} has no use for that; ask about yourself what would please.")
@@ -157,7 +157,7 @@ def gift(world: World, body: Body, item_id: str, person: Thing) -> str:
 
 
 def use(world: World, body: Body, item_id: str, target: Thing) -> str:
-    """Do what the story has an item (or, with "", a hand) do there; return what is told, "" if nothing."""
+    """Apply the story's effect of an item ("" for a bare hand) on a target; return its text, or ""."""
     for rule in definitions().uses:
         fits = rule.item == item_id and target.base == world.facts.get(rule.on, rule.on)
         if fits and _holds(world, body, rule, target):

@@ -1,4 +1,4 @@
-"""The connection to the script in the server: lines over TCP or through a folder, requests with replies, events."""
+"""The connection to the script in the server: JSON lines over TCP or through a folder, with requests and events."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from wsap_tes3mp.protocol.errors import BridgeUnavailableError
 SCRIPT_PROTOCOL = 1
 """The version of the protocol between connector and script."""
 LONGEST = 256 * 1024
-"""Most bytes of a line; a longer one is dropped."""
+"""Maximum bytes of a line; longer ones are dropped."""
 UNREAD = 1024 * 1024
-"""Most bytes that may wait for a server that does not read."""
+"""Maximum bytes queued for a server that does not read."""
 _UNREAD_FILES = 64
 _BEAT = 0.05
 _STALE = 3600.0
@@ -34,14 +34,14 @@ Facts = Mapping[str, JsonValue]
 
 
 class LineReader:
-    """Cuts bytes into lines; drops lines that are too long, and holds no more than one such line."""
+    """Splits bytes into lines; drops lines that are too long, and never buffers more than the longest line."""
 
     def __init__(self, longest: int = LONGEST) -> None:
         self._longest = longest
-        self._rest: bytearray | None = bytearray()  # None: of a line that is too long
+        self._rest: bytearray | None = bytearray()  # None while skipping a line that is too long
 
     def feed(self, data: bytes) -> list[bytes]:
-        """Return the lines that are whole now, without their ends."""
+        """Return the lines now complete, without their line breaks."""
         found: list[bytes] = []
         for index, piece in enumerate(data.split(b"\n")):
             if index:
@@ -55,7 +55,7 @@ class LineReader:
 
 
 def read_object(line: bytes) -> dict[str, JsonValue] | None:
-    """Return the JSON object in a line; None if there is none. Numbers that are not finite become None."""
+    """Return the JSON object in a line; None if there is none. Non-finite numbers become None."""
 
     def finite(text: str) -> float | None:
         return value if math.isfinite(value := float(text)) else None
@@ -74,7 +74,7 @@ class TcpLink:
         self._reader, self._writer = reader, writer
 
     def send(self, line: Facts) -> None:
-        """Hand a line over, once; after an `OSError` it was certainly not sent."""
+        """Send a line, once; after an `OSError` it was certainly not sent."""
         if self._writer.is_closing() or self._reader.at_eof():
             raise ConnectionError("the connection is closed")
         if self._writer.transport.get_write_buffer_size() > UNREAD:
@@ -82,18 +82,18 @@ class TcpLink:
         self._writer.write(_encode(line))
 
     async def receive(self) -> bytes:
-        """Wait for bytes from the script; none at its end, `OSError` if the link is broken."""
+        """Wait for bytes from the script; b"" at the end, `OSError` if the link is broken."""
         return await self._reader.read(65536)
 
     def close(self) -> None:
-        """Let go of it; idempotent."""
-        with contextlib.suppress(RuntimeError):  # the loop may be closed already
+        """Close it; idempotent."""
+        with contextlib.suppress(RuntimeError):  # the loop may already be closed
             self._writer.transport.abort()
 
 
 class MailboxLink:
-    """A folder that the script reads, too: a new one is named in `hello`, its bytes are `NAME.in.1`, `NAME.in.2`, ...,
-    the script's `NAME.out.1`, ...; an empty file is the end. Files appear by renaming; who reads them removes them.
+    """A link through a folder. Its name is in the file `hello`, its bytes in `NAME.in.1`, `NAME.in.2`, ..., the
+    script's in `NAME.out.1`, ...; an empty file is the end. Files appear by renaming, and their reader deletes them.
     """
 
     def __init__(self, folder: Path, clock: Clock) -> None:
@@ -104,7 +104,7 @@ class MailboxLink:
         for path in folder.glob("*.*.*"):
             old = re.fullmatch(r"[0-9a-f]{16}\.(in|out|new)\.\d+", path.name)
             if old and time.time() - path.stat().st_mtime > _STALE:
-                path.unlink(missing_ok=True)  # of a connection that met no script, or was cut short
+                path.unlink(missing_ok=True)  # of an interrupted connection
         self._put("hello", self._name.encode())
 
     def _put(self, name: str, data: bytes) -> None:
@@ -140,7 +140,7 @@ class MailboxLink:
 
 
 Link = TcpLink | MailboxLink
-"""A way to the script and back."""
+"""A connection to the script."""
 
 
 def _encode(line: Facts) -> bytes:
@@ -148,7 +148,7 @@ def _encode(line: Facts) -> bytes:
 
 
 async def open_link(address: str, clock: Clock) -> Link:
-    """Return a link to `HOST:PORT`, or through a folder: an address with a slash or a backslash is one."""
+    """Return a link to `HOST:PORT`, or through a folder if the address has a slash or a backslash."""
     if "/" in address or "\\" in address:
         return MailboxLink(Path(address), clock)
     host, _, port = address.rpartition(":")
@@ -157,7 +157,7 @@ async def open_link(address: str, clock: Clock) -> Link:
 
 
 class RefusedError(Exception):
-    """The script does not want this connection; the text is its reason: token, version or busy."""
+    """The script refuses the connection; the text is its reason: token, version or busy."""
 
 
 class ScriptError(Exception):
@@ -169,7 +169,7 @@ class ScriptError(Exception):
 
 
 class Connection:
-    """Requests and replies over one link, until it breaks; made within an event loop. `on_event` is told each event."""
+    """Requests and replies over one link, until it breaks; needs a running event loop. `on_event` gets each event."""
 
     def __init__(self, link: Link, on_event: Callable[[Facts], None]) -> None:
         self._link = link
@@ -179,12 +179,12 @@ class Connection:
         self._closed = False
         self._malformed = 0
         self.boot = ""
-        """Names this run of the server, once the script has welcomed the connection."""
+        """Identifies this run of the server, once the script has welcomed the connection."""
         self.welcomed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         """Raises `RefusedError` if the script refuses, `ConnectionError` if no script answers."""
 
     async def read(self, token: str) -> None:
-        """Say hello, take welcome, replies and events until the link ends or breaks (`OSError`), then close."""
+        """Say hello and handle welcome, replies and events until the link ends or breaks (`OSError`), then close."""
         reader = LineReader()
         try:
             self._link.send({"hello": {"token": token, "version": SCRIPT_PROTOCOL}})
@@ -197,10 +197,10 @@ class Connection:
     def request(self, op: str, fields: Facts | None = None) -> asyncio.Future[Facts]:
         """Send a request, once, before this returns; the future gets the reply.
 
-        The future raises `ScriptError` for an error in reply, `BridgeUnavailableError` if the link breaks first.
+        The future raises `ScriptError` if the reply is an error, `BridgeUnavailableError` if the link breaks first.
 
         Raises:
-            BridgeUnavailableError: it certainly was not sent.
+            BridgeUnavailableError: it was certainly not sent.
         """
         number = next(self._numbers)
         try:
@@ -214,7 +214,7 @@ class Connection:
         def forget(done: asyncio.Future[Facts]) -> None:
             self._waiting.pop(number, None)
             if not done.cancelled():
-                done.exception()  # whoever asked may be gone: no complaint about an error that nobody took
+                done.exception()  # marks it as retrieved: the requester may be gone
 
         reply.add_done_callback(forget)
         return reply
@@ -224,7 +224,7 @@ class Connection:
         if not self.welcomed.done():
             self._welcome(said or {})
         elif said is None:
-            self._drop("no JSON object")
+            self._drop("not a JSON object")
         elif "event" in said:
             self._on_event(said)
         elif type(number := said.get("re")) is not int:
@@ -247,15 +247,15 @@ class Connection:
             self.boot = boot[:100]
             self.welcomed.set_result(None)
         else:
-            self.welcomed.set_exception(ConnectionError("what listens there is no WSAP script"))
+            self.welcomed.set_exception(ConnectionError("the server there is not a WSAP script"))
 
     def _drop(self, what: str) -> None:
         self._malformed += 1
         if self._malformed in (1, 10, 100, 1000):
-            _LOG.warning("The TES3MP script sent %d lines that are dropped; the last is %s.", self._malformed, what)
+            _LOG.warning("Dropped %d lines of the TES3MP script; the last one is %s.", self._malformed, what)
 
     def close(self) -> None:
-        """End the connection; all who wait are told. Idempotent."""
+        """End the connection and fail all pending requests; idempotent."""
         self._closed = True
         self._link.close()
         if not self.welcomed.done():

@@ -1,4 +1,4 @@
-"""`Tes3mpEngine`: a TES3MP server as an engine. It reconnects by itself, and sends each command at most once."""
+"""`Tes3mpEngine`: a TES3MP server as an engine; reconnects by itself, and sends each command at most once."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ from wsap_tes3mp.protocol.bridge import AgentInfo, JoinRequest
 from wsap_tes3mp.protocol.perception import Payload
 
 ADDRESS = "127.0.0.1:8766"
-"""Where the script listens unless its configuration says otherwise."""
+"""Where the script listens by default."""
 GREETING_SECONDS = 5.0
 LOOK_SECONDS = 5.0
-"""How often the server is asked for the agents, which shows that it is alive."""
+"""How often the server is asked for its agents, to see that it is alive."""
 ANSWER_SECONDS = 10.0
-"""How long that may go without an answer until the connection counts as broken."""
+"""How long it may take to answer before the connection counts as broken."""
 FIRST_PAUSE, LONGEST_PAUSE = 0.2, 10.0
 _REFUSALS = {
     "token": "the script refuses the token; give both sides the same one",
-    "version": "script and connector are of different versions; install the script again with wsap tes3mp install",
+    "version": "script and connector have different versions; install the script again with wsap tes3mp install",
     "busy": "another bridge is connected to the script; stop it first",
 }
 _ERRORS: dict[str, type[errors.BridgeError]] = {
@@ -48,20 +48,20 @@ _ERRORS: dict[str, type[errors.BridgeError]] = {
 }
 
 _UNSURE = frozenset({"INTERNAL", "BAD_REPLY"})
-"""Errors in reply to a command with which it may have been carried out."""
+"""Error replies after which a command may have been executed."""
 
 _LOG = logging.getLogger(__name__)
 
 
 class Tes3mpEngine(Engine):
-    """The game world of a TES3MP server, through the script in it.
+    """The game world of a TES3MP server, through its script.
 
     Args:
-        token: the secret that the script was installed with.
-        address: `HOST:PORT` of the script, or the folder of its mailbox.
-        names: what the owner's data files know.
+        token: the secret the script was installed with.
+        address: `HOST:PORT` of the script, or its mailbox folder.
+        names: the contents of the owner's data files.
         clock: for pauses and deadlines.
-        now: the time of day, for views.
+        now: the timestamps of views.
     """
 
     name = "tes3mp"
@@ -81,13 +81,13 @@ class Tes3mpEngine(Engine):
         self._now = now
         self._connection: Connection | None = None
         self._agents: dict[str, AgentInfo] = {}
-        # Commands that were written: in which boot of the server, and what will become of each.
+        # Commands that were sent: the server's boot, and the outcome.
         self._pending: dict[str, tuple[str, asyncio.Future[Done]]] = {}
-        # Agent -> whether it fights and talks, and how often that has changed, which is added to the script's sequence
-        # numbers: it ends by itself as time passes, while those stay.
+        # Agent -> whether it fights and talks, and how often that has changed. The count is added to the script's
+        # sequence numbers, which do not change when fights and dialogues expire.
         self._recent: dict[str, tuple[tuple[bool, bool], int]] = {}
         self._supervisor: asyncio.Task[None] | None = None
-        self._problem = "it was not started"
+        self._problem = "the engine was not started"
 
     @property
     @override
@@ -97,7 +97,7 @@ class Tes3mpEngine(Engine):
     @override
     async def start(self) -> None:
         if self._supervisor is None:
-            self._problem = "no connection was made yet"
+            self._problem = "still connecting"
             self._supervisor = asyncio.create_task(self._run())
 
     @override
@@ -147,13 +147,13 @@ class Tes3mpEngine(Engine):
         return replace(done, sequence=None if done.sequence is None else done.sequence + changes)
 
     async def join(self, request: JoinRequest) -> AgentInfo:
-        """Let an avatar or a companion of an agent into the game."""
+        """Add an agent's avatar or companion to the game."""
         name = request.name or request.agent_id
         fields: Facts = {"agent": request.agent_id, "name": name, "embodiment": request.embodiment}
         return await self._body("join", fields)
 
     async def leave(self, agent_id: str, mode: str) -> None:
-        """Let an agent leave its body."""
+        """Take an agent out of its body."""
         await self._ask("leave", {"agent": agent_id, "mode": mode})
         await self._learn(self._live())
 
@@ -177,7 +177,7 @@ class Tes3mpEngine(Engine):
     # ------------------------------------------------------------------ commands
 
     def _replied(self, command_id: str, reply: asyncio.Future[Facts]) -> None:
-        """Take the reply to a command; one that the link lost is asked for after the next welcome."""
+        """Handle the reply to a command; a lost reply is requested after the next welcome."""
         if reply.cancelled() or isinstance(error := reply.exception(), errors.BridgeUnavailableError):
             return
         if isinstance(error, ScriptError):
@@ -189,7 +189,7 @@ class Tes3mpEngine(Engine):
             self._hear(command_id, reply.result())
 
     def _hear(self, command_id: str, said: Facts) -> None:
-        """Take what the script says of a command; `dispatched` is not its end."""
+        """Handle the state of a command; `dispatched` is not final."""
         state = said.get("state")
         if state == "never":
             self._end(command_id, Done("failed", "The command never reached the server.", "NOT_SENT"))
@@ -205,7 +205,7 @@ class Tes3mpEngine(Engine):
     # ------------------------------------------------------------------ the connection
 
     async def _run(self) -> None:
-        """Connect, and connect again, with pauses that grow while no welcome comes."""
+        """Keep connecting, with pauses that grow until the script welcomes the connection."""
         pause = FIRST_PAUSE
         while True:
             try:
@@ -214,7 +214,7 @@ class Tes3mpEngine(Engine):
             except RefusedError as error:
                 problem = _REFUSALS.get(str(error), "the script refuses the connection")
             except ConnectionRefusedError:
-                problem = "nobody listens there; start the server with the script"
+                problem = "nothing listens there; start the server with the script"
             except (OSError, TimeoutError) as error:
                 problem = text(str(error), 200) or type(error).__name__
             if problem != self._problem:
@@ -224,7 +224,7 @@ class Tes3mpEngine(Engine):
             pause = min(pause * 2, LONGEST_PAUSE)
 
     async def _session(self) -> None:
-        """Live through one connection; returns when it breaks after the welcome, raises if there was none."""
+        """Serve one connection; returns when it breaks after the welcome, raises if there was no welcome."""
         link = await within(self._clock, GREETING_SECONDS, open_link(self._address, self._clock))
         connection = Connection(link, self._on_event)
         tasks = [asyncio.create_task(connection.read(self._token))]
@@ -238,10 +238,10 @@ class Tes3mpEngine(Engine):
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
-            await asyncio.sleep(0)  # the socket is closed in the loop's next turn
+            await asyncio.sleep(0)  # the loop closes the socket in its next iteration
 
     async def _keep(self, connection: Connection) -> None:
-        """Clear up what the last connection left open, then see that this one is alive."""
+        """Settle what the last connection left open, then watch whether this one is alive."""
         await self._settle(connection)
         while True:
             await within(self._clock, ANSWER_SECONDS, self._learn(connection))
@@ -249,7 +249,7 @@ class Tes3mpEngine(Engine):
             await self._clock.sleep(LOOK_SECONDS)
 
     async def _settle(self, connection: Connection) -> None:
-        """Ask what became of the commands whose reply was lost; another boot of the server can't know."""
+        """Ask for the outcomes of commands whose reply was lost; after a restart the server can't know."""
         for command_id, (boot, _) in list(self._pending.items()):
             if boot != connection.boot:
                 self._end(command_id, Done("unknown", "The TES3MP server was restarted during the command."))
@@ -269,7 +269,7 @@ class Tes3mpEngine(Engine):
                 self._learn(self._connection)
 
     def _learn(self, connection: Connection) -> asyncio.Future[Facts]:
-        """Ask who the agents are; the answer is kept in the order of replies, before any task goes on."""
+        """Ask for the agents; the reply is stored before any later one is handled."""
 
         def keep(done: asyncio.Future[Facts]) -> None:
             if not done.cancelled() and done.exception() is None:
@@ -282,16 +282,16 @@ class Tes3mpEngine(Engine):
         return reply
 
     async def _body(self, op: str, fields: Facts) -> AgentInfo:
-        """Ask for something to be done with a body, and return how it is now."""
+        """Send a request about a body and return its new state."""
         agent = _agent_of(await self._ask(op, fields))
         if agent is None:
-            raise errors.BridgeInternalError("The TES3MP script answered without saying which agent it is.")
+            raise errors.BridgeInternalError("The TES3MP script's answer names no agent.")
         self._agents[agent.agent_id] = agent
         return agent
 
 
 def _agent_of(row: object) -> AgentInfo | None:
-    """Return the agent of a row of the script; None for one that is none."""
+    """Return the agent in a row of the script; None if it is invalid."""
     if not isinstance(row, dict) or (agent_id := text(row.get("agent"))) is None:
         return None
     return AgentInfo(
@@ -312,27 +312,27 @@ def open_engine(
     encoding: Encoding = "cp1252",
     clock: Clock | None = None,
 ) -> Tes3mpEngine:
-    """Return an engine that is not started yet; its `names` are of the game's data files, or folders of them.
+    """Return an engine that is not started yet, with the names in the game's data files, or folders of them.
 
-    Without a token it takes that in the file, or else that of `wsap tes3mp install`.
+    By default its token is that in `token_file`, or else that of `wsap tes3mp install`.
 
     Raises:
-        ConfigError: there is no token, the address is none, or a data file can't be read.
+        ConfigError: there is no token, the address is invalid, or a data file can't be read.
     """
     host, _, port = address.rpartition(":")
     if "/" in address or "\\" in address:
         if not Path(address).is_dir():
-            raise ConfigError(f"The mailbox {address} is no folder; make it, and name it in the script's settings.lua.")
+            raise ConfigError(f"There is no mailbox folder {address}; create it, and set it in settings.lua.")
     elif not host or not port.isdecimal() or not 0 < int(port) < 65536:
-        raise ConfigError(f"{address!r} is no address of the script; name HOST:PORT, such as {ADDRESS}, or a folder.")
+        raise ConfigError(f"{address!r} is not the script's address; give HOST:PORT, such as {ADDRESS}, or a folder.")
     names = read_data(data, encoding=encoding) if data else None
     return Tes3mpEngine(token or _token(token_file or script_token_file()), address, names=names, clock=clock)
 
 
 def _token(path: Path) -> str:
     if path.name == script_token_file().name and not path.exists():
-        raise ConfigError(f"There is no token of the script in {path}; run: wsap tes3mp install SERVER_FOLDER")
+        raise ConfigError(f"The script's token is missing in {path}; run: wsap tes3mp install SERVER_FOLDER")
     token = read_text(path, "The token of the script").strip()
     if not 8 <= len(token) <= 200 or not token.isprintable():
-        raise ConfigError(f"{path} holds no token of 8 to 200 characters.")
+        raise ConfigError(f"{path} contains no token of 8 to 200 characters.")
     return token

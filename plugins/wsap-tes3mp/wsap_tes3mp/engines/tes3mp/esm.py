@@ -1,8 +1,8 @@
-"""Reads names, weights, cells and quests out of the owner's data files (TES3 ESM and ESP).
+"""Reads names, weights, cells and quests from the owner's data files (TES3 ESM and ESP).
 
-The format is described at https://en.uesp.net/wiki/Morrowind_Mod:Mod_File_Format: records with a header of 16 bytes
-(type, size, two numbers), in them subrecords with one of 8 (type, size), little-endian, text in a Windows code page.
-Of each record no more than its beginning is read, and no size is believed before it was compared with what there is.
+Format: https://en.uesp.net/wiki/Morrowind_Mod:Mod_File_Format. Records have a header of 16 bytes (type, size, two
+numbers) and contain subrecords with a header of 8 (type, size); little-endian, text in a Windows code page. Only the
+beginning of a record is read, and sizes are checked before use.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ _HEADER = struct.Struct("<4sI8x")
 _PART = struct.Struct("<4sI")
 _CELL = struct.Struct("<iii")
 _MOST = 64 * 1024
-"""Bytes of a record that are read at most: what is looked for is in the beginning."""
+"""Maximum bytes read of a record: everything needed is at its beginning."""
 _LONGEST_NAME = 200
 _MOST_FILES = 255
 _JOURNAL = 4
 _CARRIED = 0x2
-"""Flag of a light that can be taken."""
+"""Flag of a portable light."""
 
 _KINDS = {b"NPC_": "npc", b"CREA": "creature", b"DOOR": "door", b"CONT": "container"}
 _WEIGHTS = {
@@ -39,16 +39,16 @@ _WEIGHTS = {
     b"ALCH": (b"ALDT", 0), b"INGR": (b"IRDT", 0), b"LOCK": (b"LKDT", 0), b"PROB": (b"PBDT", 0), b"REPA": (b"RIDT", 0),
     b"APPA": (b"AADT", 8), b"LIGH": (b"LHDT", 0),
 }  # fmt: skip
-"""Type of an item's record -> the subrecord that holds its weight, and where."""
+"""Type of an item's record -> the subrecord with its weight, and the offset."""
 _WANTED = frozenset({*_KINDS, *_WEIGHTS, b"CELL", b"DIAL", b"INFO"})
 _THING = b"FRMR"
-"""The subrecord with which each thing in a cell begins."""
+"""The first subrecord of each thing in a cell."""
 Parts = dict[bytes, bytes]
 
 
 @dataclass(frozen=True)
 class GameObject:
-    """What may stand in a cell or be carried; None is unknown."""
+    """A kind of person or thing; None is unknown."""
 
     name: str | None = None
     kind: str | None = None
@@ -61,36 +61,36 @@ UNKNOWN = GameObject()
 
 @dataclass
 class Quest:
-    """What a journal's records tell of it."""
+    """A quest in the journal."""
 
     name: str | None = None
     finished: set[int] = field(default_factory=set)
-    """The indices that end it."""
+    """The journal indices that end it."""
 
 
 @dataclass
 class GameData:
-    """What the data files of a game tell; keys are in lower case, as the game compares them."""
+    """The contents of data files; keys are in lower case, as the game compares them."""
 
     objects: dict[str, GameObject] = field(default_factory=dict)
     interiors: dict[str, str] = field(default_factory=dict)
     exteriors: dict[tuple[int, int], str] = field(default_factory=dict)
-    """Grid -> name; most exteriors have none."""
+    """Grid -> name; most exterior cells have none."""
     quests: dict[str, Quest] = field(default_factory=dict)
 
     def find(self, ref_id: str) -> GameObject:
-        """Return what is known of an object."""
+        """Return the object with an id, or `UNKNOWN`."""
         return self.objects.get(ref_id.lower(), UNKNOWN)
 
     def cell(self, description: str) -> str | None:
-        """Return the name of a cell, given as the server names it."""
+        """Return the name of a cell, given the server's name for it."""
         grid = GRID.fullmatch(description)
         return self.exteriors.get((int(grid[1]), int(grid[2]))) if grid else self.interiors.get(description.lower())
 
     def description(self, cell: str, x: float | None = None, y: float | None = None) -> str | None:
-        """Return what the server calls a cell that an agent names; None if there is none.
+        """Return the server's name for a cell named by an agent; None if there is no such cell.
 
-        A town has several exterior cells of one name: the coordinates tell which is meant, else it is the first.
+        A town has several exterior cells with one name: coordinates select one, by default the first.
         """
         if GRID.fullmatch(cell):
             return cell
@@ -104,10 +104,10 @@ class GameData:
 
 
 def read_data(paths: Sequence[Path], *, encoding: Encoding = "cp1252") -> GameData:
-    """Return what data files tell; a folder stands for those in it, in the game's order: masters first, then by age.
+    """Return the contents of data files, or of those in a folder, in the game's order: masters first, then by age.
 
     Raises:
-        ConfigError: there is no such file, or one is no data file or is damaged.
+        ConfigError: a file is missing, damaged, or not a data file.
     """
     data = GameData()
     for path in paths:
@@ -116,7 +116,7 @@ def read_data(paths: Sequence[Path], *, encoding: Encoding = "cp1252") -> GameDa
             files = [file for file in path.iterdir() if file.suffix.lower() in (".esm", ".esp") and file.is_file()]
             files.sort(key=lambda file: (file.suffix.lower() == ".esp", file.stat().st_mtime, file.name.lower()))
         if not files:
-            raise ConfigError(f"The folder {path} holds no .esm or .esp file; name the folder Data Files of the game.")
+            raise ConfigError(f"The folder {path} has no .esm or .esp file; name the game's folder Data Files.")
         for file in files[:_MOST_FILES]:
             try:
                 with file.open("rb") as stream:
@@ -127,7 +127,7 @@ def read_data(paths: Sequence[Path], *, encoding: Encoding = "cp1252") -> GameDa
 
 
 def _parts(record: bytes) -> Parts:
-    """Return the first subrecord of each type, up to the things in a cell or the first that goes beyond the end."""
+    """Return the first subrecord of each type, up to the things in a cell or a truncated one."""
     found: Parts = {}
     at = 0
     while at + _PART.size <= len(record):
@@ -146,7 +146,7 @@ class _Reader:
     def __init__(self, data: GameData, encoding: str) -> None:
         self._data, self._encoding = data, encoding
         self._journal: Quest | None = None
-        """The quest that the INFO records belong to that come now."""
+        """The quest of the current INFO records."""
 
     def read(self, stream: BinaryIO, name: str) -> None:
         end = stream.seek(0, os.SEEK_END)
@@ -156,11 +156,11 @@ class _Reader:
             header = stream.read(_HEADER.size)
             kind, size = _HEADER.unpack(header) if len(header) == _HEADER.size else (b"", 0)
             if at == 0 and kind != b"TES3":
-                raise ConfigError(f"The file {name} is no data file of the game: it does not begin with TES3.")
+                raise ConfigError(f"The file {name} is not a data file of the game: it does not start with TES3.")
             at += _HEADER.size
             if size > end - at or len(header) < _HEADER.size:
                 start = at - _HEADER.size
-                raise ConfigError(f"The data file {name} is damaged: the record at byte {start} goes beyond its end.")
+                raise ConfigError(f"The data file {name} is damaged: the record at byte {start} is truncated.")
             if kind in _WANTED and (kind != b"INFO" or self._journal is not None):
                 self._take(kind, _parts(stream.read(min(size, _MOST))))
             at += size

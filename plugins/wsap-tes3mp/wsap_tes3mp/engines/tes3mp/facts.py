@@ -1,4 +1,4 @@
-"""From what the script tells of the world to the body of a perception, with a label of how each thing is known."""
+"""Converts the script's facts to the body of a perception, with fidelity labels."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from wsap_tes3mp.protocol.errors import SchemaMismatchError
 
 Row = dict[str, Any]  # Any: a part of the body, as JSON
 COMBAT_SECONDS = 10.0
-"""How long after a blow an agent counts as fighting."""
+"""How long an agent counts as fighting after a blow."""
 DIALOGUE_SECONDS = 30.0
-"""How long after words an agent counts as talking."""
+"""How long an agent counts as talking after a word."""
 WEATHERS = ("clear", "cloudy", "foggy", "overcast", "rain", "thunder", "ash", "blight", "snow", "blizzard")
 """The engine's weathers, by number."""
 _OBJECT_KINDS = (("door", "door"), ("chest", "container"), ("barrel", "container"), ("crate", "container"),
@@ -26,12 +26,12 @@ _UNAVAILABLE = ("nearby_entities.disposition", "dialogue.text", "dialogue.topics
 _LOAD = "inventory_summary.encumbrance_pct"
 _DERIVED = ("environment.is_combat", "environment.is_dialogue", _LOAD)
 _AVATAR = dict.fromkeys(("interact", "use_item", "combat_action", "dialogue"), "derived")
-"""Command -> how its effect is known; what is not listed is observed."""
+"""Command -> how its effect is known; those not listed are observed."""
 _COMPANION = {**_AVATAR, "move_to": "derived", "dialogue": "unavailable"}
 
 
 def text(value: JsonValue, longest: int = 200) -> str | None:
-    """Return a text without control characters and halves of characters; None if there is none."""
+    """Return a text without control characters and lone surrogates; None for anything else."""
     if not isinstance(value, str):
         return None
     clean = "".join(c if c.isprintable() else " " for c in value[: longest * 2]).strip()
@@ -39,25 +39,25 @@ def text(value: JsonValue, longest: int = 200) -> str | None:
 
 
 def number(value: JsonValue) -> float | None:
-    """Return a finite number; None for everything else."""
+    """Return a finite number; None for anything else."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) < 1e12:  # NaN is never below
         return None
     return float(value)
 
 
 def whole(value: JsonValue, least: int = 0) -> int | None:
-    """Return a whole number that is not below `least`; None for everything else."""
+    """Return a whole number of at least `least`; None for anything else."""
     found = number(value)
     return None if found is None or found < least else int(found)
 
 
 def _rows(value: JsonValue, most: int = 2000) -> Iterable[Facts]:
-    """Return the objects of a list; an empty table of Lua may come as `{}`."""
+    """Return the objects in a list; Lua may send an empty table as `{}`."""
     return [row for row in value[:most] if isinstance(row, dict)] if isinstance(value, list) else []
 
 
 def body_of(facts: Facts, *, names: GameData | None = None) -> Row:
-    """Return the body of a perception; `SchemaMismatchError` if cell, position or health are missing or no numbers."""
+    """Return the body of a perception; `SchemaMismatchError` if cell, position or health is missing or invalid."""
     cell = text(facts.get("cell"))
     place = _place(facts)
     if cell is None or place is None:
@@ -150,7 +150,7 @@ def _inventory(facts: Facts, names: GameData | None) -> list[Row]:
 
 
 def _load(facts: Facts, inventory: list[Row], names: GameData | None) -> float | None:
-    """Return the load by capacity, which is five times the strength; None where a weight or the strength is unknown."""
+    """Return load divided by capacity (five times the strength); None if a weight or the strength is unknown."""
     strength = number(facts.get("strength"))
     if names is None or strength is None or strength <= 0:
         return None
@@ -164,7 +164,7 @@ def _load(facts: Facts, inventory: list[Row], names: GameData | None) -> float |
 
 
 def _quests(facts: Facts, names: GameData | None) -> tuple[list[Row], list[Row] | None]:
-    """Return the quests that go on, and those that ended; None for these where no data files tell."""
+    """Return the active and the completed quests; without data files the latter are unknown (None)."""
     known = names.quests if names is not None else {}
     stages: dict[str, int] = {}
     ended: set[str] = set()
@@ -192,7 +192,7 @@ def _entities(
         if entity is None or at is None:
             continue
         if where.lower() != cell.lower() and (interior or GRID.fullmatch(where) is None):
-            continue  # coordinates of two interiors have nothing to do with each other
+            continue  # coordinates of different interiors are unrelated
         ref = text(row.get("ref_id")) or ""
         found[entity] = {
             "entity_id": entity,
