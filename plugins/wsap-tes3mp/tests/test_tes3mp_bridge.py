@@ -12,12 +12,14 @@ from typing import Any
 import httpx2
 import pytest
 from bridge_server import Served, command, serving
+from click.testing import CliRunner
 from scripted_engine import BODY, NOON, ScriptedEngine
 from sqlalchemy import select
 
 from wsap_check.hosts import ManualClock
 from wsap_core.errors import StorageError
 from wsap_tes3mp.bridge.bridge import Bridge
+from wsap_tes3mp.cli.serve import serve
 from wsap_tes3mp.engines.engine import Done, EngineView
 from wsap_tes3mp.log.log import CommandLog
 from wsap_tes3mp.log.records import COMMAND
@@ -466,6 +468,21 @@ def test_a_perception_is_stale_by_its_age_on_the_bridges_own_clock() -> None:
             await bridge.stop()
 
     asyncio.run(main())
+
+
+def test_the_age_at_which_perceptions_are_stale_is_an_option_of_serve(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def play(bridge: Bridge, *_: Any, **__: Any) -> None:
+        await bridge.start()
+        context = {"perception_sequence": (await bridge.perception("agent")).sequence}
+        while True:  # until the perception is old enough
+            await bridge.command(wanted("noop", params={}, agent_id="agent", context=context))
+
+    monkeypatch.setenv("WSAP_HOME", str(tmp_path))
+    monkeypatch.setattr("wsap_tes3mp.bridge.app.serve", play)
+    done = CliRunner().invoke(serve, ["--stale-after", "0.01"])
+    assert isinstance(done.exception, StalePerceptionError)
 
 
 def test_what_cannot_be_marked_as_sent_is_not_sent_and_an_outcome_is_written_as_soon_as_it_can_be() -> None:

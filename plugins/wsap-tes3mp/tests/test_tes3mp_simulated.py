@@ -395,7 +395,7 @@ def test_items_from_elsewhere_arrive_as_something_sensible_and_once() -> None:
         table = await started()
         sword = InventoryItem(item_id="crafter:iron_sword", name="Iron Sword", count=1, equipped=True)
         fluff = InventoryItem(item_id="x", name="{fisher}", count=2)
-        request = ItemsRequest(transfer_id="t1", give=(sword, fluff), bonuses={"combat": 0.5, "survival": 1})
+        request = ItemsRequest(transfer_id="t1", give=(sword, fluff))
         receipt = await table.engine.transfer("a", request)
         assert receipt == await table.engine.transfer("a", request)
         assert receipt.given == (sword, fluff)
@@ -404,7 +404,6 @@ def test_items_from_elsewhere_arrive_as_something_sensible_and_once() -> None:
         assert carried["crafter:iron_sword"] == ("Iron Sword", 1, True)
         assert carried["x"] == ("{fisher}", 2, False)
         assert table.world.item("crafter:iron_sword").kind == "weapon"
-        assert (seen.health.max, table.body().skill) == (140, 0.5)
         gone = await table.engine.transfer("a", ItemsRequest(transfer_id="t2", take=(sword, sword)))
         assert gone.taken == (sword,)
         assert "crafter:iron_sword" not in table.body().equipped
@@ -443,7 +442,6 @@ def test_in_real_time_commands_of_several_agents_take_their_time_beside_each_oth
         await clock.advance(2.5)
         assert (walk.done(), wait.done()) == (False, False)
         assert 10 < table.body("a").x < 50
-        assert [one.busy for one in table.engine.agents()] == ["c", "c"]
         await clock.advance(1)
         assert (walk.done(), wait.done()) == (False, True)
         await clock.advance(20)

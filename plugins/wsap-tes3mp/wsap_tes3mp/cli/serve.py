@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 @click.command(
     cls=GroupedCommand,
     sections={
-        "Engine": ("engine", "agents", "seed", "stepped", "deadline"),
+        "Engine": ("engine", "agents", "seed", "stepped", "deadline", "stale_after"),
         "TES3MP": ("script", "script_token", "data", "encoding"),
         "Network": ("host", "port", "expose", "trusting"),
         "Recording": ("log",),
@@ -40,6 +40,8 @@ if TYPE_CHECKING:
 @click.option("--stepped", is_flag=True, help="Advance the embedded engine's time only with commands.")
 @click.option("--deadline", type=click.FloatRange(0.01, 60), default=2.0, show_default=True,
               help="Seconds the engine has for a perception.")  # fmt: skip
+@click.option("--stale-after", type=click.FloatRange(0.01, 86400), metavar="SECONDS",
+              help="Refuse commands based on a perception older than this; no limit if not given.")  # fmt: skip
 @click.option("--script", metavar="ADDRESS", default="127.0.0.1:8766", show_default=True,
               help="Where the script in the TES3MP server listens, or its mailbox folder.")  # fmt: skip
 @click.option("--script-token", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE",
@@ -59,9 +61,9 @@ if TYPE_CHECKING:
               help="The command log. Default: tes3mp/commands.sqlite in the data folder.")  # fmt: skip
 @json_option
 def serve(
-    *, engine: str, agents: tuple[str, ...], seed: int, stepped: bool, deadline: float, script: str,
-    script_token: Path | None, data: tuple[Path, ...], encoding: Encoding, host: str, port: int, expose: bool,
-    trusting: bool, log: Path | None, as_json: bool,
+    *, engine: str, agents: tuple[str, ...], seed: int, stepped: bool, deadline: float,
+    stale_after: float | None, script: str, script_token: Path | None, data: tuple[Path, ...], encoding: Encoding,
+    host: str, port: int, expose: bool, trusting: bool, log: Path | None, as_json: bool,
 ) -> None:  # fmt: skip
     """Serve a bridge until Ctrl-C.
 
@@ -107,7 +109,7 @@ def serve(
 
     async def run() -> None:
         with CommandLog(path) as commands, told_to_stop(lambda: None, lambda: None) as told:
-            bridge = Bridge(made, commands, deadline=deadline)
+            bridge = Bridge(made, commands, deadline=deadline, stale_after=stale_after)
             await serve_bridge(bridge, Address(host, port), token, until=told, ready=ready, trusting=trusting)
 
     asyncio.run(run())

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import AwareDatetime, Field
 
@@ -64,8 +63,6 @@ class ItemsRequest(Payload):
     transfer_id: Name
     give: tuple[InventoryItem, ...] = ()
     take: tuple[InventoryItem, ...] = ()
-    bonuses: Mapping[str, Any] = Field(default_factory=dict)
-    """Skill domain -> level from 0 to 1 that the body starts with. Any: JSON."""
 
 
 class ItemsReceipt(Payload):

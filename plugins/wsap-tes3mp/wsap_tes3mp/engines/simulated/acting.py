@@ -250,7 +250,7 @@ def _attack(world: World, body: Body, target: Thing) -> Done:
         raise Refused("NO_FOE", f"{target.name} wards off the blow and will not forget it.")
     body.fought_at = world.time
     chance = world.roll()
-    if chance.random() > 0.7 + 0.2 * body.skill:
+    if chance.random() > 0.7:
         return Done("confirmed", f"You miss {target.name}.", data={"hit": False})
     power = max((world.item(item).power for item in body.equipped if world.item(item).kind == "weapon"), default=2)
     target.health = max(0, target.health - chance.randint(math.ceil(power / 2), power + 2))

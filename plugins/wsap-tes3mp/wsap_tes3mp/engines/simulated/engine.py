@@ -67,7 +67,6 @@ class SimulatedEngine:
         self._boots = 0
         self._running = False
         self._beats: asyncio.Task[None] | None = None
-        self._busy: dict[str, str] = {}
         self._world = seeding.new_world(seed)
         for agent_id in agents:
             self._world.bodies[agent_id] = seeding.new_body(self._world, agent_id, agent_id, "avatar")
@@ -112,7 +111,6 @@ class SimulatedEngine:
             connected=body.presence == "awake",
             dead=body.health <= 0,
             embodiment=body.embodiment,
-            busy=self._busy.get(body.agent_id),
         )
 
     async def perceive(self, agent_id: str) -> EngineView:
@@ -125,7 +123,6 @@ class SimulatedEngine:
     async def execute(self, agent_id: str, command_id: str, command: str, params: Payload) -> Done:
         """Execute a command; if the world does not allow it, it is `failed`, with a code."""
         world, body = self._world, self._body(agent_id)
-        self._busy[agent_id] = command_id
         try:
             plan = begin(world, body, params)
             await self._take_time(body, next(plan), body if isinstance(params, Wait) else None)
@@ -141,7 +138,6 @@ class SimulatedEngine:
         except Refused as refusal:
             done = Done("failed", str(refusal), refusal.code)
         finally:
-            self._busy.pop(agent_id, None)
             body.goal = None
             self._world.version += 1
         return Done(done.state, done.message, done.code, self._world.version, done.data)

@@ -120,14 +120,11 @@ def _hang(world: World, door: Door, chance: random.Random) -> None:
 
 
 def transfer(world: World, body: Body, request: ItemsRequest) -> ItemsReceipt:
-    """Add and remove items, and apply bonuses; a repeated transfer id gets its first receipt."""
+    """Add and remove items; a repeated transfer id gets its first receipt."""
     if request.transfer_id in body.receipts:
         return ItemsReceipt.model_validate_json(body.receipts[request.transfer_id])
     given = tuple(_give(world, body, item) for item in request.give)
     taken = tuple(item for item in request.take if _take(world, body, item))
-    for domain, level in request.bonuses.items():
-        if isinstance(level, int | float) and 0 < level <= 1:
-            _strengthen(body, domain, float(level))
     receipt = ItemsReceipt(transfer_id=request.transfer_id, given=given, taken=taken)
     body.receipts[request.transfer_id] = receipt.model_dump_json()
     while len(body.receipts) > _REMEMBERED:
@@ -163,13 +160,3 @@ def _take(world: World, body: Body, item: InventoryItem) -> bool:
     move_items(body.items, world.spent, item.item_id, item.count)
     body.put_away(item.item_id)
     return True
-
-
-def _strengthen(body: Body, domain: str, level: float) -> None:
-    if domain == "combat":
-        body.skill = max(body.skill, level)
-    elif domain == "survival" and body.max_health == 100:
-        body.max_health += int(level * 40)
-        body.health += int(level * 40)
-    elif domain == "social":
-        body.dispositions = {one: min(100, liking + int(level * 10)) for one, liking in body.dispositions.items()}

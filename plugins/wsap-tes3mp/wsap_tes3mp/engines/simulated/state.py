@@ -89,8 +89,6 @@ class Body:
     fought_at: float = -1000.0
     rested: float = 0.0
     """The fraction of a point of health restored by rest."""
-    skill: float = 0.0
-    """Fighting skill, from 0 to 1."""
     receipts: dict[str, str] = field(default_factory=dict)
     """Transfer id -> its receipt as JSON."""
 
