@@ -206,7 +206,7 @@ def test_a_database_of_a_newer_version_is_one_sentence(environ: dict[str, str]) 
     for words in (("start", *QUICK), ("status",), ("agents", "list")):
         code, sentence = refused(environ, *words)
         assert code == 6
-        assert "made by a newer version of WSAP" in sentence
+        assert "created by a newer version of WSAP" in sentence
 
 
 @pytest.mark.skipif(hasattr(os, "geteuid") and os.geteuid() == 0, reason="nothing is unwritable for root")

@@ -169,7 +169,7 @@ def test_who_lost_the_lock_to_another_writes_nothing_more(server: str) -> None:
         interrupt(server)
         second.acquire()
         with (
-            pytest.raises(LockLostError, match="Another nexus leads the database") as lost,
+            pytest.raises(LockLostError, match="Another nexus took over the database") as lost,
             NexusStore(old).change() as tx,
         ):
             tx.register("late")

@@ -155,7 +155,7 @@ def test_any_tick_of_a_run_is_restored_offline_from_the_snapshot_before_it(tmp_p
     expected.append(meadow.snapshot())
     played(tmp_path, steps=10, seed=3, snapshot_every=4)
     assert states(tmp_path, "m", [*range(11), None]) == [*expected, expected[-1]]
-    with pytest.raises(UsageError, match="has the ticks 0 to 10, and no tick 11"):
+    with pytest.raises(UsageError, match="has ticks 0 to 10, but no tick 11"):
         state(tmp_path, step=11)
     with pytest.raises(UsageError, match="no tick -1"):
         state(tmp_path, step=-1)
@@ -191,7 +191,7 @@ def test_a_run_goes_on_from_an_earlier_tick_and_keeps_what_was(tmp_path: Path) -
         assert state(tmp_path) == third
         runner.influence("m", {"rain": 9})
         for beyond in (-1, 4, 99):
-            with pytest.raises(UsageError, match="has the ticks 0 to 3"):
+            with pytest.raises(UsageError, match="has ticks 0 to 3"):
                 asyncio.run(runner.rewind("m", beyond))
     played(tmp_path, steps=2)
     numbers = [number for number, _ in ticks(tmp_path)]
@@ -215,7 +215,7 @@ def test_a_branch_begins_with_a_tick_of_another_run(tmp_path: Path) -> None:
         assert branched == {"run": "m", "step": 4, "seq": len(list(store.repository.read_events("m")))}
         with pytest.raises(UsageError, match="a run 'n' already"):
             asyncio.run(runner.branch("m", 4, "n"))
-        with pytest.raises(UsageError, match="has the ticks 4 to 4, and no tick 3"):
+        with pytest.raises(UsageError, match="has ticks 4 to 4, but no tick 3"):
             asyncio.run(runner.rewind("n", 3))
         asyncio.run(runner.play(GAME, {}, run="n", steps=2))
     assert ticks(tmp_path, "n") == ticks(tmp_path)[4:]

@@ -83,12 +83,12 @@ def test_a_name_that_can_not_be_printed_is_refused(nexus_store: NexusStore, name
     [
         ({"state": "asleep"}, "its state is 'asleep'"),
         ({"place": "elsewhere"}, "its place is"),
-        ({"lifetime_steps": -(2**31)}, "no whole number"),
-        ({"lifetime_steps": 1.5}, "no whole number"),
-        ({"playtime": float("nan")}, "no number"),
-        ({"persona": "a\0b"}, "no text"),
-        ({"persona": "\ud800"}, "no text"),
-        ({"persona": "x" * 200_001}, "at most 200000 fit"),
+        ({"lifetime_steps": -(2**31)}, "not a whole number"),
+        ({"lifetime_steps": 1.5}, "not a whole number"),
+        ({"playtime": float("nan")}, "not a finite number"),
+        ({"persona": "a\0b"}, "not valid text"),
+        ({"persona": "\ud800"}, "not valid text"),
+        ({"persona": "x" * 200_001}, "the maximum is 200000"),
         ({"lore": {"core_memories": [float("inf")]}}, "not JSON"),
         ({"name": None}, "is missing"),
     ],
@@ -112,7 +112,7 @@ def test_a_session_is_closed_once(nexus_store: NexusStore) -> None:
     session = enter(nexus_store)
     with nexus_store.change() as tx:
         tx.close_session(session.id, reason="kicked", steps=3, stats={})
-    with pytest.raises(NotInWorldError, match="over already"), nexus_store.change() as tx:
+    with pytest.raises(NotInWorldError, match="already closed"), nexus_store.change() as tx:
         tx.close_session(session.id, reason="death", steps=4, stats={})
     with nexus_store.look() as tx:
         assert (tx.session(session.id).reason, tx.session(session.id).steps) == ("kicked", 3)
@@ -237,7 +237,7 @@ def test_the_way_out_of_a_session_has_one_name_for_good(nexus_store: NexusStore)
         assert tx.prepare_leave(session) == first
         assert [row.id for row in tx.open_transfers()] == [first]
         tx.settle(first, "done")
-    with pytest.raises(StorageError, match="done already"), nexus_store.change() as tx:
+    with pytest.raises(StorageError, match="already done"), nexus_store.change() as tx:
         tx.prepare_leave(session)
 
 
@@ -285,7 +285,7 @@ def test_somebody_elses_body_can_not_be_taken(nexus_store: NexusStore) -> None:
     with nexus_store.change() as tx:
         world = tx.add_world("quarry", "ada", 1, {}).id
         tx.put_avatar(world, "ada", Avatar("a", "quarry"))
-    with pytest.raises(AvatarStateError, match="somebody else's"), nexus_store.change() as tx:
+    with pytest.raises(AvatarStateError, match="belongs to another agent"), nexus_store.change() as tx:
         tx.put_avatar(world, "bob", Avatar("a", "quarry", "bob", AvatarState.BOUND))
 
 

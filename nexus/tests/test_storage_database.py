@@ -318,9 +318,9 @@ with Database.open({str(path)!r}) as database:
     ("url", "complaint"),
     [
         ("mysql://localhost/wsap", "SQLite or PostgreSQL"),
-        ("postgresql://user@host:not-a-port/wsap", "can't be read"),
-        ("sqlite:///:memory:", "has to be a file"),
-        ("sqlite://", "has to be a file"),
+        ("postgresql://user@host:not-a-port/wsap", "Invalid database URL"),
+        ("sqlite:///:memory:", "must be a file"),
+        ("sqlite://", "must be a file"),
     ],
 )
 def test_a_url_that_makes_no_sense_is_refused(url: str, complaint: str) -> None:

@@ -194,7 +194,7 @@ def test_appending_to_an_unknown_run_is_refused_and_names_the_close_ones(databas
         ({"step": -5}, "its step has to count from 0"),
         ({"step": 1.5}, "its step has to count from 0"),
         ({"body": {"a": 1}}, "its body is a dict"),
-        ({"body": "\ud800"}, "half of a surrogate pair"),
+        ({"body": "\ud800"}, "unpaired surrogate"),
     ],
 )
 def test_an_event_out_of_range_is_refused_and_harms_nothing(

@@ -87,11 +87,11 @@ def test_a_new_run_comes_back_as_it_was_given(repository: Repository) -> None:
 @pytest.mark.parametrize(
     ("wrong", "complaint"),
     [
-        ({"game": ""}, "its game is wrong"),
-        ({"seed": -1}, "its seed is wrong"),
-        ({"seed": 2**31}, "its seed is wrong"),
-        ({"step_limit": -3}, "its step_limit is wrong"),
-        ({"game": "x" * 300}, "its game is wrong"),
+        ({"game": ""}, "its game is invalid"),
+        ({"seed": -1}, "its seed is invalid"),
+        ({"seed": 2**31}, "its seed is invalid"),
+        ({"step_limit": -3}, "its step_limit is invalid"),
+        ({"game": "x" * 300}, "its game is invalid"),
     ],
 )
 def test_a_run_out_of_range_is_refused_before_it_is_recorded(
@@ -299,7 +299,7 @@ def test_a_forged_body_is_damage_not_a_crash(database: Database, repository: Rep
     for body, codec, complaint in (
         (b"\x28\xb5\x2f\xfdnonsense", "zstd", "damaged"),
         (b"", "zstd", "damaged"),
-        (bomb, "zstd", "larger than any may be"),
+        (bomb, "zstd", "declared size is above"),
         (b"x", "lz77", "codec 'lz77'"),
     ):
         with database.write() as connection:

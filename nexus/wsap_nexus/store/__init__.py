@@ -1,10 +1,10 @@
 """The database: runs with their events, and the records of the nexus.
 
-database      opens and migrates the file (or server), and explains its errors
+database      opens and migrates a file or server
 eventlog      appends events: the hot path, a thread that compresses and commits in groups
-repository    creates and reads runs and events, as the records in `records`
+repository    creates and reads runs and events
 nexus_store   transactions on the records of the nexus
-export        a run as JSON lines, and the same for plugins: the kernel's `RunReader`
+export        a run as JSON lines, and the kernel's `RunReader` for plugins
 """
 
 from __future__ import annotations

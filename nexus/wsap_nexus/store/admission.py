@@ -1,4 +1,4 @@
-"""Validation of events and their run before they are queued for the writer's thread."""
+"""Validates events and their run before they are queued for the writer's thread."""
 
 from __future__ import annotations
 
@@ -16,38 +16,30 @@ from wsap_nexus.store.tables import LONGEST_NAME
 
 @lru_cache(maxsize=10_000)
 def check_name(what: str, name: Any) -> None:
-    """Check the kind or the seat of an event; StorageError if it is not text of 1 to 200 printable characters."""
+    """Raise StorageError if the kind or seat of an event is not text of 1 to 200 printable characters."""
     if not isinstance(name, str) or not 0 < len(name) <= LONGEST_NAME or not name.isprintable():
         raise StorageError(
-            f"An event can't be recorded: its {what} has to be 1 to {LONGEST_NAME} printable characters, "
-            f"and is {ascii(name)[:80]}."
+            f"An event can't be recorded: its {what} must be 1 to {LONGEST_NAME} printable characters, "
+            f"not {ascii(name)[:80]}."
         )
 
 
 def packed_body(kind: str, body: str | bytes) -> tuple[str, bytes]:
-    """Return the form of a body, "json" or "bytes", and its bytes.
-
-    Raises:
-        StorageError: it is neither text nor bytes, or too large.
-    """
+    """Return the form, "json" or "bytes", and the bytes of a body; StorageError if its type or size is invalid."""
     if type(body) is str:
         form, packed = "json", _encoded(kind, body)
     else:
         form, packed = "bytes", body if type(body) is bytes else _copied(kind, body)
     if len(packed) > LARGEST_BODY:
         raise StorageError(
-            f"An event of kind {kind!r} is too large to be recorded: {len(packed)} bytes, "
-            f"and at most {LARGEST_BODY} fit."
+            f"An event of kind {kind!r} is too large to be recorded: {len(packed)} bytes; "
+            f"the maximum is {LARGEST_BODY}."
         )
     return form, packed
 
 
 def found_run(database: Database, run_id: str) -> tuple[int, int]:
-    """Return the numbers of a run's last event, -1 if it has none, and of its last dictionary, else 0.
-
-    Raises:
-        UnknownNameError: the database has no such run.
-    """
+    """Return the numbers of a run's last event, else -1, and last dictionary, else 0; UnknownNameError if unknown."""
     with database.read() as connection:
         found = connection.execute(
             text(
@@ -64,13 +56,13 @@ def found_run(database: Database, run_id: str) -> tuple[int, int]:
 
 
 def checked_count(what: str, value: Any) -> int:
-    """Return a count as an int; integers of numpy are converted."""
+    """Return a count as an int, also one of numpy; StorageError if it is not from 0 to 2**31 - 1."""
     try:
         number = operator.index(value)
     except TypeError:
         number = -1
     if not 0 <= number < 2**31:
-        raise StorageError(f"An event can't be recorded: its {what} has to count from 0, and is {value!r}.")
+        raise StorageError(f"An event can't be recorded: its {what} must be a number from 0, not {value!r}.")
     return number
 
 
@@ -79,8 +71,8 @@ def _encoded(kind: str, body: str) -> bytes:
         return body.encode()
     except UnicodeEncodeError:
         raise StorageError(
-            f"An event of kind {kind!r} can't be recorded: its text holds half of a surrogate pair; "
-            "write JSON text with such characters escaped, as wsap_core.protocol.wire.dumps does."
+            f"An event of kind {kind!r} can't be recorded: its text contains an unpaired surrogate; "
+            "escape such characters in JSON text, as wsap_core.protocol.wire.dumps does."
         ) from None
 
 

@@ -1,4 +1,4 @@
-"""Backups of the whole database: copied while it is in use, checked, and restored."""
+"""Backs up the whole database while it is in use, and restores it."""
 
 from __future__ import annotations
 
@@ -15,35 +15,31 @@ from wsap_core.untrusted import single_line
 from wsap_nexus.store.database import Database
 from wsap_nexus.store.files import is_held
 
-_PAGES = 2000
-# Copied between two reports of progress: 8 MB.
+_PAGES = 2000  # per progress report: 8 MB
 
 Progress = Callable[[int, int], None]
-"""Called with the pages done and the pages in all."""
+"""Called with the pages done and the total."""
 
 
 def back_up(database: Database, target: Path, *, force: bool = False, progress: Progress = lambda d, o: None) -> int:
-    """Copy a database into a file, readable by its owner alone, and return its bytes.
+    """Copy a database into a file, readable by its owner only, and return its size in bytes.
 
-    The copy is a consistent state of one moment; writers are not blocked. It is checked before it gets its name.
-
-    Args:
-        progress: called after each batch of pages.
+    The copy is a consistent snapshot; writers are not blocked. It is checked before it gets its final name.
 
     Raises:
         UsageError: the file exists, is the database itself, or the database is on a server.
-        StorageError: it can't be written, or the database is damaged.
+        StorageError: the file can't be written, or the database is damaged.
     """
     if not database.is_sqlite:
         raise UsageError(
-            "This database is on a server; copy it with the server's own means: pg_dump --format=custom --file=FILE, "
-            "and pg_restore to put it back."
+            "This database is on a server; back it up with the server's tools: pg_dump --format=custom --file=FILE, "
+            "and restore it with pg_restore."
         )
     source = Path(database.where)
     if target.exists() and (not force or target.samefile(source)):
-        raise UsageError(f"The file {target} is there already; choose another, or write over it with --force.")
+        raise UsageError(f"The file {target} exists already; choose another name, or overwrite it with --force.")
     if target.is_dir():
-        raise UsageError(f"{target} is a folder; give the name of a file in it.")
+        raise UsageError(f"{target} is a folder; give a file name.")
     partial = target.with_name(target.name + ".partial")
     try:
         partial.unlink(missing_ok=True)
@@ -61,22 +57,22 @@ def back_up(database: Database, target: Path, *, force: bool = False, progress: 
 
 
 def restore(copy: Path, where: Path, *, now: datetime | None = None) -> Path | None:
-    """Replace a database by a backup, and return the path of the replaced one; None if there was none.
+    """Replace a database by a backup, and return the new path of the replaced one; None if there was none.
 
     Args:
-        copy: a file of `back_up`.
-        now: the time, for the name of the replaced database.
+        copy: a file written by `back_up`.
+        now: used in the name of the replaced database.
 
     Raises:
-        NotADatabaseError: the copy is not a database of WSAP, or has triggers or views, which none has.
-        StorageVersionError: a newer version of WSAP made it.
+        NotADatabaseError: the copy is not a WSAP database, or has triggers or views, which none of ours has.
+        StorageVersionError: a newer version of WSAP created it.
         StorageLockedError: a nexus runs on the database, or a run is being recorded in it.
-        StorageError: the copy is damaged, or something can't be written.
+        StorageError: the copy is damaged, or a file can't be written.
     """
     if not copy.is_file():
         raise StorageError(f"The file {copy} is not a regular file." if copy.exists() else f"There is no file {copy}.")
     if where.exists() and copy.samefile(where):
-        raise UsageError(f"The file {copy} is the database itself; give a copy that wsap nexus backup made.")
+        raise UsageError(f"The file {copy} is the database itself; give a copy made by wsap nexus backup.")
     fresh = where.with_name(where.name + ".restoring")
     try:
         _clear(fresh)
@@ -100,7 +96,7 @@ def _copy(source: Path, target: Path, progress: Progress) -> None:
         closing(sqlite3.connect(f"{source.as_uri()}?mode=ro", uri=True, isolation_level=None, timeout=30)) as reading,
         closing(sqlite3.connect(target, isolation_level=None)) as writing,
     ):
-        # One transaction for the whole copy; otherwise SQLite starts again whenever another process writes.
+        # One transaction for the whole copy; otherwise SQLite starts over whenever another process writes.
         reading.execute("BEGIN")
         reading.execute("SELECT count(*) FROM sqlite_master").fetchone()
         reading.backup(writing, pages=_PAGES, progress=lambda _, left, of: progress(of - left, of))
@@ -118,7 +114,7 @@ def _copy_file(copy: Path, fresh: Path) -> None:
             raise NotADatabaseError(f"The file {copy} is not a copy of a WSAP database.")
     log = copy.with_name(copy.name + "-wal")
     if log.exists() and log.stat().st_size:
-        raise StorageError(f"{copy} is in use, or was not closed; make a copy of it with wsap nexus backup.")
+        raise StorageError(f"{copy} is in use, or was not closed; copy it with wsap nexus backup.")
     shutil.copyfile(copy, fresh)
 
 
@@ -130,19 +126,19 @@ def _check(path: Path) -> None:
     except sqlite3.DatabaseError as error:
         found, broken = [str(error)], None
     if found != ["ok"] or broken is not None:
-        what = f"a row of {broken[0]} belongs to nothing" if broken is not None else found[0]
-        raise StorageError(f"The copy is damaged ({what}), so it is not used; take an older one.")
+        what = f"a row of {broken[0]} refers to a missing row" if broken is not None else found[0]
+        raise StorageError(f"The copy is damaged ({what}) and was not used; use an older one.")
 
 
 def _check_schema(path: Path, copy: Path) -> None:
-    # What SQLite carries out by itself, it would carry out with every change that the nexus makes.
+    # A trigger in the file would run at every change that the nexus makes.
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
         foreign = connection.execute(
             "SELECT type, name FROM sqlite_master WHERE type NOT IN ('table', 'index') OR sql LIKE 'CREATE VIRTUAL%'"
         ).fetchone()
     if foreign is not None:
         raise NotADatabaseError(
-            f"The file {copy} has a {foreign[0]} {single_line(foreign[1])!r}, which no copy of a WSAP database has."
+            f"The file {copy} contains the {foreign[0]} {single_line(foreign[1])!r}, which no WSAP database has."
         )
 
 
@@ -162,7 +158,7 @@ def _put_in_place(fresh: Path, where: Path, now: datetime) -> Path | None:
         while kept.exists():
             number += 1
             kept = where.with_name(f"{where.name}.before-{now.strftime('%Y%m%d-%H%M%S')}-{number}")
-        # The log first: a log without its database is worthless, a database without its log only older.
+        # The log first: a database without its log is only older, a log without its database is useless.
         for suffix in ("-wal", "-shm"):
             beside = where.with_name(where.name + suffix)
             if beside.exists():

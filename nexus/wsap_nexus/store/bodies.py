@@ -1,14 +1,14 @@
 """Compression of event bodies: zstandard with a dictionary for each kind of event in a run.
 
-Successive observations of a world are mostly the same text. The first bodies of a kind therefore are the
-dictionary of the later ones: no training, a few kilobytes for a run, and each event can be read by itself. As a world
-changes, newer bodies take their place, each time after four times as many. A body of Crafter's size (7 KB) takes about
-300 bytes, a quarter of zstandard without a dictionary, in about 4 µs. Training a dictionary, or compressing each body
-against the one before, gained too little when measured.
+Successive observations of a world are mostly the same text. Therefore the first bodies of a kind are the dictionary of
+the later ones: no training, a few kilobytes per run, and each event can be read on its own. As the world changes, newer
+bodies replace them, each time after four times as many. A body of Crafter (7 KB) takes about 300 bytes, a quarter of
+zstandard without a dictionary, in about 4 µs. Trained dictionaries, or compressing each body against the previous one,
+gained too little when measured.
 
-Where hundreds of runs of one world are written at once, a run uses the dictionary of another if that compresses as
-well as its own would. Each run has its own copy in the database; the compressor, which takes longer to make than a
-body, is shared.
+When hundreds of runs of one world are written at once, a run uses the dictionary of another if that compresses as well
+as its own would. The database has a copy for each run; the compressor, which takes longer to create than a body to
+compress, is shared.
 """
 
 from __future__ import annotations
@@ -32,22 +32,22 @@ DICTIONARY_SAMPLES = 8
 """Bodies in a dictionary; more gain nothing measurable."""
 
 DICTIONARY_BYTES = 65536
-"""The maximum size of a dictionary; it is the end of larger samples."""
+"""The maximum size of a dictionary; of larger samples, the end is used."""
 
 RENEWED = 4
-"""How many times as many bodies as before are written until a stream gets a new dictionary."""
+"""The factor between the body counts at which a stream gets new dictionaries."""
 
 SMALLEST = 48
-"""Shorter bodies, in bytes, are not compressed."""
+"""Bytes below which a body is not compressed."""
 
 LARGEST_BODY = 1 << 28
 """The maximum size of a body: 256 MiB."""
 
-_READY = 64  # cached compressors, about half a megabyte each; making one takes 0.1 ms
-_TRIED = 4  # dictionaries of other runs that are tried before a run gets its own
-_NEARLY = 1.15  # the size with another run's dictionary, at most, against an own one
+_READY = 64  # cached compressors, about half a megabyte each; creating one takes 0.1 ms
+_TRIED = 4  # dictionaries of other runs tried before a run gets its own
+_NEARLY = 1.15  # the maximum size with another run's dictionary, relative to an own one
 _RUNS = 10_000  # runs with cached dictionaries, 2 KB each; beyond that the least recently used run gets new ones
-_KINDS = 1_000  # kinds of events of which dictionaries are tried in other runs
+_KINDS = 1_000  # event kinds whose dictionaries are shared between runs
 
 
 class Encoded(NamedTuple):
@@ -58,7 +58,6 @@ class Encoded(NamedTuple):
     dictionary: int | None
     """The number of the dictionary within the run; None for none."""
     body: bytes
-    """The stored bytes."""
 
 
 class NewDictionary(NamedTuple):
@@ -81,7 +80,7 @@ class _Stream:
     packed: bytes = b""
     count: int = 0
     renewed_at: int = 0
-    """The count of bodies from which on samples of the next dictionary are taken."""
+    """The body count at which sampling for the next dictionary starts."""
 
 
 class BodyEncoder:
@@ -99,7 +98,7 @@ class BodyEncoder:
         self._numbers[run_id] = dictionaries
 
     def end_run(self, run_id: str) -> None:
-        """Forget a run; `start_run` is called again before another body of it is encoded."""
+        """Forget a run; call `start_run` before encoding another body of it."""
         self._numbers.pop(run_id, None)
         self._streams.pop(run_id, None)
 
@@ -131,14 +130,14 @@ class BodyEncoder:
             return None
         packed = self._of_another(kind, last, left) or self._of_its_own(kind, content)
         if packed == stream.packed:
-            return None  # the present one still serves
+            return None  # the current one still serves
         stream.packed = packed
         number = self._numbers.get(run_id, 0) + 1
         self._numbers[run_id] = stream.number = number
         return NewDictionary(run_id, number, kind, stream.packed)
 
     def _left(self, samples: Sequence[bytes]) -> int | None:
-        # The size of the last sample with the others as its dictionary; None where the gain is too small.
+        # The size of the last sample with the others as its dictionary; None if the gain is too small.
         *others, last = samples
         if len(last) < SMALLEST or not any(others):
             return None
@@ -162,7 +161,7 @@ class BodyEncoder:
 
 def _with_dictionary(content: bytes) -> zstandard.ZstdCompressor:
     dictionary = zstandard.ZstdCompressionDict(content, dict_type=zstandard.DICT_TYPE_RAWCONTENT)
-    # Once for each dictionary, never twice: a second call crashes in zstandard 0.25.
+    # Once per dictionary: a second call crashes in zstandard 0.25.
     dictionary.precompute_compress(level=LEVEL)
     return zstandard.ZstdCompressor(level=LEVEL, dict_data=dictionary)
 
@@ -182,7 +181,7 @@ def _take(known: OrderedDict[K, V], key: K, make: Callable[[], V], *, keep: int)
 def _compress(compressor: zstandard.ZstdCompressor, bodies: Sequence[bytes]) -> list[bytes]:
     worth: list[bytes | bytearray | memoryview] = [body for body in bodies if len(body) >= SMALLEST]
     if len(worth) > 1 and "multi_compress_to_buffer" in zstandard.backend_features:
-        # One call releases the GIL once; getting it back can take 5 ms while another thread is computing.
+        # One call releases the GIL only once; getting it back can take 5 ms while another thread is computing.
         packed = iter(compressor.multi_compress_to_buffer(worth))
         return [next(packed).tobytes() if len(body) >= SMALLEST else body for body in bodies]
     return [compressor.compress(body) if len(body) >= SMALLEST else body for body in bodies]
@@ -197,7 +196,7 @@ class BodyDecoder:
         self._by_number: dict[int, zstandard.ZstdDecompressor] = {}
 
     def knows(self, number: int) -> bool:
-        """Return whether a dictionary was added."""
+        """Return whether a dictionary is known."""
         return number in self._by_number
 
     def add(self, number: int, body: bytes) -> None:
@@ -207,27 +206,27 @@ class BodyDecoder:
         self._by_number[number] = zstandard.ZstdDecompressor(dict_data=dictionary)
 
     def decode(self, encoded: Encoded) -> bytes:
-        """Return a body, byte for byte as it was appended; StorageError if it is damaged, or its codec is unknown."""
+        """Return a body exactly as it was appended; StorageError if it is damaged or its codec is unknown."""
         if encoded.codec == "raw":
             return encoded.body
         if encoded.codec != "zstd":
-            raise StorageError(
-                f"{self._where} has a body in the codec {encoded.codec!r}, which this version can't read; update WSAP."
-            )
+            raise StorageError(f"{self._where} has a body in the unknown codec {encoded.codec!r}; update WSAP.")
         if encoded.dictionary is None:
             return self._unpack(self._plain, encoded.body)
         decompressor = self._by_number.get(encoded.dictionary)
         if decompressor is None:
             raise StorageError(
-                f"{self._where} lacks its dictionary {encoded.dictionary}; restore a copy of the database."
+                f"{self._where} lacks its dictionary {encoded.dictionary}; restore a backup of the database."
             )
         return self._unpack(decompressor, encoded.body)
 
     def _unpack(self, decompressor: zstandard.ZstdDecompressor, body: bytes) -> bytes:
         try:
-            # The stated size is checked first: a forged body must not fill the memory.
+            # The declared size is checked first: a forged body must not exhaust the memory.
             if zstandard.frame_content_size(body) > LARGEST_BODY:
-                raise StorageError(f"{self._where} has a body that claims to be larger than any may be.")
+                raise StorageError(f"{self._where} has a body whose declared size is above the maximum.")
             return decompressor.decompress(body)
         except zstandard.ZstdError as error:
-            raise StorageError(f"{self._where} has a damaged body ({error}); restore a copy of the database.") from None
+            raise StorageError(
+                f"{self._where} has a damaged body ({error}); restore a backup of the database."
+            ) from None

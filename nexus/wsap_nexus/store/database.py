@@ -1,8 +1,7 @@
 """Opens and migrates the database.
 
-SQLite by default, in WAL mode, so that readers (`wsap runs`, a dashboard) and the one writer do not wait for each
-other. A commit reaches the operating system at once and therefore survives the process; the `LogWriter` decides how
-often it is synced to the disk.
+SQLite by default, in WAL mode, so that readers (`wsap runs`, a dashboard) and the one writer do not block each other.
+A commit reaches the operating system at once, so it survives the process; `LogWriter` decides when it reaches the disk.
 """
 
 from __future__ import annotations
@@ -34,16 +33,16 @@ BUSY_SECONDS = 5.0
 """Seconds to wait for another process that is writing."""
 
 SETUP_SECONDS = 30.0
-"""Seconds to wait for another process that is creating or migrating the database, as long as the event writer waits."""
+"""Seconds to wait for another process that is creating or migrating the database."""
 
 PAGE_BYTES = 4096
 """SQLite's page size for new databases; larger ones waste space on snapshots."""
 
 CHECKPOINT_PAGES = 4000
-"""The size of the write-ahead log, in pages, at which SQLite makes a checkpoint: 16 MB, less on a small disk."""
+"""Pages in the write-ahead log at which SQLite makes a checkpoint: 16 MB, less on a small disk."""
 
 SETUP_LOCK = 0x57534152
-"""The number of the advisory lock on PostgreSQL that serializes migrations."""
+"""The PostgreSQL advisory lock that serializes migrations."""
 _LOG = logging.getLogger(__name__)
 
 
@@ -52,16 +51,14 @@ class Database:
 
     def __init__(self, engine: Engine, where: str, *, read_only: bool, busy_seconds: float = BUSY_SECONDS) -> None:
         self.engine = engine
-        """SQLAlchemy's engine; `read` and `write` below are the ways to use it."""
+        """Use it through `read` and `write`."""
         self.where = where
         """The path or URL, without a password."""
         self.read_only = read_only
-        """Whether writing is refused."""
         self.fence: Callable[[Connection], None] | None = None
-        """Called first in each transaction that writes; raises when this process may not write any more."""
+        """Called first in each writing transaction; raises if this process may no longer write."""
         self.on_full: Callable[[errors.StorageFullError], None] | None = None
-        """Called, on any thread, when there is no room to write. Where it is set, the log writer waits for room
-        instead of failing."""
+        """Called, on any thread, when the disk is full. If set, the log writer waits for space instead of failing."""
         self._busy_seconds = busy_seconds
         self._writing = threading.Lock()
 
@@ -74,9 +71,9 @@ class Database:
         read_only: bool = False,
         busy_seconds: float = BUSY_SECONDS,
     ) -> Database:
-        """Return the database at a path or SQLAlchemy URL, at the newest revision.
+        """Return the database at a location, migrated to the newest revision.
 
-        A new file is readable and writable by its owner alone.
+        A new file is readable and writable by its owner only.
 
         Args:
             location: a path, `sqlite:///path`, or `postgresql://user@host/name`.
@@ -84,13 +81,13 @@ class Database:
             busy_seconds: seconds to wait for another process that is writing.
 
         Raises:
-            NotADatabaseError: the file is something else.
-            StorageVersionError: a newer version of WSAP made it.
-            StorageReadOnlyError: it can't be written and `read_only` is false.
+            NotADatabaseError: the file is not a WSAP database.
+            StorageVersionError: a newer version of WSAP created it.
+            StorageReadOnlyError: it is not writable and `read_only` is false.
             StorageLockedError: another process held it for `busy_seconds`, or was migrating it for `SETUP_SECONDS`.
-            StorageError: its folder is missing, or the file is and `create` is false, or it has a hard link.
+            StorageError: the folder is missing, the file is missing and `create` is false, or it has a hard link.
             ConfigError: the URL is invalid.
-            MissingServiceError: its driver is not installed.
+            MissingServiceError: the driver is not installed.
         """
         url = _url(os.fspath(location))
         if url.get_backend_name() == "sqlite":
@@ -113,26 +110,26 @@ class Database:
 
     @property
     def is_sqlite(self) -> bool:
-        """Whether it is a file."""
+        """Whether the database is a file."""
         return self.engine.dialect.name == "sqlite"
 
     @contextmanager
     def read(self) -> Iterator[Connection]:
-        """Give a connection that sees one state of the database; keep it short."""
+        """Yield a connection that sees one state of the database; keep the block short."""
         with said_clearly(self.where), self.engine.connect() as connection:
             yield connection
 
     @contextmanager
     def write(self) -> Iterator[Connection]:
-        """Give a connection in a transaction, which is committed at the end and rolled back by an exception.
+        """Yield a connection in a transaction: committed at the end of the block, rolled back on an exception.
 
         Raises:
-            StorageReadOnlyError: the database was opened for reading.
-            StorageFullError: there is no room; nothing was written.
+            StorageReadOnlyError: the database was opened read-only.
+            StorageFullError: the disk is full; nothing was written.
         """
         if self.read_only:
             raise errors.StorageReadOnlyError(f"The database {self.where} was opened for reading only.")
-        # IMMEDIATE: a transaction that reads before it writes could fail when another writes in between.
+        # IMMEDIATE: a transaction that reads before it writes could fail if another one writes in between.
         engine = self.engine.execution_options(wsap_begin="BEGIN IMMEDIATE")
         try:
             with said_clearly(self.where), self.turn_to_write(), engine.begin() as connection:
@@ -146,10 +143,7 @@ class Database:
 
     @contextmanager
     def turn_to_write(self) -> Iterator[None]:
-        """Wait until no other thread of this process writes.
-
-        SQLite polls for its lock with pauses of up to 0.1 s, possibly on an event loop; a thread lock wakes at once.
-        """
+        """Hold this process' write lock: SQLite polls for its own with pauses of up to 0.1 s, even on an event loop."""
         if not self.is_sqlite:
             yield
             return
@@ -162,10 +156,7 @@ class Database:
                 self._writing.release()
 
     def problems(self) -> list[str]:
-        """Return the problems that SQLite finds in the file; always empty for a server.
-
-        Reads the whole file, about a second for each 500 MB.
-        """
+        """Return the problems that SQLite finds in the file, reading all of it (1 s per 500 MB); none for a server."""
         if not self.is_sqlite:
             return []
         with self.read() as connection:
@@ -178,7 +169,7 @@ class Database:
         return [] if found == ["ok"] else found
 
     def close(self) -> None:
-        """Close all connections; the last one of all processes makes a checkpoint."""
+        """Close all connections; the last process to close makes a checkpoint."""
         self.engine.dispose()
 
     def __enter__(self) -> Self:
@@ -209,10 +200,10 @@ class Database:
             )  # fmt: skip
             self._migrate(SETUP_SECONDS)
         finally:
-            self.engine.dispose()  # the connection that waited waits longer than others
+            self.engine.dispose()  # the connection may have a longer timeout than others
 
     def _migrate(self, seconds: float) -> None:
-        """Run the missing migrations, after waiting up to `seconds` for another process that does."""
+        """Run the missing migrations, waiting up to `seconds` for another process that runs them."""
         with said_clearly(self.where), self.engine.connect() as connection:
             if self.is_sqlite:
                 connection.connection.cursor().execute(f"PRAGMA busy_timeout = {int(seconds * 1000)}")
@@ -232,8 +223,8 @@ def _refuse_reading(found: str | None, where: str) -> None:
     if found is None:
         raise errors.StorageError(f"The database {where} is empty; record a run first, with: wsap play")
     raise OutdatedDatabaseError(
-        f"The database {where} was made by an older version of WSAP (its revision is {found!r}, this version "
-        f"reads {migrate.HEAD!r}); open it once for writing, with any command that records."
+        f"The database {where} was created by an older version of WSAP (its revision is {found!r}, this version "
+        f"reads {migrate.HEAD!r}); migrate it by running any command that records."
     )
 
 
@@ -247,12 +238,12 @@ def _url(location: str) -> URL:
         backend = url.get_backend_name()
     except (ArgumentError, ValueError):
         raise errors.ConfigError(
-            "The database URL can't be read; it looks like sqlite:///folder/wsap.db or postgresql://user@host/name."
+            "Invalid database URL; expected for example sqlite:///folder/wsap.db or postgresql://user@host/name."
         ) from None
     if backend not in ("sqlite", "postgresql"):
-        raise errors.ConfigError(f"The database can be SQLite or PostgreSQL, not {backend!r}.")
+        raise errors.ConfigError(f"The database must be SQLite or PostgreSQL, not {backend!r}.")
     if backend == "sqlite" and url.database in (None, "", ":memory:"):
-        raise errors.ConfigError("The database has to be a file, since several connections share it; give a path.")
+        raise errors.ConfigError("The database must be a file, because several connections share it; give a path.")
     return url
 
 
@@ -260,7 +251,7 @@ def _sqlite_engine(path: Path, *, read_only: bool, busy_seconds: float) -> Engin
     uri = reading_uri(path) if read_only else path.as_uri()
 
     def connect() -> sqlite3.Connection:
-        # isolation_level None: `_begin` starts transactions, not sqlite3.
+        # isolation_level None: transactions are started by `_begin`, not by sqlite3.
         connection = sqlite3.connect(uri, uri=True, timeout=busy_seconds, isolation_level=None, check_same_thread=False)
         try:
             for pragma in _pragmas(path, read_only=read_only):
@@ -276,8 +267,8 @@ def _sqlite_engine(path: Path, *, read_only: bool, busy_seconds: float) -> Engin
 
 
 def _execute_patiently(connection: sqlite3.Connection, pragma: str, busy_seconds: float) -> None:
-    # SQLite does not wait for the lock of the switch to WAL: when several processes create one database at the same
-    # moment, all but the first fail at once.
+    # SQLite does not wait for the lock that the switch to WAL takes: of several processes that create a database
+    # simultaneously, all but the first would fail at once.
     deadline = time.monotonic() + busy_seconds
     while True:
         try:
@@ -295,10 +286,10 @@ def _pragmas(path: Path, *, read_only: bool) -> list[str]:
     # The log must not fill a small disk before its first checkpoint.
     pages = min(CHECKPOINT_PAGES, max(64, shutil.disk_usage(path.parent).free // PAGE_BYTES // 8))
     return [
-        f"PRAGMA page_size = {PAGE_BYTES}",  # of a new file; no effect on others
+        f"PRAGMA page_size = {PAGE_BYTES}",  # affects new files only
         "PRAGMA journal_mode = WAL",
-        # Commits reach the system, checkpoints the disk: consistent after a power cut. The log writer syncs the log
-        # itself, several times a second.
+        # Commits reach the operating system, checkpoints the disk: consistent after a power cut. The log writer syncs
+        # the log itself, several times a second.
         "PRAGMA synchronous = NORMAL",
         "PRAGMA foreign_keys = ON",
         f"PRAGMA wal_autocheckpoint = {pages}",

@@ -1,4 +1,4 @@
-"""The records of the nexus as plain data, their validation before they are written, and their reading from rows."""
+"""The records of the nexus as plain data, validated before writing and read from rows."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from wsap_nexus.store.tables import RunFields
 
 AGENT_ID = r"^[a-z0-9][a-z0-9._-]{0,63}$"
 RESERVED = frozenset({"nexus"})
-"""Ids that no new agent gets, because they name something else."""
+"""Ids that name something else and can't be used by new agents."""
 
 
 @dataclass(frozen=True)
 class Policy:
-    """The decider of an agent of the nexus: an installed agent, with its options."""
+    """What decides for an agent of the nexus: an installed agent with its options."""
 
     agent: str
     """A registered agent, `./file.py:Name`, or `external` for a client of the wire API."""
@@ -52,11 +52,11 @@ class AgentIdentity:
     place: str = "nexus"
     """"nexus" or "world"."""
     session_id: str | None = None
-    """The open session, when in a world."""
+    """The open session, if in a world."""
     persona: str = ""
     """Its description, which a person can edit."""
     policies: Mapping[str, Policy] = field(default_factory=dict)
-    """Game (or "nexus", or "*" for all others) -> decider."""
+    """Game, "nexus", or "*" for all others -> policy."""
     core_memories: tuple[str, ...] = ()
     strategies: tuple[str, ...] = ()
     lifetime_steps: int = 0
@@ -65,13 +65,13 @@ class AgentIdentity:
     """Seconds in worlds."""
 
     def policy(self, game: str) -> Policy | None:
-        """Return the decider in a game; None if none is set."""
+        """Return the policy in a game; None if none is set."""
         return self.policies.get(game) or self.policies.get("*")
 
 
 @dataclass(frozen=True)
 class WorldRecord:
-    """A world, running or asleep."""
+    """A world, running or stored."""
 
     id: str
     game: str
@@ -85,52 +85,52 @@ class WorldRecord:
 
 @dataclass(frozen=True)
 class AvatarRecord:
-    """An avatar, as it was when its agent last left it."""
+    """An avatar as its agent last left it."""
 
     world_id: str
     agent_id: str
     game: str
     avatar: Avatar
     left_at: int = 0
-    """The agent's lifetime steps when it left the body."""
+    """The agent's lifetime steps when it left the avatar."""
 
 
 @dataclass(frozen=True)
 class EntryRequest:
-    """The request with which a world was entered."""
+    """The request to enter a world."""
 
     goals: tuple[str, ...] = ()
     exit_when: str = ""
     """An exit condition; see `wsap_nexus.agents.exit_rules`."""
     steps: int | None = None
-    """Most decisions; None for no limit."""
+    """The maximum number of decisions; None for no limit."""
     spawn: str = "safe"
     """"safe", "challenging" or "random"."""
     difficulty: str = "normal"
     """"easy", "normal", "hard" or "adaptive"."""
     avatar: str | None = None
-    """The avatar to enter, by its id or its world's; "new" for a new one; None for a dormant one, else a new one."""
+    """An avatar's id or its world's; "new" for a new avatar; None for a dormant one if there is one, else a new one."""
     respawn: str | None = None
     """The respawn option of a dead avatar; None for the first."""
     world: str | None = None
-    """The world to enter, of those that live in the nexus; None for any."""
+    """The id of a living world; None for any."""
     seat: str | None = None
-    """Whom to be there; None for the agent itself."""
+    """The character to play; None to enter as itself."""
 
     def to_json(self) -> dict[str, Any]:
-        """Return it as JSON-ready data."""
+        """Return the request as JSON-ready data."""
         data = asdict(self) | {"goals": list(self.goals)}
         return {name: value for name, value in data.items() if value is not None or name not in ("world", "seat")}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> EntryRequest:
-        """Return the request of `to_json`."""
+        """Return the request from its JSON."""
         return cls(**{**data, "goals": tuple(data.get("goals", ()))})
 
 
 @dataclass(frozen=True)
 class SessionRecord:
-    """A session: one stay of an agent in a world."""
+    """A session of an agent in a world."""
 
     id: str
     agent_id: str
@@ -141,7 +141,7 @@ class SessionRecord:
     opened: str
     closed: str | None = None
     reason: str | None = None
-    """The reason of its end; see `wsap_nexus.store.events.endings`. None while it is open."""
+    """Why it ended, see `wsap_nexus.store.events.endings`; None while it is open."""
     steps: int = 0
     terms: EntryRequest = EntryRequest()
     stats: Mapping[str, Any] = field(default_factory=dict)
@@ -168,10 +168,10 @@ class SkillGain:
     source: str
     """`achievement:NAME` or `action:NAME`."""
     times: int
-    """Times in the session."""
+    """Its count in the session."""
     gain: float
     level: float
-    """The level after it."""
+    """The new level."""
 
 
 How = Literal["words", "facts", "whisper", "letter"]
@@ -179,26 +179,25 @@ How = Literal["words", "facts", "whisper", "letter"]
 
 @dataclass(frozen=True)
 class Answered:
-    """What came of speaking to an agent."""
+    """The reply to a message that a person sent to an agent."""
 
     text: str
     how: How
     """
-    `words`: the agent answered in its own; `facts`: it has none, and this is what the nexus knows; `whisper`: it is in
-    a world and hears it at its next decision; `letter`: it finds it among its messages.
+    `words`: the agent answered; `facts`: it can't, and the nexus answered from its records; `whisper`: the agent is in
+    a world and sees the message at its next decision; `letter`: the message is in its inbox.
     """
 
     def __str__(self) -> str:
-        """Return the text."""
         return self.text
 
 
 @dataclass(frozen=True)
 class Exchange:
-    """What a person said to an agent, and what came of it."""
+    """A message from a person to an agent, with its reply."""
 
     number: int
-    """The event's."""
+    """The event's number."""
     time: str
     """ISO 8601, UTC."""
     said: str
@@ -209,17 +208,17 @@ class Exchange:
 
 @dataclass(frozen=True)
 class DiaryEntry:
-    """What an agent wrote about one stay in a world."""
+    """An agent's diary entry about one session."""
 
     number: int
-    """The event's."""
+    """The event's number."""
     time: str
     """ISO 8601, UTC."""
     text: str
     game: str
     session: str | None
     own_words: bool
-    """Whether the agent wrote it; False where it was put together from the log."""
+    """Whether the agent wrote it; false if it was composed from the log."""
 
 
 LONGEST_TEXT = 200_000
@@ -240,14 +239,10 @@ _CODEC = Codec()
 
 
 def checked(table: Table, values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the values of a row, or of some columns of it, validated.
-
-    Raises:
-        StorageError: one does not fit its column; the message says which and why.
-    """
+    """Return the values of some columns, validated; StorageError, with the reason, if one does not fit its column."""
     for name, value in values.items():
         if isinstance(value, ColumnElement):
-            continue  # computed by the database, from values that were checked
+            continue  # computed by the database from checked values
         problem = _problem(table, name, value)
         if problem:
             raise StorageError(f"The nexus can't record this {table.name}: its {name} {problem}.")
@@ -262,11 +257,11 @@ def _problem(table: Table, name: str, value: Any) -> str:
         return _json_problem(value)
     if isinstance(column.type, Integer):
         whole = type(value) is int and abs(value) < 2**31
-        return "" if whole else f"is no whole number in range ({ascii(value)[:40]})"
+        return "" if whole else f"is not a whole number in range ({ascii(value)[:40]})"
     if isinstance(column.type, Float):
         number = isinstance(value, int | float) and math.isfinite(value)
-        return "" if number else f"is no number ({ascii(value)[:40]})"
-    # SQLModel's own type for text is a decorated one.
+        return "" if number else f"is not a finite number ({ascii(value)[:40]})"
+    # SQLModel wraps its text type in a decorator.
     if isinstance(getattr(column.type, "impl", column.type), String):
         return _text_problem(
             value, getattr(column.type, "length", None) or LONGEST_TEXT, _WORDS.get((table.name, name))
@@ -280,9 +275,9 @@ def _text_problem(value: Any, longest: int, words: frozenset[str] | None) -> str
     if words is not None and value not in words:
         return f"is {value[:40]!r}, not one of {', '.join(sorted(words))}"
     if len(value) > longest:
-        return f"has {len(value)} characters; at most {longest} fit"
+        return f"has {len(value)} characters; the maximum is {longest}"
     if "\0" in value or any("\ud800" <= c <= "\udfff" for c in value):
-        return "holds characters that are no text"
+        return "contains characters that are not valid text"
     return ""
 
 
@@ -291,27 +286,26 @@ def _json_problem(value: Any) -> str:
         text = dumps(value)
     except Exception as error:
         return f"is not JSON ({error})"
-    return "" if len(text) <= LONGEST_TEXT else f"has {len(text)} characters; at most {LONGEST_TEXT} fit"
+    return "" if len(text) <= LONGEST_TEXT else f"has {len(text)} characters; the maximum is {LONGEST_TEXT}"
 
 
 def checked_item(item: PortableItem, transfer_id: str | None) -> PortableItem:
-    """Return a new item if it is valid; the id of one that a world created begins with the transfer's id.
+    """Return a new item; ConservationError if its id, category, tier or size is invalid.
 
-    Raises:
-        ConservationError: its id, category, tier or size is invalid.
+    The id of an item that a world created begins with the transfer's id.
     """
     if transfer_id is not None and not item.item_id.startswith(f"{transfer_id}:"):
-        raise ConservationError(f"the id of a new item has to begin with {transfer_id}:")
+        raise ConservationError(f"the id of a new item must start with {transfer_id}:")
     if item.category not in ITEM_CATEGORIES:
         raise ConservationError(f"there is no category {str(item.category)[:40]!r}")
     if type(item.tier) is not int or not 1 <= item.tier <= TOP_TIER:
-        raise ConservationError(f"a tier is from 1 to {TOP_TIER}")
+        raise ConservationError(f"the tier must be from 1 to {TOP_TIER}")
     if len(dumps(item)) > LARGEST_ITEM:
-        raise ConservationError("it is too large")
+        raise ConservationError("the item is too large")
     return item
 
 
-# --- out ------------------------------------------------------------------------------------------
+# --- from rows ------------------------------------------------------------------------------------
 
 
 def identity_of(row: Row[Any]) -> AgentIdentity:
@@ -349,20 +343,16 @@ def session_of(row: Row[Any]) -> SessionRecord:
 
 
 def recorded(policy: Policy) -> Any:
-    """Return a policy as it is stored: without secrets."""
+    """Return a policy as stored: JSON-ready and without secrets."""
     return encode(replace(policy, options=redacted(policy.options)))
 
 
 def checked_run(values: dict[str, Any]) -> dict[str, Any]:
-    """Return the values of a new run, validated.
-
-    Raises:
-        StorageError: one is out of its range; the message says which and why.
-    """
+    """Return the values of a new run, validated; StorageError, with the reason, if one is out of range."""
     try:
         RunFields.model_validate(values)
     except ValidationError as error:
         first = error.errors(include_url=False, include_context=False, include_input=False)[0]
         where = ".".join(str(part) for part in first["loc"])
-        raise StorageError(f"The run can't be recorded: its {where} is wrong ({first['msg']}).") from None
+        raise StorageError(f"The run can't be recorded: its {where} is invalid ({first['msg']}).") from None
     return values

@@ -1,4 +1,4 @@
-"""Errors of database drivers as WSAP's own errors."""
+"""Translates errors of database drivers."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from wsap_core import errors
 
 
 class OutdatedDatabaseError(errors.StorageError):
-    """An older version of WSAP wrote the database, and it was opened for reading only."""
+    """The database needs a migration, and was opened read-only."""
 
 
 _LOCKED = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 _DENIED = (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM, sqlite3.SQLITE_AUTH)
-# SQLite says FULL for ENOSPC alone; over a quota or a file size limit it says that a write failed.
+# SQLite reports FULL for ENOSPC only; over a quota or a file size limit it reports a failed write.
 _NO_ROOM = (
     sqlite3.SQLITE_IOERR_WRITE,
     sqlite3.SQLITE_IOERR_TRUNCATE,
@@ -47,23 +47,16 @@ _SENTENCES: dict[type[errors.StorageError], str] = {
     errors.StorageLockedError: "The database {where} is in use by another process; wait until it is done, "
     "then try again.",
     errors.StorageReadOnlyError: "The database {where} can't be written; "
-    "change the permissions of the file and its folder, or choose another place with --database.",
-    errors.NotADatabaseError: "The file {where} is not a WSAP database; choose another place with --database.",
-    errors.StorageFullError: "There is no room left for the database {where}; what was committed is kept. "
+    "change the permissions of the file and its folder, or choose another path with --database.",
+    errors.NotADatabaseError: "The file {where} is not a WSAP database; choose another path with --database.",
+    errors.StorageFullError: "There is no room left for the database {where}; committed data is safe. "
     "Free some space, then try again.",
 }
 
 
 @contextmanager
 def said_clearly(where: str) -> Iterator[None]:
-    """Raise errors of SQLAlchemy and sqlite3 as a `StorageError` that names the database.
-
-    Args:
-        where: the path or URL, without a password.
-
-    Raises:
-        StorageError: or a subclass, with the driver's error as its cause.
-    """
+    """Raise driver errors as a `StorageError` that names the database, with the driver's error as its cause."""
     try:
         yield
     except (SQLAlchemyError, sqlite3.Error, OSError) as error:
@@ -71,14 +64,14 @@ def said_clearly(where: str) -> Iterator[None]:
 
 
 def translate(error: BaseException, where: str) -> errors.WsapError:
-    """Return WSAP's error for an error; a `WsapError` is returned unchanged."""
+    """Return the `StorageError` for a driver error; a `WsapError` is returned unchanged."""
     if isinstance(error, errors.WsapError):
         return error
     cause = error.orig if isinstance(error, DBAPIError) and error.orig is not None else error
     if _is_taken(cause):
         return errors.StorageError(
             f"Another process is recording the same run in the database {where}; stop one of the two, "
-            "then go on with --resume."
+            "then continue with --resume."
         )
     kind = _kind(cause)
     if kind is not None:
@@ -86,23 +79,23 @@ def translate(error: BaseException, where: str) -> errors.WsapError:
     reason = str(cause).strip().splitlines()[0] if str(cause).strip() else type(cause).__name__
     if isinstance(cause, sqlite3.Error) and _code(cause) == sqlite3.SQLITE_CANTOPEN:
         return errors.StorageError(
-            f"The database {where} can't be opened; see whether its folder exists and may be read and written."
+            f"The database {where} can't be opened; check that its folder exists and is readable and writable."
         )
     if is_damage(cause):
         return errors.StorageError(
-            f"The database {where} is damaged ({reason}); restore a copy, or save what can be read with "
+            f"The database {where} is damaged ({reason}); restore a backup, or recover what is readable with "
             "sqlite3's .recover."
         )
     return errors.StorageError(f"The database {where} failed: {reason}.")
 
 
 def is_damage(cause: BaseException | None) -> bool:
-    """Return whether SQLite found the file damaged."""
+    """Return whether SQLite reports a damaged file."""
     return isinstance(cause, sqlite3.Error) and _code(cause) == sqlite3.SQLITE_CORRUPT
 
 
 def _is_taken(cause: BaseException) -> bool:
-    # A run has one writer, so a duplicate key means that there are two.
+    # A run has one writer; a duplicate key means two.
     code = getattr(cause, "sqlite_errorcode", None)
     return code in _TAKEN or getattr(cause, "sqlstate", None) == "23505"
 

@@ -1,19 +1,19 @@
-"""The append-only event log: `append` is cheap, a thread of its own commits groups of events.
+"""The append-only event log: `append` is cheap, a separate thread commits groups of events.
 
 Guarantees:
 
-- An event is recorded when its commit has returned; `flush`, `flushed`, `committed` and `close` mean that. Events of a
-  run are numbered 0, 1, 2, ... without gaps, and are committed in that order, so that a crash leaves a prefix.
+- An event is recorded when its commit has returned; this is what `flush`, `flushed`, `committed` and `close` refer to.
+  The events of a run are numbered 0, 1, 2, ... without gaps and committed in that order, so a crash leaves a prefix.
 - A group is committed at most `delay` seconds (50 ms) after its first event, or when it is full (256 events).
 - A commit reaches the operating system: it survives the process, even a killed one.
-- It is synced to the disk within `FORCE_EVERY` seconds (0.25): the first commit after such a pause at once, later
-  ones together. A power cut loses at most the last half second; the database stays consistent (SQLite reads its WAL
-  up to the last whole commit).
+- It is synced to disk within `FORCE_EVERY` seconds (0.25): the first commit after a pause at once, later ones
+  together. A power cut loses at most the last half second; the database stays consistent (SQLite reads its WAL up to
+  the last complete commit).
 - Memory is bounded: when the writer falls behind by `limit` events or 64 MiB, `append` waits.
-- When a commit fails (disk full, file gone), earlier commits stay; the writer stops, and each later `append` and
+- When a commit fails (disk full, file gone), earlier commits stay, the writer stops, and each later `append` and
   `flush` raises. The run can be resumed from there.
-- Where somebody looks after a full disk (`Database.on_full`), the writer keeps what it can't commit and tries again
-  every second; `flush` raises meanwhile, and `append` only where the queue is full.
+- If `Database.on_full` is set and the disk is full, the writer keeps its queue and retries every second; meanwhile
+  `flush` raises, and `append` raises only if the queue is full.
 """
 
 from __future__ import annotations
@@ -41,21 +41,21 @@ GROUP = 256
 DELAY = 0.05
 """Seconds that an event waits for others in its commit."""
 FORCE_EVERY = 0.25
-"""The minimum of seconds between two syncs to the disk."""
+"""Minimum seconds between two syncs to disk."""
 LIMIT = 20_000
 """Queued events above which `append` waits."""
 LIMIT_BYTES = 64 << 20
 """Queued bytes of bodies above which `append` waits."""
 TRY_AGAIN = 1.0
-"""Seconds between two attempts to write to a full disk."""
+"""Seconds between attempts to write to a full disk."""
 
 
 class LogWriter:
-    """Appends events to runs; any thread may call it. Close it, or use it as a context manager.
+    """Appends events to runs, thread-safe. Close it, or use it as a context manager.
 
     Args:
-        database: the database of the runs; it must stay open as long as the writer.
-        wall_clock: the time of each event, in seconds since 1970.
+        database: must stay open as long as the writer.
+        wall_clock: returns the time of each event, in seconds since 1970.
         group: the maximum number of events in one commit.
         delay: seconds that an event waits for others in its commit.
         limit: queued events above which `append` waits.
@@ -83,9 +83,9 @@ class LogWriter:
 
         self._lock = threading.RLock()
         self._wake = threading.Condition(self._lock)
-        """Notifies the writer: of a first event, a full group, or a waiting caller."""
+        """Notifies the writer of a first event, a full group or a waiting caller."""
         self._progress = threading.Condition(self._lock)
-        """Notifies callers: of a commit, or the end of the writer."""
+        """Notifies callers of a commit or the end of the writer."""
         self._pending: list[Item | State] = []
         self._pending_bytes = 0
         self._next: dict[str, int] = {}
@@ -99,13 +99,13 @@ class LogWriter:
         self._full: StorageFullError | None = None
         self._told = False
 
-        # Used by the writer's thread alone.
+        # Used only by the writer's thread.
         self._unforced = False
         self._forced = time.monotonic() - FORCE_EVERY
         self._encoder = BodyEncoder()
         self._thread = threading.Thread(target=self._work, name="wsap-log", daemon=True)
         self._thread.start()
-        # A daemon, so that a writer that was not closed can't keep the process alive; atexit still commits its events.
+        # A daemon, so that an unclosed writer can't keep the process alive; atexit still commits its events.
         atexit.register(self._stop)
 
     # --- public, on any thread ---------------------------------------------------------------
@@ -128,13 +128,13 @@ class LogWriter:
             body: canonical JSON text, or any bytes, at most 256 MiB; read back unchanged.
             episode: counted from 0.
             step: the step in the episode.
-            takes: the number of a row of the inbox, which is deleted in the same transaction.
+            takes: the number of an inbox row to delete in the same transaction.
 
         Raises:
-            StorageError: an argument is out of its range, or an earlier event could not be written.
+            StorageError: an argument is out of range, or an earlier event could not be written.
             UnknownNameError: the database has no such run.
         """
-        # Checked on the caller's thread, since an error in the writer's thread ends the log.
+        # Checked on the caller's thread, because an error in the writer's thread ends the log.
         check_name("kind", kind)
         if seat is not None:
             check_name("seat", seat)
@@ -152,17 +152,14 @@ class LogWriter:
                 self._next[run_id] = seq + 1
                 self._add(item, len(packed))
             except BaseException:
-                # Ctrl-C can interrupt between any two instructions; a number must be used once, with its event.
+                # Ctrl-C can interrupt anywhere; a number must be used exactly once, with its event.
                 if not self._pending or self._pending[-1] is not item:
                     self._next[run_id] = seq
                 raise
         return seq
 
     def set_status(self, run_id: str, status: RunStatus, summary: Mapping[str, Any] | None = None) -> None:
-        """Set the status of a run, after all events appended before and before all appended later.
-
-        Args:
-            summary: replaces the run's summary; None keeps what is there.
+        """Set the status of a run, in order with its events; a `summary` replaces the stored one.
 
         Raises:
             StorageError: an earlier event could not be written.
@@ -177,11 +174,7 @@ class LogWriter:
 
     @contextmanager
     def together(self) -> Iterator[None]:
-        """Commit what is appended within the block in one transaction; for a few events.
-
-        Raises:
-            StorageError: an earlier event could not be written.
-        """
+        """Commit the few events appended in the block in one transaction; StorageError as in `flush`."""
         self.flush()
         with self._lock:
             yield
@@ -199,11 +192,7 @@ class LogWriter:
                 raise self._refusal()
 
     async def flushed(self) -> None:
-        """Return when everything appended so far is committed, without holding up the event loop.
-
-        Raises:
-            StorageError: it can't be committed; the message says why.
-        """
+        """Return when everything appended so far is committed, without blocking the event loop; raises as `flush`."""
         with self._lock:
             goal = self._taken + len(self._pending)
             if self._done >= goal:
@@ -216,26 +205,22 @@ class LogWriter:
 
     @property
     def full(self) -> bool:
-        """Whether something waits for room on the disk."""
+        """Whether events wait because the disk is full."""
         with self._lock:
             return self._full is not None
 
     def committed(self, run_id: str) -> int:
-        """Return the number of the last committed event of a run, else -1.
-
-        Raises:
-            UnknownNameError: the database has no such run.
-        """
+        """Return the number of a run's last committed event, -1 if none; UnknownNameError if there is no such run."""
         with self._lock:
             if run_id in self._committed:
                 return self._committed[run_id]
         return found_run(self._database, run_id)[0]
 
     def close(self) -> None:
-        """Commit all queued events, sync them to the disk and stop; idempotent.
+        """Commit all queued events, sync them to disk and stop; idempotent.
 
         Raises:
-            StorageError: something could not be written, and no call has raised it yet.
+            StorageError: a write failed, and no call has raised that yet.
         """
         self._stop()
         with self._lock:
@@ -276,9 +261,9 @@ class LogWriter:
     def _refusal(self) -> WsapError:
         failure = self._failure or self._full
         if failure is None and not self._closing:
-            return StorageError("The event log's thread is not in this process; open the database anew after a fork.")
+            return StorageError("The event log's thread is not in this process; reopen the database after a fork.")
         if failure is None:
-            return StorageError("The event log is closed; open the run again to record more.")
+            return StorageError("The event log is closed; reopen the run to record more.")
         self._told = failure is self._failure
         again = type(failure)(str(failure))
         again.__cause__ = failure.__cause__
@@ -329,8 +314,7 @@ class LogWriter:
     def _next_batch(self, sink: Sink) -> list[Item | State] | None:
         # Waits for events, then for a full group or the end of the delay; None to stop.
         while not self._await_events(FORCE_EVERY if self._unforced else None):
-            if self._unforced:
-                # Idle, or closing: the last commits are synced.
+            if self._unforced:  # idle or closing
                 self._force(sink)
             elif self._closing:
                 return None
@@ -360,7 +344,7 @@ class LogWriter:
                 self._committed[row[0]] = row[1]
             for run_id, (status, _) in group.states.items():
                 if status != RunStatus.RUNNING and self._next.get(run_id) == self._committed[run_id] + 1:
-                    # Nothing of it is queued; whoever appends to it again has it looked up.
+                    # Nothing of it is queued; a later append looks it up again.
                     del self._next[run_id], self._committed[run_id]
                     self._encoder.end_run(run_id)
             self._done += len(batch)
@@ -370,7 +354,7 @@ class LogWriter:
             self._force(sink)
 
     def _write(self, do: Callable[[], None]) -> None:
-        """Write something, again and again while the disk is full and somebody looks after that."""
+        """Call `do`, and retry while the disk is full and `on_full` is set."""
         while True:
             last = self._closing
             try:

@@ -20,13 +20,10 @@ FORMAT_VERSION = 1
 
 
 def export_jsonl(repository: Repository, run_id: str, *, kinds: Collection[str] | None = None) -> Iterator[str]:
-    """Yield a run line by line, without line ends: a description, then one line for each event.
+    """Yield a run as lines of canonical JSON without line ends: a header, then one line per event.
 
-    Each line is canonical JSON; `docs/reference/event-log.md` describes them. The same run gives the same lines.
-
-    Args:
-        run_id: its id, or another name for `Repository.get_run`.
-        kinds: only events of these kinds; None for all.
+    `docs/reference/event-log.md` describes them; the same run gives the same lines. `run_id` is any name that
+    `Repository.get_run` accepts.
 
     Raises:
         UnknownNameError: there is no such run.
@@ -39,39 +36,27 @@ def export_jsonl(repository: Repository, run_id: str, *, kinds: Collection[str] 
 
 
 class RecordedRuns:
-    """Reads recorded runs: the kernel's `RunReader`."""
+    """The kernel's `RunReader`: each method raises UnknownNameError if there is no such run."""
 
     def __init__(self, repository: Repository) -> None:
         self._repository = repository
 
     def events(self, run: str, *kinds: str, after: int = -1) -> Iterator[Mapping[str, Any]]:
-        """Yield the events of a run, oldest first, as the lines of the export; see `RunReader`.
-
-        Raises:
-            UnknownNameError: there is no such run.
-        """
+        """Yield the events of a run, oldest first, as in the export."""
         run_id = self._repository.get_run(run).id
         for event in self._repository.read_events(run_id, from_seq=after + 1, kinds=kinds or None):
             yield event_data(event)
 
     def about(self, run: str) -> Mapping[str, Any]:
-        """Return what a run is, as the first line of its export; UnknownNameError if there is no such run."""
+        """Return a run's header, the first line of its export."""
         return _header(self._repository.get_run(run))
 
     def ticks(self, run: str) -> int:
-        """Return the number of a run's newest tick, once what was rewound is left out; see `RunReader`.
-
-        Raises:
-            UnknownNameError: there is no such run.
-        """
+        """Return the number of a run's newest tick that was not rewound."""
         return newest_tick(self._repository, self._repository.get_run(run))
 
     def history(self, run: str, *kinds: str, first: int = 1, last: int | None = None) -> Iterator[Mapping[str, Any]]:
-        """Yield the events of ticks as they now stand; see `wsap_core.seams.services.RunReader`.
-
-        Raises:
-            UnknownNameError: there is no such run.
-        """
+        """Yield the events of ticks, without rewound ones; see `wsap_core.seams.services.RunReader`."""
         for event in read_history(self._repository, self._repository.get_run(run), kinds, first, last):
             yield event_data(event)
 
@@ -91,10 +76,7 @@ def _header(run: RunRecord) -> dict[str, Any]:
 
 
 def event_data(event: EventRecord) -> dict[str, Any]:
-    """Return an event as JSON-ready data.
-
-    The body is under `body` if it is strict JSON, else under `body_text`; bytes are under `body_base64`.
-    """
+    """Return an event as JSON-ready data, its body as `body` if strict JSON, else `body_text` or `body_base64`."""
     names = ("seq", "kind", "seat", "episode", "step", "time")
     head: dict[str, Any] = {"run": event.run_id, **{name: getattr(event, name) for name in names}}
     if not event.is_text:

@@ -1,4 +1,4 @@
-"""The file of a SQLite database: whether it may be one, who may write it, and how it is opened for reading."""
+"""Checks of a SQLite database file before it is opened."""
 
 from __future__ import annotations
 
@@ -13,11 +13,7 @@ _MAGIC = b"SQLite format 3\x00"
 
 
 def prepare_file(path: Path, *, create: bool, read_only: bool) -> None:
-    """Check that a path can be a database, and create the file if it is missing.
-
-    Raises:
-        StorageError: or a subclass; the message says why it can't.
-    """
+    """Check that a path can be a database, and create a missing file; StorageError or a subclass if it can't."""
     if path.is_dir():
         raise NotADatabaseError(f"{path} is a folder, not a database; give the path of a file in it.")
     try:
@@ -25,12 +21,12 @@ def prepare_file(path: Path, *, create: bool, read_only: bool) -> None:
             _make_file(path, create=create)
             return
         if not path.is_file():
-            raise NotADatabaseError(f"{path} is not a regular file; choose another place with --database.")
+            raise NotADatabaseError(f"{path} is not a regular file; choose another path with --database.")
         if not read_only and path.stat().st_nlink > 1:
-            # SQLite keeps its log, and the nexus its lock, by the name.
+            # The names of SQLite's log and of the nexus' lock are derived from the path.
             raise StorageError(
                 f"The database {path} has more than one name (a hard link), and would be damaged if two processes "
-                "opened it by different ones; remove the others, or copy it with: wsap nexus backup"
+                "opened it by different names; remove the other links, or copy it with: wsap nexus backup"
             )
         with path.open("rb") as file:
             head = file.read(len(_MAGIC))
@@ -38,12 +34,12 @@ def prepare_file(path: Path, *, create: bool, read_only: bool) -> None:
         verb = "read" if path.exists() or read_only else "made"
         raise StorageReadOnlyError(
             f"The database {path} can't be {verb}: permission denied; "
-            "change the permissions of the file and its folder, or choose another place with --database."
+            "change the permissions of the file and its folder, or choose another path with --database."
         ) from None
     except OSError as error:
         raise StorageError(f"The database {path} can't be opened: {error.strerror or error}.") from None
     if head and head != _MAGIC:
-        raise NotADatabaseError(f"The file {path} is not a WSAP database; choose another place with --database.")
+        raise NotADatabaseError(f"The file {path} is not a WSAP database; choose another path with --database.")
 
 
 def _make_file(path: Path, *, create: bool) -> None:
@@ -52,25 +48,23 @@ def _make_file(path: Path, *, create: bool) -> None:
     if not path.parent.is_dir():
         raise StorageError(
             f"The folder {path.parent} for the database does not exist; "
-            "make it, or choose another place with --database."
+            "create it, or choose another path with --database."
         )
-    # Created here with the owner's permissions alone; the files that SQLite puts beside it get the same.
+    # Created with permissions for the owner only; SQLite's files beside it get the same.
     os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
 
 
 def check_writable(path: Path) -> None:
-    """Check the permission to write a database; StorageReadOnlyError if there is none."""
-    # SQLite opens a read-only file without an error, and fails at the first write.
+    """Raise StorageReadOnlyError if a database is not writable: SQLite would fail only at the first write."""
     if not (os.access(path, os.W_OK) and os.access(path.parent, os.W_OK)):
         raise StorageReadOnlyError(
             f"The database {path} can't be written; change the permissions of the file and its folder, "
-            "or choose another place with --database."
+            "or choose another path with --database."
         )
 
 
 def check_owner(path: Path, where: str, busy_seconds: float) -> None:
-    """Check that a file is empty or a database of WSAP; NotADatabaseError if it belongs to another program."""
-    # Another program's database must not be changed, not even its journal mode.
+    """Raise NotADatabaseError for another program's database, which must not be changed, even in its journal mode."""
     if path.stat().st_size == 0:
         return
     connection = sqlite3.connect(reading_uri(path), uri=True, timeout=busy_seconds)
@@ -84,7 +78,7 @@ def check_owner(path: Path, where: str, busy_seconds: float) -> None:
 
 
 def is_held(path: Path) -> bool:
-    """Return whether a process holds the lock that a file is; also where that can't be told."""
+    """Return whether a process holds a lock file, or that can't be determined."""
     from filelock import FileLock, Timeout  # deferred for weight
 
     lock = FileLock(path, timeout=0)
@@ -98,7 +92,7 @@ def is_held(path: Path) -> bool:
 
 def reading_uri(path: Path) -> str:
     """Return the URI that opens a database for reading."""
-    # In WAL mode a reader writes the index beside the file. Where it can't and there is no log, the file is immutable.
+    # In WAL mode a reader writes an index beside the file. If it can't and there is no log, the file is immutable.
     wal = path.with_name(path.name + "-wal")
     sealed = not os.access(path.parent, os.W_OK) and not (wal.exists() and wal.stat().st_size)
     return path.as_uri() + ("?immutable=1" if sealed else "?mode=ro")

@@ -1,4 +1,4 @@
-"""The ticks of a run as they now stand, and where each is: what was rewound stays in the log, and is left out here."""
+"""The ticks of a run and their log positions, without the rewound ticks, which stay in the log."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from wsap_nexus.store.records import EventRecord, RunRecord
 from wsap_nexus.store.repository import Repository
 
 TICK = "tick"
-"""The kind of event that a tick is; its step is the tick's number."""
+"""The event kind of a tick; its step is the tick's number."""
 REWOUND = "rewound"
-"""The kind of event after which ticks with numbers above its `to` don't count."""
+"""The event kind that invalidates earlier ticks with numbers above its `to`."""
 
 LATE = 2
-"""Ticks after which everything that belongs to one was recorded; its narration may come during the next."""
+"""Ticks after which all events of a tick are recorded; its narration may arrive during the next."""
 
 
 def newest_tick(repository: Repository, run: RunRecord) -> int:
-    """Return the number of a run's newest tick that was not rewound, else of the tick it was branched from, else 0."""
+    """Return the number of a run's newest valid tick, else of the tick it was branched from, else 0."""
     tick, rewound = repository.last_event(run.id, TICK), repository.last_event(run.id, REWOUND)
     if rewound is not None and (tick is None or rewound.seq > tick.seq):
         return int(rewound.data["to"])
@@ -27,7 +27,7 @@ def newest_tick(repository: Repository, run: RunRecord) -> int:
 
 
 def branched_at(run: RunRecord) -> int:
-    """Return the tick of another run that a run begins with; 0 where it begins with its world."""
+    """Return the tick of another run that a run was branched from; 0 if it was not."""
     return int((run.config.get("branched_from") or {}).get("step", 0))
 
 
@@ -39,14 +39,13 @@ def read_history(
     last: int | None,
     before: int | None = None,
 ) -> Iterator[EventRecord]:
-    """Yield the events of some kinds that belong to ticks from the first to the last, without what was rewound.
+    """Yield the events of some kinds from the first to the last tick (None for the newest), without rewound ones.
 
-    An event belongs to the tick that its step, or else `tick` in its body, says; another one to the tick after it.
-    What was before a branching is read from the run it began with, as that was then; it is left out if that is gone.
+    An event belongs to the tick in its step, else in `tick` of its body, else to the next tick. Ticks before a branch
+    are read from the parent run as it was then, and left out if that run was deleted.
 
     Args:
-        last: the last tick; None for the newest.
-        before: the event from which on nothing counts; None for the end.
+        before: the event number to stop before; None for the end.
     """
     since = branched_at(run)
     parent = _parent(repository, run) if max(first, 1) <= since else None
@@ -90,7 +89,7 @@ def _own_history(
 
 
 def told_tick(event: EventRecord) -> int | None:
-    """Return the tick that an event says in its body that it belongs to, if it does."""
+    """Return the tick that an event's body names; None if it names none."""
     body = event.data if event.is_text else None
     number = body.get("tick") if isinstance(body, dict) else None
     return number if isinstance(number, int) and not isinstance(number, bool) else None
@@ -98,21 +97,17 @@ def told_tick(event: EventRecord) -> int | None:
 
 @dataclass(frozen=True)
 class TickPosition:
-    """Where the state after a tick is in a run's log."""
+    """The log position of the state after a tick."""
 
     step: int
     snapshot: EventRecord | None
-    """The last snapshot before it; None for the beginning of the world."""
+    """The last snapshot up to it; None for the start of the world."""
     end: int
-    """The event after which nothing belongs to it: the tick, or the snapshot."""
+    """The number of its last event: the tick or the snapshot."""
 
 
 def find_tick(repository: Repository, record: RunRecord, step: int | None = None) -> TickPosition:
-    """Return where a tick of a run is, the last one by default, as the run now stands.
-
-    Raises:
-        UsageError: there is no such tick.
-    """
+    """Return the position of a valid tick of a run, by default the newest; UsageError if there is no such tick."""
     newest, branched = newest_tick(repository, record), branched_at(record)
     wanted = newest if step is None else step
     rewound = [(event.seq, int(event.data["to"])) for event in repository.read_events(record.id, kinds=(REWOUND,))]
@@ -125,7 +120,7 @@ def find_tick(repository: Repository, record: RunRecord, step: int | None = None
     at = [seq for seq, number in repository.find_events(record.id, TICK) if number == wanted and seq > since]
     tick = next((seq for seq in at if until is None or seq < until), None)
     if wanted < branched or (tick is None and wanted != base):
-        raise UsageError(f"Run {record.id!r} has the ticks {branched} to {newest}, and no tick {step}.")
+        raise UsageError(f"Run {record.id!r} has ticks {branched} to {newest}, but no tick {step}.")
     saved = [
         seq
         for seq, number in repository.find_events(record.id, "snapshot")
@@ -138,10 +133,10 @@ def find_tick(repository: Repository, record: RunRecord, step: int | None = None
 
 
 def late_events(repository: Repository, snapshot: EventRecord, *kinds: str) -> Iterator[EventRecord]:
-    """Give the events of some kinds, or all, that came late to the tick of a snapshot, and before the run was rewound.
+    """Yield the events, of some kinds or all, of a snapshot's tick that were recorded late, before a rewind to it.
 
-    What belongs to a tick may be recorded until the one after the next. There is nothing where the run was not
-    rewound to just this snapshot.
+    Events of a tick can be recorded up to `LATE` ticks later. Nothing is yielded if the run was not rewound to exactly
+    this snapshot.
     """
     run_id, seq = snapshot.run_id, snapshot.seq
     (before,) = repository.read_events(run_id, from_seq=max(0, seq - 1), to_seq=max(1, seq))

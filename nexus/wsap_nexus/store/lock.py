@@ -1,7 +1,4 @@
-"""The instance lock: one nexus runs on a database, and the lock ends with its process.
-
-On a server the lock also ends with the connection; `_ServerLock` handles that.
-"""
+"""The instance lock: at most one nexus runs on a database. The lock ends with its process."""
 
 from __future__ import annotations
 
@@ -18,15 +15,11 @@ from wsap_nexus.store.database import Database
 from wsap_nexus.store.errors import said_clearly
 
 EVERY = 2.0
-"""Seconds between two checks of a running nexus that it still has the lock."""
+"""Seconds between a running nexus' checks that it still holds the lock."""
 
-_KEY = 0x57534150
-"""The number of the advisory lock on PostgreSQL: "WSAP"."""
-
-_EPOCH = "lead"
-# The name of the counter of lock holders, as it is stored.
-_HANGS = 10_000
-# Milliseconds to wait for a transaction of the previous holder.
+_KEY = 0x57534150  # the PostgreSQL advisory lock: "WSAP"
+_EPOCH = "lead"  # the stored name of the counter of lock holders
+_HANGS = 10_000  # milliseconds to wait for a transaction of the previous holder
 _COUNT_ON = text(
     "INSERT INTO counter (name, value) VALUES (:name, 1)"
     " ON CONFLICT (name) DO UPDATE SET value = counter.value + 1 RETURNING value"
@@ -36,26 +29,26 @@ _LOOK = text("SELECT value FROM counter WHERE name = :name FOR SHARE")
 
 
 def instance_lock(database: Database) -> InstanceLock:
-    """Return the right to run a nexus on a database, not yet acquired."""
+    """Return the lock of a database, not yet acquired."""
     return _FileLock(database) if database.is_sqlite else _ServerLock(database)
 
 
 def _refusal(database: Database) -> NexusRunningError:
     return NexusRunningError(
-        f"Another nexus runs on the database {database.where}; look at it with: wsap nexus status, "
+        f"Another nexus runs on the database {database.where}; see it with: wsap nexus status, "
         "or stop it with: wsap nexus stop"
     )
 
 
 def _lost(database: Database) -> str:
     return (
-        f"Another nexus leads the database {database.where} now, since the connection to it was interrupted; "
-        "this one writes nothing more. Look at the other with: wsap nexus status"
+        f"Another nexus took over the database {database.where} while the connection to it was interrupted; "
+        "this one no longer writes. See the other with: wsap nexus status"
     )
 
 
 class _FileLock:
-    """The lock of the process itself."""
+    """A lock file, held by the process."""
 
     def __init__(self, database: Database) -> None:
         from filelock import FileLock  # deferred for weight: reading needs no lock
@@ -65,7 +58,7 @@ class _FileLock:
         self._lock = FileLock(Path(f"{Path(database.where).resolve()}.nexus.lock"), timeout=0)
 
     def acquire(self, patience: float = 0.0) -> None:
-        """Acquire the lock, waiting for up to `patience` seconds; NexusRunningError if another process holds it."""
+        """Acquire the lock within `patience` seconds; NexusRunningError if another process holds it."""
         from filelock import Timeout
 
         try:
@@ -74,22 +67,18 @@ class _FileLock:
             raise _refusal(self._database) from None
 
     def check(self) -> None:
-        """Acquire the lock again if its connection was interrupted; there is none to a file.
-
-        Raises:
-            LockLostError: another nexus holds it, or held it since.
-        """
+        """Do nothing: a file lock lasts as long as the process."""
 
     def release(self) -> None:
         self._lock.release()
 
 
 class _ServerLock:
-    """A lock that a connection holds, and a number, the epoch, that each holder increases.
+    """An advisory lock held by a connection, and a number, the epoch, which each holder increments.
 
-    A connection can break while its process lives on; another nexus may then acquire the lock before this one
-    notices. So each transaction that writes first checks the epoch, and locks its row until the commit: the next
-    holder waits for it.
+    The connection can break while its process lives on, and another nexus can acquire the lock before this one
+    notices. Therefore each writing transaction first checks the epoch and locks its row until the commit, and the next
+    holder waits for that.
     """
 
     def __init__(self, database: Database) -> None:
@@ -110,6 +99,7 @@ class _ServerLock:
         self._database.fence = self._check_epoch
 
     def check(self) -> None:
+        # Acquires the lock again after an interruption; LockLostError if another nexus has held it since.
         connection = self._connection
         if connection is None:
             return
@@ -162,4 +152,3 @@ class _ServerLock:
 
 
 InstanceLock = _FileLock | _ServerLock
-"""The right to run a nexus on a database."""

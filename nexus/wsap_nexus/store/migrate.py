@@ -13,10 +13,10 @@ if TYPE_CHECKING:
     from alembic.config import Config
 
 HEAD = "0006"
-"""The newest revision; stated here so that opening a current database does not import alembic."""
+"""The newest revision; declared here so that opening a current database does not import alembic."""
 
 APPLICATION_ID = 0x57534150
-"""The application id in the header of WSAP's SQLite files: "WSAP"."""
+"""The application id in the header of SQLite files: "WSAP"."""
 
 VERSION_TABLE = "alembic_version"
 
@@ -30,45 +30,37 @@ def revision(connection: Connection) -> str | None:
 
 
 def check_ours(connection: Connection, where: str) -> None:
-    """Check that a server's database is empty or has WSAP's tables; NotADatabaseError if it has other tables."""
+    """Raise NotADatabaseError if a server's database has tables, but not WSAP's."""
     tables = set(inspect(connection).get_table_names())
     if tables and not {VERSION_TABLE, "run", "event"} <= tables:
         raise not_ours(where)
 
 
 def not_ours(where: str) -> NotADatabaseError:
-    """Return the error for a database that belongs to another program."""
-    return NotADatabaseError(f"The database {where} belongs to another program; choose another place with --database.")
+    """Return the error for another program's database."""
+    return NotADatabaseError(f"The database {where} belongs to another program; choose another path with --database.")
 
 
 def check_known(current: str | None, where: str) -> None:
-    """Check that this version of WSAP knows a revision.
-
-    Raises:
-        StorageVersionError: it does not, so a newer version made the database.
-    """
+    """Raise StorageVersionError if this version does not know a revision, so that a newer one created the database."""
     from alembic.script import ScriptDirectory  # deferred for weight, as below
 
     known = {script.revision for script in ScriptDirectory.from_config(_config()).walk_revisions()}
     if current is not None and current not in known:
         raise StorageVersionError(
-            f"The database {where} was made by a newer version of WSAP (its revision is {current!r}, "
+            f"The database {where} was created by a newer version of WSAP (its revision is {current!r}, "
             f"this version knows up to {HEAD!r}); update with: pip install --upgrade wsap-nexus"
         )
 
 
 def prepare() -> None:
-    """Import what migrations need, so that none of it happens while the database is locked."""
-    # Deferred for weight: only a new or an older database needs alembic.
+    """Import what migrations need, so that this does not happen while the database is locked."""
+    # Deferred for weight: only new and older databases need alembic.
     from alembic import command  # noqa: F401
 
 
 def upgrade(connection: Connection, where: str) -> None:
-    """Run the missing migrations inside the connection's transaction.
-
-    Raises:
-        StorageVersionError: a newer version of WSAP made the database.
-    """
+    """Run the missing migrations in the connection's transaction; StorageVersionError as in `check_known`."""
     from alembic import command
 
     check_known(revision(connection), where)

@@ -1,7 +1,7 @@
-"""The nexus' records: each change is one transaction, together with the event that reports it.
+"""The nexus' records: each change and the event that reports it are one transaction.
 
-`NexusStore.change()` gives a `Transaction`, which is committed as a whole or rolled back. Listeners are
-called with its events after the commit, never before.
+`NexusStore.change()` yields a `Transaction`, committed as a whole or rolled back. Listeners get its events after the
+commit, never before.
 """
 
 from __future__ import annotations
@@ -19,8 +19,7 @@ from wsap_nexus.store.repositories.items import ItemRepository
 from wsap_nexus.store.repositories.sessions import SessionRepository
 from wsap_nexus.store.repositories.worlds import WorldRepository
 
-_WRITE_LOCK = 0x57534151
-# The number of the advisory lock on PostgreSQL that serializes changes.
+_WRITE_LOCK = 0x57534151  # the PostgreSQL advisory lock that serializes changes
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -28,11 +27,11 @@ Listener = Callable[[NexusEvent], None]
 
 
 class Transaction(SessionRepository, WorldRepository, ItemRepository):
-    """Reads and writes the nexus' records. Made by a `NexusStore`."""
+    """Reads and writes the nexus' records; created by `NexusStore`."""
 
 
 class NexusStore:
-    """Gives transactions on the nexus' tables of a database."""
+    """Transactions on the nexus' tables of a database."""
 
     def __init__(self, database: Database, *, wall_clock: Callable[[], float] = time.time) -> None:
         self.database = database
@@ -41,16 +40,16 @@ class NexusStore:
         self._listeners: list[Listener] = []
 
     def listen(self, listener: Listener) -> Callable[[], None]:
-        """Call a listener with each event after its commit; call the function that is returned to stop."""
+        """Call a listener with each event after its commit; returns a function that removes the listener."""
         self._listeners.append(listener)
         return lambda: self._listeners.remove(listener)
 
     @contextmanager
     def change(self) -> Iterator[Transaction]:
-        """Give a transaction to write in; it is committed at the end and rolled back by an exception."""
+        """Yield a transaction for writing: committed at the end of the block, rolled back on an exception."""
         with self.database.write() as connection:
             if not self.database.is_sqlite:
-                # Event numbers must become visible in order, and what was checked must still hold when it is written.
+                # Event numbers must become visible in order, and checks must still hold at the write.
                 connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _WRITE_LOCK})
             tx = Transaction(connection, self.wall_clock())
             yield tx
@@ -58,11 +57,11 @@ class NexusStore:
             for listener in list(self._listeners):
                 try:
                     listener(event)
-                except Exception:  # a listener must not undo what is committed
+                except Exception:  # the change is committed, whatever a listener does
                     _LOGGER.exception("A listener failed on event %d.", event.seq)
 
     @contextmanager
     def look(self) -> Iterator[Transaction]:
-        """Give a transaction to read in; it sees one state of the database."""
+        """Yield a transaction for reading, which sees one state of the database."""
         with self.database.read() as connection:
             yield Transaction(connection, self.wall_clock())

@@ -25,7 +25,7 @@ class RunStatus(StrEnum):
     INTERRUPTED = "interrupted"
     """Stopped by a person or a limit; can be resumed."""
     FAILED = "failed"
-    """Ended by an error; the summary or the last event has it."""
+    """Ended by an error, which is in the summary or the last event."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,7 +33,7 @@ class NewRun:
     """The description of a run at its start."""
 
     game: str
-    """The game's name, or `path:attribute` for one that is not packaged."""
+    """The game's name, or `path:attribute` for an unpackaged one."""
     agent: str
     """A label: the agent's name, or the seats with their agents."""
     seed: int = 0
@@ -43,7 +43,7 @@ class NewRun:
     config: Mapping[str, Any] = field(default_factory=dict)
     """Everything needed to start it again, JSON-ready."""
     id: str | None = None
-    """The wanted id, of lower-case letters, digits, dots, dashes and underscores; None for a new one."""
+    """The requested id, of lower-case letters, digits, dots, dashes and underscores; None to generate one."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,15 +54,15 @@ class RunRecord(NewRun):
     """Short, readable, sorted by day: `20261120-crafter-7f3a`."""
     status: RunStatus
     created: str
-    """When it started: wall clock, ISO 8601, UTC."""
+    """Start time, ISO 8601, UTC."""
     updated: str
-    """When something was last committed: wall clock, ISO 8601, UTC."""
+    """Time of the last commit, ISO 8601, UTC."""
     wsap_version: str
     """The version of wsap-nexus that started it."""
     protocol_version: str
     """The protocol version of its bodies."""
     summary: Mapping[str, Any] | None
-    """What `wsap play --json` printed at its end; None while there is none."""
+    """The output of `wsap play --json`; None before the end."""
 
     def __repr__(self) -> str:
         return (
@@ -76,27 +76,25 @@ class EventRecord:
     """An event of a run, with its body as it was appended."""
 
     run_id: str
-    """The run."""
     seq: int
     """Its number in the run: 0, 1, 2, ... without gaps."""
     kind: str
-    """"episode", "step", "snapshot", "death", "end", "run", ...; open."""
+    """"episode", "step", "snapshot", "death", "end", "run", ...; an open set."""
     seat: str | None
-    """The seat; None for an event of the run."""
+    """None for an event of the whole run."""
     episode: int
     """Counted from 0."""
     step: int | None
-    """The step in the episode; None where the event has none."""
+    """The step in the episode, if any."""
     time: float
-    """Wall clock when it was appended, seconds since 1970, UTC."""
+    """When it was appended: seconds since 1970."""
     body: bytes
-    """JSON text in UTF-8, or any bytes where `is_text` is false."""
+    """JSON text in UTF-8, or any bytes if `is_text` is false."""
     is_text: bool
-    """Whether it was appended as text."""
 
     @property
     def data(self) -> JsonValue:
-        """Return the body, decoded from JSON; StorageError if the body is not JSON."""
+        """The body, decoded from JSON; StorageError if it is not JSON."""
         try:
             return json.loads(self.body)
         except ValueError:
@@ -109,13 +107,7 @@ _LONGEST_SLUG = 24
 
 
 def new_run_id(game: str, now: datetime, token: Callable[[], str]) -> str:
-    """Return a run id such as `20261120-crafter-7f3a`.
-
-    Args:
-        game: the game's name, or `path:attribute`; only letters and digits of it are used.
-        now: the day is taken from it.
-        token: returns the last part, which distinguishes runs of one day.
-    """
+    """Return a run id such as `20261120-crafter-7f3a`; `token` returns its last part, which makes it unique."""
     return f"{now:%Y%m%d}-{_slug(game)}-{token()}"
 
 

@@ -32,23 +32,19 @@ _IS_REPLAY: ColumnElement[bool] = _RUN.c.config["replay"].as_string().is_not(Non
 NEXUS = "nexus"
 """The game of an agent's run in the nexus itself."""
 
+# A page is about 1 MiB of stored bodies. Each is read in its own transaction, so that a slow reader does not prevent
+# SQLite's checkpoints.
 _PAGE_BYTES, _PAGE_EVENTS = 1 << 20, 256
-# A page is about a megabyte of stored bodies. Each is a transaction of its own, so that a slow reader does not
-# prevent SQLite's checkpoints.
 _ATTEMPTS, _SHORT_ATTEMPTS = 20, 4
 
 
 def utc_now() -> datetime:
-    """Return the time now, in UTC."""
+    """Return the current time in UTC."""
     return datetime.now(UTC)
 
 
 class Repository:
-    """Creates runs, and reads runs and events.
-
-    Args:
-        token: returns the last part of a run id, which distinguishes runs of one day.
-    """
+    """Creates runs, and reads runs and events; `token` as in `new_run_id`."""
 
     def __init__(
         self,
@@ -67,8 +63,8 @@ class Repository:
         """Commit a new run with status "running", and return it with its id.
 
         Raises:
-            UsageError: there is a run of the wanted id.
-            StorageError: a value is out of its range, or the database can't be written.
+            UsageError: the requested id is taken.
+            StorageError: a value is out of range, or the database can't be written.
         """
         now = self._now()
         values: dict[str, Any] = {
@@ -91,11 +87,11 @@ class Repository:
                 assert created is not None
                 return created
             if run.id is not None:
-                raise UsageError(f"There is a run {run.id!r} already; choose another name.")
+                raise UsageError(f"A run {run.id!r} exists already; choose another name.")
         raise StorageError("No free run id was found; the source of ids repeats itself.")
 
     def set_config(self, run_id: str, config: Mapping[str, Any]) -> None:
-        """Change the configuration of a run, because somebody came into it in play."""
+        """Replace the configuration of a run, after an agent joined it during play."""
         with self.database.write() as connection:
             connection.execute(update(_RUN).where(_RUN.c.id == run_id).values(config=dict(config)))
 
@@ -107,21 +103,19 @@ class Repository:
                     return False
                 connection.execute(insert(_RUN).values(**values))
         except StorageError as error:
-            # On a server two processes may insert one id at the same moment.
+            # On a server two processes can insert the same id simultaneously.
             if isinstance(error.__cause__, IntegrityError):
                 return False
             raise
         return True
 
     def set_status(self, run_id: str, status: RunStatus, summary: Mapping[str, Any] | None = None) -> None:
-        """Set the status of a run at once; while a `LogWriter` appends to it, use its `set_status`.
+        """Set the status of a run at once; a `summary` replaces the stored one.
 
-        Args:
-            run_id: its full id.
-            summary: replaces the summary; None keeps what is there.
+        While a `LogWriter` appends to the run, use its `set_status`.
 
         Raises:
-            UnknownNameError: there is no such run.
+            UnknownNameError: there is no run with this full id.
         """
         values: dict[str, Any] = {"status": RunStatus(status).value, "updated": self._now().isoformat()}
         if summary is not None:
@@ -132,12 +126,10 @@ class Repository:
             raise self._unknown(run_id)
 
     def get_run(self, name: str) -> RunRecord:
-        """Return a run by its id, by a unique beginning or end of it, or by "last".
-
-        "last" is the newest run outside the nexus, or else the newest.
+        """Return a run by its id, a unique prefix or suffix of it, or "last": the newest, preferably outside the nexus.
 
         Raises:
-            UnknownNameError: there is none; the message lists similar ids.
+            UnknownNameError: no run matches; the message lists similar ids.
             UsageError: several match; the message lists some.
         """
         rows = self._rows(_matching(name))
@@ -146,7 +138,7 @@ class Repository:
         if len(rows) > 1 and rows[0].id != name:
             some = ", ".join(row.id for row in rows[:5])
             more = ", ..." if len(rows) > 5 else ""
-            raise UsageError(f"Several runs match {name!r}: {some}{more}. Give more of the id.")
+            raise UsageError(f"Several runs match {name!r}: {some}{more}. Use a longer part of the id.")
         return _run_record(rows[0])
 
     def list_runs(
@@ -162,10 +154,10 @@ class Repository:
         """Return the runs, newest first.
 
         Args:
-            since: only those that changed since.
-            agent: only those of this agent, an installed one or one of the nexus.
+            since: only runs changed since then.
+            agent: only runs of this installed agent or agent of the nexus.
             without_nexus: leave out runs in the nexus.
-            without_replays: leave out runs that play another one again, so that nothing is counted twice.
+            without_replays: leave out replays, so that nothing is counted twice.
         """
         query = select(_RUN).order_by(_RUN.c.created.desc(), _RUN.c.id.desc()).limit(limit)
         if game is not None:
@@ -181,27 +173,23 @@ class Repository:
         return [_run_record(row) for row in self._rows(query)]
 
     def is_of_nexus(self, run_id: str) -> bool:
-        """Return whether a run was played in the nexus, or in one of its worlds."""
+        """Return whether a run was played in the nexus or one of its worlds."""
         return bool(self._rows(select(_RUN.c.id).where(_RUN.c.id == run_id, _of_nexus())))
 
     def count_left_out(self) -> tuple[int, int]:
-        """Return the number of runs that were played in the nexus, and of replays elsewhere."""
+        """Return the number of runs played in the nexus, and of replays elsewhere."""
         counted, nexus = select(func.count()).select_from(_RUN), _of_nexus()
         with self.database.read() as connection:
             of_nexus = connection.execute(counted.where(nexus)).scalar_one()
             return int(of_nexus), int(connection.execute(counted.where(_IS_REPLAY & ~nexus)).scalar_one())
 
     def branches_of(self, run_id: str) -> list[str]:
-        """Return the ids of the runs that were branched from a run, and need what it recorded."""
+        """Return the ids of the runs branched from a run, which need its events."""
         query = select(_RUN.c.id).where(_RUN.c.config["branched_from"]["run"].as_string() == run_id)
         return [row.id for row in self._rows(query.order_by(_RUN.c.id))]
 
     def delete_run(self, *run_ids: str) -> None:
-        """Delete runs and all their events, in one transaction.
-
-        Raises:
-            UnknownNameError: there is no such run; nothing is deleted then.
-        """
+        """Delete runs and their events in one transaction; UnknownNameError, deleting none, if one is missing."""
         with self.database.write() as connection:
             for run_id in run_ids:
                 for table in (_EVENT, _DICTIONARY, _INBOX):
@@ -210,19 +198,19 @@ class Repository:
                     raise self._unknown(run_id)
 
     def find_run(self, run_id: str) -> RunRecord | None:
-        """Return the run of exactly this id, or None."""
+        """Return the run with exactly this id, or None."""
         rows = self._rows(select(_RUN).where(_RUN.c.id == run_id))
         return _run_record(rows[0]) if rows else None
 
     # --- the inbox ---------------------------------------------------------------------------
 
     def add_to_inbox(self, run_id: str, body: Mapping[str, Any]) -> None:
-        """Let an influence wait for whoever plays a run."""
+        """Store an influence for the process that plays a run."""
         with self.database.write() as connection:
             connection.execute(insert(_INBOX).values(run_id=run_id, body=dict(body)))
 
     def inbox(self, run_id: str) -> list[tuple[int, Mapping[str, Any]]]:
-        """Return the influences that wait for a run, oldest first: the number of each, and its body."""
+        """Return the number and body of each influence that waits for a run, oldest first."""
         query = select(_INBOX.c.number, _INBOX.c.body).where(_INBOX.c.run_id == run_id).order_by(_INBOX.c.number)
         return [(row.number, row.body) for row in self._rows(query)]
 
@@ -230,7 +218,7 @@ class Repository:
         newest = self._rows(select(_RUN.c.id).order_by(_RUN.c.created.desc()).limit(1000))
         return UnknownNameError("run", name, [row.id for row in newest], hint="See them with: wsap runs")
 
-    def _rows(self, query: Select[Any]) -> Sequence[Any]:  # Any: a row, of whatever the query selects
+    def _rows(self, query: Select[Any]) -> Sequence[Any]:  # Any: a row of any query
         with self.database.read() as connection:
             return connection.execute(query).all()
 
@@ -250,7 +238,7 @@ class Repository:
 
         Args:
             to_seq: the number to stop before; None for the end.
-            skip: leave out so many of the first.
+            skip: the number of leading events to leave out.
         """
         decoder = BodyDecoder(f"Run {run_id!r} in {self.database.where}")
         query = select(_EVENT).where(_EVENT.c.run_id == run_id).order_by(_EVENT.c.seq)
@@ -275,7 +263,7 @@ class Repository:
     def last_event(
         self, run_id: str, kind: str | None = None, *, seat: str | None = None, before: int | None = None
     ) -> EventRecord | None:
-        """Return the newest committed event of a run, of a kind and seat and before a number if given, or None."""
+        """Return the newest committed event of a run that matches, with a number below `before`, or None."""
         query = select(_EVENT).where(_EVENT.c.run_id == run_id).order_by(_EVENT.c.seq.desc()).limit(1)
         query = _of(query, None if kind is None else (kind,), seat)
         if before is not None:
@@ -289,12 +277,12 @@ class Repository:
         return _event_record(row, decoder)
 
     def find_events(self, run_id: str, kind: str) -> list[tuple[int, int]]:
-        """Return number and step of the committed events of a kind in a run, oldest first; 0 for no step."""
+        """Return number and step (0 if none) of a run's committed events of a kind, oldest first."""
         query = select(_EVENT.c.seq, _EVENT.c.step).where(_EVENT.c.run_id == run_id).order_by(_EVENT.c.seq)
         return [(seq, step or 0) for seq, step in self._rows(_of(query, (kind,), None))]
 
     def count_events(self, run_id: str, kind: str | None = None, *, from_seq: int = 0) -> int:
-        """Return the number of committed events of a run, of a kind if given, from a number on."""
+        """Return the number of committed events of a run, of all kinds or one, numbered `from_seq` or higher."""
         query = select(func.count()).select_from(_EVENT).where(_EVENT.c.run_id == run_id, _EVENT.c.seq >= from_seq)
         query = _of(query, None if kind is None else (kind,), None)
         return int(self._rows(query)[0][0])
@@ -309,7 +297,7 @@ def _of(query: Select[Any], kinds: Collection[str] | None, seat: str | None) -> 
 
 
 def _matching(name: str) -> Select[Any]:
-    # The run of that id first, then those whose id begins or ends so.
+    # An exact match first, then prefix and suffix matches.
     if name == "last":
         return select(_RUN).order_by(_of_nexus(), _RUN.c.created.desc(), _RUN.c.id.desc()).limit(1)
     close = (
@@ -322,13 +310,13 @@ def _matching(name: str) -> Select[Any]:
 
 
 def _of_nexus() -> ColumnElement[bool]:
-    # A session of a run outside the nexus has the run for its world.
+    # Outside the nexus, the world of a session is the run itself.
     stays = select(_SESSION.c.run_id).where(_SESSION.c.world_id != _SESSION.c.run_id)
     return or_(_RUN.c.game == NEXUS, _RUN.c.id.in_(stays))
 
 
 def _played_by(agent: str) -> ColumnElement[bool]:
-    """Select runs by who plays: in any seat, as it is installed, as it is called there, or by its stay."""
+    # Matches the installed agent or the name of any seat, and agents of the nexus by their sessions.
     config = cast(_RUN.c.config, Text)
     stays = select(_SESSION.c.run_id).where(_SESSION.c.agent_id == agent)
     quoted = dumps(agent)

@@ -1,4 +1,4 @@
-"""Whether there is room to write, and how large a database is."""
+"""Free space for a database, and its size."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from wsap_nexus.store.database import Database
 from wsap_nexus.store.errors import said_clearly
 
 NEEDED = 1 << 18
-"""Bytes that must be free before writing goes on: 256 KiB."""
+"""Bytes that must be free before writing resumes: 256 KiB."""
 
 _FILL = text("INSERT INTO answer (scope, key, fingerprint, status, body, created) VALUES ('', 'room', '', 0, :body, 0)")
 
@@ -23,7 +23,7 @@ class _Enough(Exception):
 
 
 def has_room(database: Database) -> bool:
-    """Return whether some room is free, after giving back what the write-ahead log can spare."""
+    """Return whether `NEEDED` bytes can be written, after truncating the write-ahead log."""
     try:
         if database.is_sqlite:
             _check_disk(database)
@@ -33,12 +33,12 @@ def has_room(database: Database) -> bool:
     except _Enough:
         return True
     except WsapError as error:
-        # Another error is for whoever writes next.
+        # Another error will be raised by the next write.
         return not isinstance(error, StorageFullError)
 
 
 def _check_disk(database: Database) -> None:
-    # In a transaction that is rolled back, SQLite writes nothing to the disk.
+    # SQLite writes nothing to disk in a transaction that is rolled back.
     with said_clearly(database.where):
         with database.engine.connect().execution_options(wsap_begin="SELECT 1") as connection:
             connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)")
@@ -50,7 +50,7 @@ def _check_disk(database: Database) -> None:
 
 
 def used_bytes(database: Database) -> int:
-    """Return the bytes that the content of a database takes, without what is free for reuse in its file."""
+    """Return the bytes of a database's content, without free pages in its file."""
     with database.read() as connection:
         if not database.is_sqlite:
             return int(connection.execute(text("SELECT pg_database_size(current_database())")).scalar_one())
@@ -60,7 +60,7 @@ def used_bytes(database: Database) -> int:
 
 
 def free_bytes(database: Database) -> int | None:
-    """Return the bytes that the content of a database can still grow on its disk; None for one on a server."""
+    """Return the bytes by which a database's content can grow on its disk; None for a server."""
     if not database.is_sqlite:
         return None
     with database.read() as connection:

@@ -1,4 +1,4 @@
-"""The groups of events that the log writer commits together: by plain sqlite3 to files, by SQLAlchemy to servers."""
+"""Commits groups of events for the log writer: to files with plain sqlite3, to servers with SQLAlchemy."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from wsap_nexus.store.tables import METADATA
 
 
 class Item(NamedTuple):
-    """An event that waits to be committed; its fields are those of `EventRecord`."""
+    """An event to commit; its fields are those of `EventRecord`."""
 
     run_id: str
     seq: int
@@ -34,21 +34,21 @@ class Item(NamedTuple):
     """"json" or "bytes"."""
     body: bytes
     takes: int | None = None
-    """The row of the inbox that goes with it."""
+    """The inbox row to delete with it."""
 
 
 class State(NamedTuple):
-    """A change of a run's status that waits to be committed."""
+    """A change of a run's status to commit."""
 
     run_id: str
     status: RunStatus
     summary: str | None
-    """JSON text; None keeps the summary that is there."""
+    """JSON text; None keeps the stored one."""
     time: float
 
 
 EventValues = tuple[str, int, str, str | None, int, int | None, float, str, str, int | None, bytes]
-"""A row of the event table, its columns in the table's order."""
+"""A row of the event table, in the order of its columns."""
 
 
 @dataclass
@@ -56,19 +56,17 @@ class Group:
     """The rows of one commit."""
 
     events: list[EventValues] = field(default_factory=list)
-    """New rows."""
     dictionaries: list[NewDictionary] = field(default_factory=list)
-    """New dictionaries of the rows."""
     states: dict[str, tuple[str, str | None]] = field(default_factory=dict)
     """Run -> new status, and the summary as JSON text or None to keep it."""
     taken: list[int] = field(default_factory=list)
-    """Rows of the inbox that are deleted."""
+    """Inbox rows to delete."""
     touched: dict[str, str] = field(default_factory=dict)
     """Run -> time of its last event, ISO 8601."""
 
 
 def make_group(batch: Iterable[Item | State], encoder: BodyEncoder) -> Group:
-    """Return the rows of a batch, with the bodies of one kind in one run compressed together."""
+    """Return the rows of a batch, compressing the bodies of one kind in one run together."""
     group = Group()
     streams: dict[tuple[str, str], list[int]] = {}
     events: list[Item] = []
@@ -107,7 +105,7 @@ BUSY_SECONDS = 30.0
 
 
 def open_sink(database: Database, *, busy_seconds: float = BUSY_SECONDS) -> Sink:
-    """Return the sink of a database, for one thread."""
+    """Return the sink of a database, for use by one thread."""
     return SqliteSink(database, busy_seconds=busy_seconds) if database.is_sqlite else CoreSink(database)
 
 
@@ -118,8 +116,8 @@ _INBOX = METADATA.tables["inbox"]
 
 
 _BLOCKS = (64, 16, 4, 1)
-# Rows per statement. sqlite3 releases the GIL for every statement, and while another thread is computing it takes
-# 5 ms to get it back; row by row the log would fall behind.
+# Rows per statement. sqlite3 releases the GIL for each statement, and getting it back takes 5 ms while another thread
+# is computing; row by row the log would fall behind.
 
 
 def _blocks(count: int) -> Iterator[tuple[int, int]]:
@@ -131,7 +129,7 @@ def _blocks(count: int) -> Iterator[tuple[int, int]]:
 
 
 def _insert_sql(table: str, columns: Sequence[str], *, rows: int = 1) -> str:
-    # The names are ours, from the table definitions.
+    # The names are from the table definitions.
     row = f"({', '.join('?' * len(columns))})"
     return f"INSERT INTO {table} ({', '.join(columns)}) VALUES {', '.join([row] * rows)}"  # noqa: S608
 
@@ -150,7 +148,7 @@ class SqliteSink:
         assert isinstance(raw, sqlite3.Connection)
         self._raw = raw
         self._raw.execute(f"PRAGMA busy_timeout = {int(busy_seconds * 1000)}")
-        # The writer has checked each run before its first event.
+        # The writer checks each run before its first event.
         self._raw.execute("PRAGMA foreign_keys = OFF")
 
     def commit(self, group: Group) -> None:
@@ -169,18 +167,18 @@ class SqliteSink:
     def force(self) -> None:
         """Return when every commit has reached the disk.
 
-        Commits are in the write-ahead log until a checkpoint, which syncs them itself; so the log's file is synced
-        here. `synchronous = FULL` would sync at each commit, which is too slow. SQLite holds no lock on this file,
-        so that closing it here releases none.
+        Commits are in the write-ahead log until a checkpoint, which syncs them itself, so the log's file is synced
+        here. `synchronous = FULL` would sync each commit, which is too slow. SQLite holds no lock on this file, so
+        closing it here releases none.
         """
         with self._wal.open("r+b") as file:
-            if fcntl is not None and hasattr(fcntl, "F_FULLFSYNC"):  # macOS: fsync alone leaves it in the drive's cache
+            if fcntl is not None and hasattr(fcntl, "F_FULLFSYNC"):  # macOS: fsync stops at the drive's cache
                 fcntl.fcntl(file.fileno(), fcntl.F_FULLFSYNC)
             else:
                 os.fsync(file.fileno())
 
     def close(self) -> None:
-        """Close the connection; its settings are the writer's own, so it does not return to the pool."""
+        """Close the connection; it does not return to the pool, because its settings differ."""
         self._pooled.invalidate()
 
     def _write(self, group: Group) -> None:

@@ -1,10 +1,9 @@
-"""The tables, in a `MetaData` of their own.
+"""The tables, in their own `MetaData`.
 
-Runs, events and dictionaries are keyed by run first, so that a run can be read, exported or deleted without
-touching another. Reading a run reads neighbouring pages, since its events are appended.
+Runs, events and dictionaries are keyed by run first, so that a run is read, exported or deleted without touching
+others. Its events are appended, so they lie on neighbouring pages.
 
-The other tables are the nexus' records; its events (`nexus_event`) are written in the transactions that they
-report.
+The other tables hold the nexus' records; each event (`nexus_event`) is written in the transaction that it reports.
 
 SQLModel tables do not validate values; `entities.checked_run` and `entities.checked` do.
 """
@@ -24,14 +23,13 @@ from wsap_nexus.store.records import RunStatus
 LONGEST_NAME = 200
 """Characters in a run id, a game's or agent's name, a kind or a seat."""
 
-
 SELDOM = frozenset({
     "influence", "lessons", "mind", "model", "plan", "rewound", "snapshot", "start", "tick", "tools", "totals",
     "whisper",
 })  # fmt: skip
-"""The kinds of events that have an index, because they are looked for among many others."""
+"""Rare event kinds, which have an index because they are searched for among many others."""
 IS_SELDOM = text(f"kind IN ({', '.join(map(repr, sorted(SELDOM)))})")
-"""Part of a query for one of these kinds: SQLite uses the index only where the query has its condition."""
+"""The index' condition; SQLite uses the index only if the query repeats it."""
 
 
 class Base(SQLModel, registry=registry()):
@@ -86,7 +84,7 @@ class EventRow(Base, table=True):
     codec: str = Field(max_length=20)
     """"raw" or "zstd"."""
     dictionary: int | None = None
-    """The number of the run's dictionary for the body."""
+    """The number of the body's dictionary in the run."""
     body: bytes = Field(sa_column=Column(LargeBinary, nullable=False))
 
 
@@ -101,12 +99,12 @@ class DictionaryRow(Base, table=True):
 
 
 class InboxRow(Base, table=True):
-    """An influence on a world that lives, which waits for whoever plays its run."""
+    """An influence on a living world, stored for the process that plays its run."""
 
     __table_args__ = (Index("inbox_run", "run_id", "number"), {"sqlite_autoincrement": True})
 
     number: int | None = Field(default=None, sa_column=Column(Integer, primary_key=True, autoincrement=True))
-    """Never given out twice."""
+    """Never reused."""
     run_id: str = Field(sa_column=Column(ForeignKey("run.id", ondelete="CASCADE"), nullable=False))
     body: dict[str, Any] = Field(sa_column=Column(JSON, nullable=False))
 
@@ -132,7 +130,7 @@ class AgentRow(Base, table=True):
     playtime: float
     """Seconds in worlds."""
     mind: bytes | None = Field(default=None, sa_column=Column(LargeBinary))
-    """Its memories, compressed."""
+    """Its compressed memories."""
 
 
 class SkillRow(Base, table=True):
@@ -144,7 +142,7 @@ class SkillRow(Base, table=True):
 
 
 class EvidenceRow(Base, table=True):
-    """The evidence of a skill: an action or achievement in one game, with the times it counted."""
+    """The evidence of a skill: an action or achievement in one game, with its count."""
 
     agent_id: str = Field(sa_column=Column(ForeignKey("agent.id", ondelete="CASCADE"), primary_key=True))
     domain: str = Field(primary_key=True, max_length=LONGEST_NAME)
@@ -155,7 +153,7 @@ class EvidenceRow(Base, table=True):
 
 
 class AchievementRow(Base, table=True):
-    """An achievement of an agent, with its first time and its count."""
+    """An achievement of an agent."""
 
     agent_id: str = Field(sa_column=Column(ForeignKey("agent.id", ondelete="CASCADE"), primary_key=True))
     game: str = Field(primary_key=True, max_length=LONGEST_NAME)
@@ -194,9 +192,9 @@ class WorldRow(Base, table=True):
     created: str = Field(max_length=40)
     failures: int
     run_id: str | None = Field(default=None, max_length=LONGEST_NAME)
-    """Its present run."""
+    """Its current run."""
     snapshot: bytes | None = Field(default=None, sa_column=Column(LargeBinary))
-    """Its state between sessions, compressed."""
+    """Its compressed state between sessions."""
 
 
 class AvatarRow(Base, table=True):
@@ -268,12 +266,12 @@ class MetagoalRow(Base, table=True):
     state: str = Field(max_length=20)
     """"active", "reached" or "abandoned"."""
     since: int
-    """The number of the nexus event from which on things count."""
+    """The number of the first nexus event that counts."""
     data: dict[str, Any] = Field(sa_column=Column(JSON, nullable=False))
 
 
 class LetterRow(Base, table=True):
-    """A message between agents in the nexus, or from a person; one row for each who gets it."""
+    """A message between agents in the nexus, or from a person; one row per recipient."""
 
     __table_args__ = (Index("letter_recipient", "recipient", "read"),)
 
@@ -288,16 +286,16 @@ class LetterRow(Base, table=True):
 
 
 class TokenRow(Base, table=True):
-    """A bearer token's hash, and whom it is good for."""
+    """The hash of a bearer token and its agent."""
 
     hash: str = Field(primary_key=True, max_length=LONGEST_NAME)
     agent_id: str | None = Field(default=None, max_length=LONGEST_NAME)
-    """None for whoever runs the nexus."""
+    """None for the admin."""
     created: str = Field(max_length=40)
 
 
 class AnswerRow(Base, table=True):
-    """What was answered to a request with an idempotency key, to answer it again."""
+    """The response to a request with an idempotency key, sent again to a retry."""
 
     scope: str = Field(primary_key=True, max_length=LONGEST_NAME)
     key: str = Field(primary_key=True, max_length=LONGEST_NAME)
@@ -308,25 +306,25 @@ class AnswerRow(Base, table=True):
 
 
 class CounterRow(Base, table=True):
-    """How many ids of a kind were given out; never goes back, whatever is deleted."""
+    """How many ids of a kind were issued; never decreases."""
 
     name: str = Field(primary_key=True, max_length=LONGEST_NAME)
     value: int
 
 
 class GameRow(Base, table=True):
-    """How a game stands in the nexus, where that is not simply available."""
+    """The status of a game in the nexus; a game without a row is available."""
 
     name: str = Field(primary_key=True, max_length=LONGEST_NAME)
     status: str = Field(max_length=20)
     reason: str = Field(sa_column=Column(Text, nullable=False))
     failures: int
     data: dict[str, Any] = Field(sa_column=Column(JSON, nullable=False))
-    """How a game in another process is reached."""
+    """The connection to a game in another process."""
 
 
 class NexusEventRow(Base, table=True):
-    """What happened in the nexus; written in the transaction that it tells of."""
+    """An event of the nexus, written in the transaction that it reports."""
 
     __table_args__ = (
         Index("nexus_event_agent", "agent_id", "seq"),
@@ -346,11 +344,11 @@ class NexusEventRow(Base, table=True):
 
 
 class ListenerRow(Base, table=True):
-    """How far a listener has come in the log of the nexus."""
+    """A listener's position in the log of the nexus."""
 
     name: str = Field(primary_key=True, max_length=LONGEST_NAME)
     seq: int
-    """The number of the last event that was delivered to it."""
+    """The number of the last event delivered to it."""
 
 
 METADATA = Base.metadata

@@ -1,4 +1,4 @@
-"""Coroutines that wait for a commit, woken by the thread that makes it."""
+"""Lets coroutines wait for a commit of another thread."""
 
 from __future__ import annotations
 
@@ -8,29 +8,28 @@ from contextlib import suppress
 
 
 class CommitWaiters:
-    """The coroutines that wait until so much is committed, on any event loop; guard it with a lock."""
+    """The waiting coroutines of all event loops; guard it with a lock."""
 
     def __init__(self) -> None:
         self._waiting: list[tuple[int, asyncio.Future[None]]] = []
 
     def __bool__(self) -> bool:
-        """Whether any waits."""
         return bool(self._waiting)
 
     def add(self, goal: int) -> asyncio.Future[None]:
-        """Return what to await until `goal` entries are committed; on the thread of the event loop."""
+        """Return a future of the running loop that resolves when `goal` entries are committed."""
         future = asyncio.get_running_loop().create_future()
         self._waiting.append((goal, future))
         return future
 
     def reached(self, done: int) -> None:
-        """Wake those who waited for no more than `done` entries."""
+        """Wake the coroutines that wait for up to `done` entries."""
         found = [future for goal, future in self._waiting if goal <= done]
         self._waiting = [each for each in self._waiting if each[0] > done]
         _settle(found, lambda future: future.set_result(None))
 
     def failed(self, error: Exception) -> None:
-        """Raise an error in all that wait."""
+        """Raise an error in all waiting coroutines."""
         found, self._waiting = [future for _, future in self._waiting], []
         _settle(found, lambda future: future.set_exception(error))
 

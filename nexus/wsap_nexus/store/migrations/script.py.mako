@@ -12,10 +12,10 @@ depends_on = ${repr(depends_on)}
 
 
 def upgrade() -> None:
-    """Bring the database here from the revision before."""
+    """Migrate from the previous revision."""
     ${upgrades if upgrades else "pass"}
 
 
 def downgrade() -> None:
-    """Take the database back to the revision before."""
+    """Migrate back to the previous revision."""
     ${downgrades if downgrades else "pass"}

@@ -33,11 +33,11 @@ _NAME = re.compile(AGENT_ID)
 
 
 def check_agent_id(agent_id: str) -> str:
-    """Return an agent's id if it is valid; UsageError if it is not; the message gives the rule."""
+    """Return an agent's id; UsageError, with the rule, if it is invalid."""
     if not _NAME.fullmatch(agent_id):
         raise UsageError(
             f"{agent_id[:80]!r} can't be an agent's id; use up to 64 of a-z, 0-9, dot, dash and underscore, "
-            "beginning with a letter or digit."
+            "starting with a letter or digit."
         )
     return agent_id
 
@@ -48,15 +48,15 @@ class AgentRepository(EventRepository):
     def register(
         self, agent_id: str, *, name: str = "", persona: str = "", policies: Mapping[str, Policy] | None = None
     ) -> tuple[AgentIdentity, bool]:
-        """Return the agent of that id, and whether it is new; a known one is not changed.
+        """Return the agent of that id, and whether it is new; an existing one is not changed.
 
         Raises:
-            UsageError: the id is invalid, or its agent was removed.
+            UsageError: an argument is invalid, or the agent was removed.
         """
         check_agent_id(agent_id)
         if not (name or agent_id).isprintable() or len(name) > 200 or len(persona) > LONGEST_TEXT:
             raise UsageError(
-                f"{ascii(name)[:80]} can't be an agent's name; use up to 200 characters that can be printed, "
+                f"{ascii(name)[:80]} can't be an agent's name; use up to 200 printable characters, "
                 f"and at most {LONGEST_TEXT} for the persona."
             )
         if (known := self.find_agent(agent_id)) is not None:
@@ -64,7 +64,7 @@ class AgentRepository(EventRepository):
                 raise UsageError(f"The agent {agent_id!r} was removed; choose another id.")
             return known, False
         if agent_id in RESERVED:
-            raise UsageError(f"An agent can't be called {agent_id!r}, which names the place itself; choose another id.")
+            raise UsageError(f"An agent can't be called {agent_id!r}, which is reserved; choose another id.")
         self._insert(
             _AGENT,
             id=agent_id,
@@ -96,7 +96,7 @@ class AgentRepository(EventRepository):
     def agents(
         self, *, state: str | None = None, place: str | None = None, after: str = "", limit: int = 100_000
     ) -> list[AgentIdentity]:
-        """Return agents ordered by id; removed ones only if `state` asks for them."""
+        """Return agents ordered by id, removed ones only for the state "removed"."""
         query = select(_AGENT).where(_AGENT.c.id > after, *matching(_AGENT, place=place))
         query = query.where(_AGENT.c.state == state if state else _AGENT.c.state != "removed")
         return [identity_of(row) for row in self.connection.execute(query.order_by(_AGENT.c.id).limit(limit))]
@@ -107,11 +107,11 @@ class AgentRepository(EventRepository):
         return int(self.connection.execute(query).scalar_one())
 
     def update_agent(self, agent_id: str, **values: Any) -> None:
-        """Change columns of an agent; StorageError if a value does not fit its column."""
+        """Change columns of an agent; StorageError if a value does not fit."""
         self._update(_AGENT, _AGENT.c.id == agent_id, **values)
 
     def memories(self, agent_id: str) -> bytes | None:
-        """Return the stored memories of an agent; None if there are none."""
+        """Return the stored memories of an agent, if any."""
         kept = self.connection.execute(select(_AGENT.c.mind).where(_AGENT.c.id == agent_id)).scalar_one()
         return None if kept is None else zstandard.decompress(bytes(kept))
 
@@ -136,12 +136,12 @@ class AgentRepository(EventRepository):
         return {row.domain: row.level for row in rows}
 
     def evidence(self, agent_id: str, game: str | None = None) -> list[Row[Any]]:
-        """Return the rows of evidence: domain, game, source, times, gained."""
+        """Return rows of evidence: domain, game, source, times, gained."""
         query = select(_EVIDENCE).where(*matching(_EVIDENCE, agent_id=agent_id, game=game))
         return list(self.connection.execute(query.order_by(_EVIDENCE.c.domain, _EVIDENCE.c.game, _EVIDENCE.c.source)))
 
     def add_gain(self, agent_id: str, game: str, session: str, gain: SkillGain) -> None:
-        """Raise a skill, with its evidence."""
+        """Store a skill's new level, with its evidence."""
         skill = {"agent_id": agent_id, "domain": gain.domain}
         self._put(
             _EVIDENCE,
@@ -153,7 +153,7 @@ class AgentRepository(EventRepository):
         self.note(SkillGained(agent_id=agent_id, game=game, session_id=session, **encode(gain)))
 
     def achievements(self, agent_id: str) -> list[Row[Any]]:
-        """Return the rows of achievements: game, name, first, times."""
+        """Return rows of achievements: game, name, first, times."""
         query = select(_ACHIEVEMENT).where(_ACHIEVEMENT.c.agent_id == agent_id)
         return list(self.connection.execute(query.order_by(_ACHIEVEMENT.c.game, _ACHIEVEMENT.c.name)))
 

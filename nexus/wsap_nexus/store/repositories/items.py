@@ -1,4 +1,4 @@
-"""The repository of items: each belongs to an agent and is in one place."""
+"""The repository of items; each belongs to an agent and is in one place."""
 
 from __future__ import annotations
 
@@ -31,11 +31,7 @@ class ItemRepository(EventRepository):
     def mint_item(
         self, agent_id: str, item: PortableItem, *, game: str, session: str, transfer_id: str | None = None
     ) -> None:
-        """Add a new item to escrow; the id of one that a world created begins with the transfer's id.
-
-        Raises:
-            ConservationError: the id is taken, or the item is not allowed.
-        """
+        """Add a new item to escrow; ConservationError if its id is taken or `checked_item` refuses it."""
         checked_item(item, transfer_id)
         if self._has(_ITEM.c.id == item.item_id):
             raise ConservationError(f"there is an item {item.item_id!r} already")
@@ -53,7 +49,7 @@ class ItemRepository(EventRepository):
         to_id: str | None = None,
         note: str = "",
     ) -> None:
-        """Move items from one place to another, in one event; ConservationError if one is not in `from_place`."""
+        """Move items between places, in one event; ConservationError if one is not in `from_place`."""
         if not item_ids:
             return
         wanted = sorted(item_ids)

@@ -19,7 +19,7 @@ _LISTENER = METADATA.tables["listener"]
 
 
 def matching(table: Table, **wanted: str | None) -> list[ColumnElement[bool]]:
-    """Return the conditions that columns are what is wanted; None is anything."""
+    """Return the conditions that columns have these values; None matches anything."""
     return [table.c[name] == value for name, value in wanted.items() if value is not None]
 
 
@@ -28,7 +28,6 @@ class EventRepository:
 
     def __init__(self, connection: Connection, now: float) -> None:
         self.connection = connection
-        """In a transaction."""
         self.now = now
         """Seconds since 1970."""
         self.noted: list[NexusEvent] = []
@@ -46,11 +45,10 @@ class EventRepository:
         self.connection.execute(insert(table).values(**checked(table, values)))
 
     def _update(self, table: Table, where: ColumnElement[bool], **values: Any) -> int:
-        """Change rows and return their number."""
         return self.connection.execute(update(table).where(where).values(**checked(table, values))).rowcount
 
     def _put(self, table: Table, key: Mapping[str, Any], *, changed: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
-        """Update the row of a key with `changed`, or insert it with `new`; return whether it is new."""
+        # Updates the row of a key with `changed`, else inserts it with `new`; returns whether it is new.
         if self._update(table, and_(*(table.c[name] == value for name, value in key.items())), **changed):
             return False
         self._insert(table, **key, **new)
@@ -87,14 +85,14 @@ class EventRepository:
         return [read_row(row) for row in self.connection.execute(query)]
 
     def last_seq(self, kind: str | None = None) -> int:
-        """Return the number of the newest event, or of the newest of a kind; 0 if there is none."""
+        """Return the number of the newest event, of all kinds or one; 0 if there is none."""
         query = select(func.max(_EVENT.c.seq)).where(*matching(_EVENT, kind=kind))
         return int(self.connection.execute(query).scalar() or 0)
 
     def place_of_listener(self, name: str, *, new_after: str | None = None) -> int:
         """Return the number of the last event delivered to a listener.
 
-        A new one starts after the newest event, or after the newest of the kind `new_after`.
+        A new one starts after the newest event, or the newest of the kind `new_after`.
         """
         found = self.connection.execute(select(_LISTENER.c.seq).where(_LISTENER.c.name == name)).scalar()
         if found is None:
@@ -107,6 +105,6 @@ class EventRepository:
         self._update(_LISTENER, _LISTENER.c.name == name, seq=seq)
 
     def next_number(self, what: str) -> int:
-        """Return the next number of a kind of ids; each is returned once."""
+        """Return the next number of a kind of ids, each number once."""
         self._put(_COUNTER, {"name": what}, changed={"value": _COUNTER.c.value + 1}, new={"value": 1})
         return int(self.connection.execute(select(_COUNTER.c.value).where(_COUNTER.c.name == what)).scalar_one())

@@ -1,4 +1,4 @@
-"""The repository of sessions in worlds, and of transfers there and back."""
+"""The repository of sessions and transfers."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class SessionRepository(AgentRepository):
     def open_session(
         self, agent_id: str, game: str, world_id: str, avatar_id: str, run_id: str, terms: EntryRequest
     ) -> SessionRecord:
-        """Open a session and put the agent into the world; AlreadyInWorldError if the agent has an open session."""
+        """Open a session and move the agent into the world; AlreadyInWorldError if it has an open session."""
         session_id = f"session-{self.next_number('session'):08d}"
         try:
             self._insert(
@@ -42,18 +42,18 @@ class SessionRepository(AgentRepository):
                 stats={},
             )
         except IntegrityError as error:
-            raise AlreadyInWorldError(f"{agent_id!r} is in a world already.") from error
+            raise AlreadyInWorldError(f"{agent_id!r} is already in a world.") from error
         where = (_AGENT.c.id == agent_id) & (_AGENT.c.place == "nexus") & (_AGENT.c.state != "removed")
         if self._update(_AGENT, where, place="world", session_id=session_id) != 1:
             raise AlreadyInWorldError(f"{agent_id!r} is not in the nexus.")
         return self.session(session_id)
 
     def close_session(self, session_id: str, *, reason: str, steps: int, stats: Mapping[str, Any]) -> None:
-        """Close a session and put the agent back into the nexus; NotInWorldError if it is closed already."""
+        """Close a session and move the agent back into the nexus; NotInWorldError if it is closed already."""
         found = self.session(session_id)
         where = (_SESSION.c.id == session_id) & _SESSION.c.closed.is_(None)
         if not self._update(_SESSION, where, closed=self.stamp, reason=reason, steps=steps, stats=dict(stats)):
-            raise NotInWorldError(f"The session {session_id!r} is over already.")
+            raise NotInWorldError(f"The session {session_id!r} is already closed.")
         self.update_agent(found.agent_id, place="nexus", session_id=None)
 
     def session(self, session_id: str) -> SessionRecord:
@@ -74,7 +74,7 @@ class SessionRepository(AgentRepository):
         return [session_of(row) for row in self.connection.execute(query)]
 
     def run_sessions(self) -> list[SessionRecord]:
-        """Return the open sessions of runs outside the nexus, where the run is its own world."""
+        """Return the open sessions of runs outside the nexus, whose world is the run itself."""
         query = select(_SESSION).where(_SESSION.c.closed.is_(None), _SESSION.c.world_id == _SESSION.c.run_id)
         return [session_of(row) for row in self.connection.execute(query.order_by(_SESSION.c.id))]
 
@@ -90,29 +90,25 @@ class SessionRepository(AgentRepository):
     # --- transfers ----------------------------------------------------------------------------
 
     def prepare(self, agent_id: str, kind: str, *, world_id: str | None = None, **data: Any) -> str:
-        """Prepare a transfer and return its id; an agent has one at a time.
-
-        Raises:
-            AlreadyInWorldError: the agent has another.
-        """
+        """Prepare a transfer and return its id; AlreadyInWorldError if the agent has another prepared one."""
         return self._prepare(f"transfer-{self.next_number('transfer'):08d}", agent_id, kind, world_id, data)
 
     def prepare_leave(self, session: SessionRecord) -> str:
         """Prepare the transfer out of a world and return its id.
 
-        The id follows from the session, so that a world that exported the items before a crash gives the same
-        answer when it is asked again.
+        The id is derived from the session, so that a world that exported the items before a crash gives the same answer
+        when asked again.
 
         Raises:
-            AlreadyInWorldError: the agent has another transfer.
-            StorageError: it is done.
+            AlreadyInWorldError: the agent has another prepared transfer.
+            StorageError: the transfer is done.
         """
         transfer_id = f"{session.id}-leave"
         row = self.connection.execute(select(_TRANSFER.c.state).where(_TRANSFER.c.id == transfer_id)).one_or_none()
         if row is None:
             return self._prepare(transfer_id, session.agent_id, "leave", session.world_id, {"session": session.id})
         if row.state == "done":
-            raise StorageError(f"The transfer {transfer_id!r} is done already.")
+            raise StorageError(f"The transfer {transfer_id!r} is already done.")
         self._update(_TRANSFER, _TRANSFER.c.id == transfer_id, state="prepared")
         return transfer_id
 
@@ -129,32 +125,28 @@ class SessionRepository(AgentRepository):
                 data=data,
             )
         except IntegrityError as error:
-            raise AlreadyInWorldError(f"{agent_id!r} is on its way already.") from error
+            raise AlreadyInWorldError(f"{agent_id!r} is already in transfer.") from error
         return transfer_id
 
     def send_to(self, transfer_id: str, world_id: str) -> None:
-        """Store the world that was made for a transfer, so that it is deleted if the transfer is cancelled."""
+        """Store the world created for a transfer, which is deleted if the transfer is cancelled."""
         self._update(_TRANSFER, _TRANSFER.c.id == transfer_id, world_id=world_id)
 
     def settle(self, transfer_id: str, state: str, **data: Any) -> None:
-        """Set a transfer "done", "cancelled" or "unknown", and add to its data.
-
-        Raises:
-            StorageError: it is done or cancelled already.
-        """
+        """Set a transfer "done", "cancelled" or "unknown", and add to its data; StorageError if it was settled."""
         row = self.connection.execute(select(_TRANSFER).where(_TRANSFER.c.id == transfer_id)).one()
         if row.state not in ("prepared", "unknown"):
-            raise StorageError(f"The transfer {transfer_id!r} is {row.state} already.")
+            raise StorageError(f"The transfer {transfer_id!r} is already {row.state}.")
         self._update(_TRANSFER, _TRANSFER.c.id == transfer_id, state=state, data={**row.data, **data})
 
     def open_transfers(self, agent_id: str | None = None) -> list[Row[Any]]:
-        """Return the rows of prepared transfers, oldest first; all, or one agent's."""
-        # The index is used only for its literal condition and without ORDER BY.
+        """Return the rows of prepared transfers, of all agents or one, oldest first."""
+        # The index is used only with its literal condition and without ORDER BY.
         query = select(_TRANSFER).where(text("state = 'prepared'"), *matching(_TRANSFER, agent_id=agent_id))
         return sorted(self.connection.execute(query), key=lambda row: str(row.id))
 
     def transfer_state(self, transfer_id: str) -> str | None:
-        """Return the state of a transfer; None where its record was deleted, because it is old."""
+        """Return the state of a transfer; None if its record was pruned."""
         query = select(_TRANSFER.c.state).where(_TRANSFER.c.id == transfer_id)
         return self.connection.execute(query).scalar_one_or_none()
 

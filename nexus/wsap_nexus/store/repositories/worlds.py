@@ -1,4 +1,4 @@
-"""Where agents can be: worlds, and the bodies that they have there."""
+"""The repository of worlds and avatars."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ _WORLD_COLUMNS = [
 
 
 class WorldRepository(EventRepository):
-    """The worlds' and bodies' records within one transaction."""
+    """Reads and writes worlds and avatars."""
 
     def add_world(
         self, game: str, owner: str | None, seed: int, options: Mapping[str, Any], *, world_id: str = ""
     ) -> WorldRecord:
-        """Make a record of a new world, with the id that is given or the game's next, and return it."""
+        """Add a world and return its record; by default it gets the game's next id."""
         world_id = world_id or f"{game}-{self.next_number(f'world {game}'):06d}"
         self._insert(
             _WORLD,
@@ -64,51 +64,51 @@ class WorldRepository(EventRepository):
         return [WorldRecord(**row._mapping) for row in self.connection.execute(query)]
 
     def world_snapshot(self, world_id: str) -> bytes | None:
-        """Return a world's state between two sessions, None before the first."""
+        """Return a world's state between sessions; None before the first."""
         kept = self.connection.execute(select(_WORLD.c.snapshot).where(_WORLD.c.id == world_id)).scalar_one()
         return None if kept is None else zstandard.decompress(bytes(kept))
 
     def keep_world(self, world_id: str, *, snapshot: bytes | None = None, **values: Any) -> None:
-        """Change a world's columns, and its state if given. Any: as the column holds it."""
+        """Change a world's columns, and its state if given."""
         if snapshot is not None:
             values["snapshot"] = zstandard.compress(snapshot)
         self._update(_WORLD, _WORLD.c.id == world_id, **values)
 
     def has_state(self, world_id: str) -> bool:
-        """Return whether a world's state is kept, so that it can be woken."""
+        """Return whether a world has a stored state, so that it can be woken."""
         return self._has(_WORLD.c.id == world_id, _WORLD.c.snapshot.is_not(None))
 
     def end_world(self, world_id: str) -> None:
-        """Keep a world's record, but not its state: nobody can go there again."""
+        """Delete a world's state but keep its record: it can't be entered again."""
         self._update(_WORLD, _WORLD.c.id == world_id, snapshot=None, run_id=None)
 
     def drop_world(self, world_id: str) -> None:
-        """Forget a world and its avatars."""
+        """Delete a world and its avatars."""
         self.connection.execute(delete(_AVATAR).where(_AVATAR.c.world_id == world_id))
         self.connection.execute(delete(_WORLD).where(_WORLD.c.id == world_id))
 
     def forget_avatar(self, world_id: str, avatar_id: str) -> None:
-        """Delete the record of a body that is no more, in a world where another may get its id."""
+        """Delete the record of a destroyed avatar, in a world that may reuse its id."""
         self.connection.execute(delete(_AVATAR).where(_AVATAR.c.world_id == world_id, _AVATAR.c.id == avatar_id))
 
     def lived_in(self, world_id: str) -> bool:
-        """Return whether anybody has ever been in a world."""
+        """Return whether a world has ever had a session."""
         return self._has(_SESSION.c.world_id == world_id)
 
     def avatars(self, agent_id: str, game: str | None = None) -> list[AvatarRecord]:
-        """Return an agent's bodies, in one game or in all, oldest world first."""
+        """Return an agent's avatars, in one game or in all, oldest world first."""
         query = select(_AVATAR).where(*matching(_AVATAR, agent_id=agent_id, game=game))
         return [avatar_of(row) for row in self.connection.execute(query.order_by(_AVATAR.c.world_id, _AVATAR.c.id))]
 
     def bodies(self, world_id: str, avatar_id: str) -> list[AvatarRecord]:
-        """Return the body of that id in a world, if there is one."""
+        """Return the avatar of that id in a world, as a list of at most one."""
         query = select(_AVATAR).where((_AVATAR.c.world_id == world_id) & (_AVATAR.c.id == avatar_id))
         return [avatar_of(row) for row in self.connection.execute(query)]
 
     def put_avatar(
         self, world_id: str, agent_id: str, avatar: Avatar, *, left_at: int = 0, respawning: bool = False
     ) -> None:
-        """Record how a body stands now; AvatarStateError if it can't have come to that from where it was."""
+        """Store an avatar; AvatarStateError if another agent owns it or the change of its state is not allowed."""
         where = (_AVATAR.c.world_id == world_id) & (_AVATAR.c.id == avatar.avatar_id)
         before = self.connection.execute(select(_AVATAR).where(where)).one_or_none()
         values = {"state": avatar.state.value, "left_at": left_at, "data": encode(avatar)}
@@ -119,7 +119,7 @@ class WorldRepository(EventRepository):
         else:
             old = AvatarState(before.state)
             if before.agent_id != agent_id:
-                raise AvatarStateError(f"The avatar {avatar.avatar_id!r} of {world_id!r} is somebody else's.")
+                raise AvatarStateError(f"The avatar {avatar.avatar_id!r} of {world_id!r} belongs to another agent.")
             if old is not avatar.state and not can_become(old, avatar.state, respawning=respawning):
                 raise AvatarStateError(
                     f"The avatar {avatar.avatar_id!r} of {world_id!r} can't become {avatar.state.value} "

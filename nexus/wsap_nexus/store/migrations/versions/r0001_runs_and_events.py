@@ -1,4 +1,4 @@
-"""Runs, their events, and the dictionaries that compress these."""
+"""Runs, their events, and compression dictionaries."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ down_revision = None
 
 
 def upgrade() -> None:
-    """Make the three tables."""
+    """Create the tables."""
     op.create_table(
         "run",
         sa.Column("id", sa.String(200), primary_key=True),
@@ -53,7 +53,7 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """Drop them, and with them everything recorded."""
+    """Drop the tables."""
     op.drop_table("dictionary")
     op.drop_table("event")
     op.drop_table("run")

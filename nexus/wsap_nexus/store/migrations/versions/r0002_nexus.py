@@ -1,4 +1,4 @@
-"""The nexus: agents, where they and their things are, and its log."""
+"""The records of the nexus."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ def _of(table: str) -> sa.ForeignKey:
 
 
 def _index_of_one(name: str, table: str, condition: str) -> None:
-    # An agent has at most one row under the condition.
+    # At most one row per agent meets the condition.
     where = sa.text(condition)
     op.create_index(name, table, ["agent_id"], unique=True, sqlite_where=where, postgresql_where=where)
 
 
 def upgrade() -> None:
-    """Make the nexus' tables."""
+    """Create the tables."""
     op.create_table(
         "agent",
         sa.Column("id", _NAME, primary_key=True),
@@ -190,7 +190,7 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """Drop them, and with them every agent."""
+    """Drop the tables."""
     for tables in (
         ("transfer", "skill", "session", "metagoal", "item", "evidence", "avatar", "achievement"),
         ("world", "token", "nexus_event", "letter", "game", "counter", "answer", "agent"),

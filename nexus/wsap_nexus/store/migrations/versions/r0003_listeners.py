@@ -1,4 +1,4 @@
-"""How far listeners have come in the log of the nexus."""
+"""The positions of listeners in the log of the nexus."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ down_revision = "0002"
 
 
 def upgrade() -> None:
-    """Make the table of listeners."""
+    """Create the table."""
     op.create_table(
         "listener",
         sa.Column("name", sa.String(200), nullable=False),
@@ -20,5 +20,5 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """Drop it."""
+    """Drop the table."""
     op.drop_table("listener")

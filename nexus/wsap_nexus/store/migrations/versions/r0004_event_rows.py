@@ -1,7 +1,7 @@
-"""The event table of SQLite as an ordinary table with row ids.
+"""The event table of SQLite with row ids.
 
-Without row ids the bodies lie in the inner pages of the tree, and an insertion at the end of a run splits pages in the
-middle of the file: such a table is half as large again.
+Without row ids, bodies are in inner pages of the tree and each insertion at the end of a run splits pages in the middle
+of the file, which makes the table half as large again.
 """
 
 from __future__ import annotations
@@ -14,8 +14,7 @@ from alembic import op
 revision = "0004"
 down_revision = "0003"
 
-_PIECE = 1000
-# Events that are moved at once.
+_PIECE = 1000  # events moved at once
 
 _TABLE = (
     "CREATE TABLE event ("
@@ -28,19 +27,19 @@ _TABLE = (
 
 
 def upgrade() -> None:
-    """Make the table anew; where the disk has no room for that, the old one serves on."""
+    """Rebuild the table; if the disk has no room for that, the old one stays in use."""
     if op.get_bind().dialect.name == "sqlite" and _has_room():
         _rebuild(_TABLE)
 
 
 def downgrade() -> None:
-    """Make it as it was."""
+    """Rebuild the table without row ids."""
     if op.get_bind().dialect.name == "sqlite":
         _rebuild(f"{_TABLE} WITHOUT ROWID")
 
 
 def _has_room() -> bool:
-    # What is copied is in the write-ahead log until the checkpoint.
+    # The copy is in the write-ahead log until the checkpoint.
     connection = op.get_bind()
     (path,) = (row[2] for row in connection.exec_driver_sql("PRAGMA database_list") if row[1] == "main")
     pages, size = (connection.exec_driver_sql(f"PRAGMA {name}").scalar_one() for name in ("page_count", "page_size"))
@@ -51,7 +50,7 @@ def _rebuild(table: str) -> None:
     connection = op.get_bind()
     connection.exec_driver_sql("ALTER TABLE event RENAME TO old_event")
     connection.exec_driver_sql(table)
-    # Piece by piece, so that each takes the pages that the one before left, and the file does not grow.
+    # Piece by piece, so that each reuses the pages freed by the previous one and the file does not grow.
     runs = connection.exec_driver_sql("SELECT run_id, max(seq) FROM old_event GROUP BY run_id").all()
     for run, last in runs:
         for first in range(0, last + 1, _PIECE):

@@ -1,4 +1,4 @@
-"""An index of the kinds of events that are seldom, and looked for in long runs."""
+"""An index of rare event kinds, which are searched for in long runs."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ _SELDOM = "kind IN ('lessons', 'mind', 'plan', 'snapshot', 'start', 'tools', 'to
 
 
 def upgrade() -> None:
-    """Make the index."""
+    """Create the index."""
     where = sa.text(_SELDOM)
     op.create_index("event_seldom", "event", ["run_id", "kind", "seq"], sqlite_where=where, postgresql_where=where)
 
 
 def downgrade() -> None:
-    """Drop it."""
+    """Drop the index."""
     op.drop_index("event_seldom", "event")

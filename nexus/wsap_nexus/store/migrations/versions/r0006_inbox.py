@@ -1,4 +1,4 @@
-"""The inbox of worlds that live, and the events about them among the seldom ones."""
+"""The inbox of living worlds, and their events in the index of rare kinds."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _NOW = (
 
 
 def upgrade() -> None:
-    """Make the table, and the index anew."""
+    """Create the table and rebuild the index."""
     op.create_table(
         "inbox",
         sa.Column("number", sa.Integer(), primary_key=True, autoincrement=True),
@@ -29,7 +29,7 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """Make the index as it was, and drop the table."""
+    """Restore the index and drop the table."""
     _index(_BEFORE)
     op.drop_index("inbox_run", "inbox")
     op.drop_table("inbox")
