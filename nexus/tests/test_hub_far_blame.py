@@ -126,7 +126,7 @@ def test_of_several_worlds_at_work_when_their_process_ends_nobody_is_to_blame_wh
         wanted, _ = await undisturbed(DEEDS[:3])
         assert await asyncio.gather(*playing) == [wanted] * 3
         # Each end counts once, as the game's.
-        assert ["was started anew" in str(failure) for failure in failures] == [True, True]
+        assert ["was restarted" in str(failure) for failure in failures] == [True, True]
         for face in faces:
             await face.close()
 

@@ -389,7 +389,7 @@ def test_a_worker_that_is_silent_is_ended_even_when_nobody_asks_it_anything(unru
         assert link.why_killed is None
         pool.look(31.0)
         await link.ended
-        assert link.why_killed == "it did not answer for 30 s"
+        assert link.why_killed == "it did not respond for 30 s"
         assert (await seat.step(Action("go"))).result.observation.status["asked"] == "go:1"
 
     in_pool(test)
@@ -427,7 +427,7 @@ def test_a_game_that_is_left_to_chance_can_not_be_brought_back_and_says_so(unrul
         seat = await sat_down(world)
         await seat.step(Action("chance"))
         kill_workers(pool)
-        with pytest.raises(WorldError, match="did not go the same way again at resolve of 'ada'"):
+        with pytest.raises(WorldError, match="gave a different reply to the repeated resolve of 'ada'"):
             await seat.step(Action("go"))
         await world.close()
 

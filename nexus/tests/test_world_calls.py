@@ -341,7 +341,7 @@ def test_a_world_that_asks_models_stays_where_they_are() -> None:
     home = Context(services=Services(models=ModelPool(village_host(Teller()))))
     placement = Placement(WorkerPool(1), lambda: home, lambda game, world, error: None)
     assert isinstance(placement.make(SPEC, record), LocalWorld)
-    with pytest.raises(UsageError, match="The village asks language models itself, so it can't be served on its own"):
+    with pytest.raises(UsageError, match="The village calls language models itself, so it can't be served separately"):
         world_app(SPEC)
 
 

@@ -1,1 +1,1 @@
-"""Worlds, wherever they run: in this process, in a worker, elsewhere."""
+"""Worlds in this process, in workers, and in game processes over HTTP."""

@@ -1,4 +1,4 @@
-"""A world behind messages: an operation with its values in, JSON-ready data out; for workers and over HTTP."""
+"""The operations of a world as messages with JSON-ready replies, for workers and for HTTP."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ from wsap_nexus.worlds.seats import SeatPort, default_action, leave
 # Any, in this module: JSON.
 
 Told = dict[str, Any]
-"""An answer: parts of the protocol, and what JSON holds, by name."""
+"""A reply: protocol types and JSON values by name."""
 
 
 @dataclass(frozen=True)
 class Route:
-    """How an operation is asked over HTTP. In the path and the body are its values, under the same names."""
+    """The HTTP route of an operation; its arguments have the same names in the path and the body."""
 
     method: str
     path: str
-    """Below that of the world."""
+    """Relative to the world's."""
     body: tuple[str, ...] = ()
     ability: str = ""
-    """What a game needs for it, if anything."""
+    """The ability that it requires, if any."""
     once: bool = True
-    """Whether it is done once for an idempotency key, if it changes something."""
+    """Whether it takes effect once per idempotency key, if it changes something."""
 
 
 ROUTES: Mapping[str, Route] = {
@@ -51,11 +51,11 @@ ROUTES: Mapping[str, Route] = {
     "restore": Route("POST", "/restore", ("state",), "snapshot", once=False),
     "render": Route("GET", "/view", ability="render"),
 }
-"""Operation -> route, for both sides: `http_lines` asks them and `bridge_routes` answers."""
+"""Operation -> route, for the client `http_lines` and the server `bridge_routes`."""
 
 
 class Bridge:
-    """One world with its open seats. The methods with an answer are its operations."""
+    """A world with its open seats. The methods that return `Told` are its operations."""
 
     def __init__(self, port: WorldPort) -> None:
         self.port = port
@@ -63,7 +63,7 @@ class Bridge:
         self._codec = Codec()
 
     def seat(self, name: str) -> SeatPort:
-        """Return an open seat; UnknownNameError if there is none of that name."""
+        """Return an open seat; UnknownNameError if it is not open."""
         if name not in self._seats:
             raise UnknownNameError("seat", name, self._seats)
         return self._seats[name]
@@ -75,7 +75,7 @@ class Bridge:
     # --- the world --------------------------------------------------------------------------------
 
     async def begin(self, seed: int) -> Told:
-        """Begin the first episode."""
+        """Start the first episode."""
         await self.port.begin(seed)
         return {"can_snapshot": self.port.can_snapshot, "seats": self.states()}
 
@@ -89,7 +89,7 @@ class Bridge:
         return {"avatars": list(await self.port.avatars(agent))}
 
     async def create_avatar(self, agent: str, wanted: Any) -> Told:
-        """Create an avatar for an agent; None where opening a seat creates it."""
+        """Create an avatar for an agent; None if opening a seat creates it."""
         decoded = self._codec.decode(AvatarSpec, wanted, where="wanted avatar")
         return {"avatar": await self.port.create_avatar(agent, decoded)}
 
@@ -103,7 +103,7 @@ class Bridge:
         return {"package": await self.port.release(avatar, transfer_id)}
 
     async def death(self, avatar: str) -> Told:
-        """Return the death of a destroyed avatar; None where the game reports no deaths."""
+        """Return the death of a destroyed avatar; None if the game reports no deaths."""
         return {"death": await self.port.death(avatar)}
 
     async def respawn(self, agent: str, avatar: str, option: str) -> Told:

@@ -1,7 +1,7 @@
 """The routes of a game's bridge; docs/reference/wire-api.md describes them ("The bridge of a game").
 
-A route that changes something takes an idempotency key: repeated with the same key it is done once. It answers
-202 when it takes longer than `wait` seconds; the same key then asks for the result.
+A route that changes something takes an idempotency key: requests with the same key take effect once. It responds 202
+if it takes longer than `wait` seconds; repeat the request with the same key for the result.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ async def _once(request: Request, host: Host, key: Key = None, wait: Wait = 10.0
 
 
 Once = Annotated[Callable[..., Awaitable[Response]], Depends(_once)]
-"""Does what a request asks for once under its idempotency key, which is for no other request."""
+"""Runs a request's operation once per idempotency key; the key can't be used for another request."""
 
 
 class BeginShape(Shape):
@@ -112,8 +112,7 @@ _BODIES: Mapping[str, type[Shape]] = {
     "respawn": RespawnShape,
     "restore": StateShape,
 }
-_ASKED = (*_BODIES, "look", "avatars", "death", "snapshot", "render")
-# The operations that are nothing but asked of the world.
+_ASKED = (*_BODIES, "look", "avatars", "death", "snapshot", "render")  # forwarded unchanged to the world
 
 
 def _serve(name: str) -> None:
@@ -131,7 +130,7 @@ def _serve(name: str) -> None:
         do = operation(request, host, world, asked)
         return await once(do, asked) if route.once else answer(await do())
 
-    change.__annotations__["asked"] = _BODIES.get(name, Shape)  # from there FastAPI has what is in the body
+    change.__annotations__["asked"] = _BODIES.get(name, Shape)  # FastAPI reads the body's type there
     endpoint = get if route.method == "GET" else change
     router.add_api_route(WORLD + route.path, endpoint, methods=[route.method], name=name)
 
@@ -140,7 +139,7 @@ for _name in _ASKED:
     _serve(_name)
 
 
-# --- with more to do than to ask the world ------------------------------------------------------
+# --- routes that do more than call the world ----------------------------------------------------
 
 
 @router.get("/")
@@ -151,7 +150,7 @@ async def about(host: Host) -> Response:
 
 @router.put(WORLD)
 async def begin(host: Host, world_id: Id, how: BeginShape, once: Once) -> Response:
-    """Make a world and begin its first episode; a world of the same name is closed first."""
+    """Create a world and start its first episode; a world of the same name is closed first."""
     return await once(partial(host.begin, world_id, **dict(how)), how)
 
 
@@ -164,7 +163,7 @@ async def end(host: Host, world_id: Id) -> Response:
 
 @router.post(WORLD + "/seats/{seat}/jack-in")
 async def jack_in(world: World, seat: Id, once: Once) -> Response:
-    """Bind an agent to its avatar, or a new one; answers the seat's description, actions and state."""
+    """Bind an agent to its avatar, or a new one; returns the seat's description, actions and state."""
 
     async def do() -> dict[str, Any]:
         return {**await world.open_seat(seat), **await world.default_action(seat)}
@@ -196,7 +195,7 @@ async def observation(world: World, seat: Id, wait: Wait = 10.0) -> Response:
 
 @router.post(WORLD + "/avatars/{avatar}/admit")
 async def admit(host: Host, world_id: Id, avatar: Id, asked: EntryShape, once: Once) -> Response:
-    """Import skills and items, once for each transfer."""
+    """Import skills and items, once per transfer."""
     return await once(partial(host.admit, world_id, avatar, asked.entry), asked)
 
 

@@ -1,8 +1,8 @@
 """The HTTP client of a game in another process.
 
 The server is `wsap_nexus.worlds.serve_world`, or any program with the same routes (docs/reference/wire-api.md, "The
-bridge of a game"). Every request that changes something has an idempotency key and is repeated with it when the
-connection breaks, so that it is done once.
+bridge of a game"). Every request that changes something has an idempotency key and is retried with it when the
+connection breaks, so that it takes effect once.
 """
 
 from __future__ import annotations
@@ -25,39 +25,39 @@ from wsap_nexus.errors import WorldFailedError
 # Any, in this module: JSON.
 
 LARGEST = 64 * 2**20
-"""Bytes of an answer."""
+"""The maximum bytes of a response."""
 _WAIT = 20.0
-"""Seconds that the server holds a request before it answers 202."""
-_NOBODY_THERE = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout)
+"""Seconds that the server holds a request before it responds 202."""
 # Errors of requests that never reached the process.
+_NOBODY_THERE = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout)
 
 
 class GameLostError(WorldFailedError):
-    """A game in another process can't be reached, or has lost its worlds by a restart."""
+    """A game in another process can't be reached, or lost its worlds in a restart."""
 
     answered = False
-    """Whether it answered; then it does not know the world any more."""
+    """Whether it responded, so that it no longer knows the world."""
     at_work: frozenset[str] = frozenset()
-    """The paths of all requests that were interrupted together; empty if the game was gone before."""
+    """The paths of all requests interrupted together; empty if the game was gone before."""
 
 
 @dataclass(frozen=True)
 class GameTimeouts:
-    """The retries while a game does not answer."""
+    """The retries while a game does not respond."""
 
     seconds: float = 10.0
-    """Seconds of retries."""
+    """Total seconds of pauses, after which a request fails."""
     first: float = 0.1
     """Seconds before the first retry; doubled for each later one, up to `most`."""
     most: float = 2.0
 
 
 class GameClient:
-    """The way to a game in another process. As a factory of a game it refuses: its worlds are made over there.
+    """The client of a game in another process; as the factory of that game it refuses to create a world here.
 
     Args:
-        url: where its bridge answers.
-        token: what it wants to be shown; None for nothing.
+        url: the base URL of its bridge.
+        token: the bearer token; None for an open bridge.
     """
 
     def __init__(
@@ -79,8 +79,8 @@ class GameClient:
         """The ids of processes whose end was counted as a failure."""
 
     def __call__(self) -> NoReturn:
-        """Refuse: the worlds of this game are made in its own process."""
-        raise PluginError(f"This game runs elsewhere ({self.url}); play it through the nexus.")
+        """Raise PluginError: the worlds of this game are created in its own process."""
+        raise PluginError(f"This game runs in another process ({self.url}); play it through the nexus.")
 
     @property
     def at_work(self) -> frozenset[str]:
@@ -88,7 +88,7 @@ class GameClient:
         return frozenset(self._asking)
 
     def begin_work(self, path: str) -> None:
-        """Count an open request of a path."""
+        """Count the start of a request of a path."""
         self._asking[path] += 1
 
     def end_work(self, path: str) -> None:
@@ -98,12 +98,12 @@ class GameClient:
             del self._asking[path]
 
     async def ask(self, method: str, path: str, body: Any = None, *, params: Mapping[str, Any] | None = None) -> Any:
-        """Return the game's answer; repeats the request while the answer is 202.
+        """Return the game's response, repeating the request while the status is 202.
 
         Raises:
-            GameLostError: it doesn't answer, or does not know the world any more.
-            WorldFailedError: its answer violates the protocol.
-            WsapError: it refuses; the class follows from the code.
+            GameLostError: it does not respond, or no longer knows the world.
+            WorldFailedError: its response violates the protocol.
+            WsapError: it refuses; the class depends on the code.
         """
         key = secrets.token_urlsafe(12)
         while True:
@@ -112,16 +112,12 @@ class GameClient:
                 return data
 
     async def process_id(self) -> str | None:
-        """Return the id of its process, new for each start; None if it reports none.
-
-        Raises:
-            WorldFailedError: it doesn't answer, or violates the protocol.
-        """
+        """Return the id of its process, new for each start; None if it reports none. Raises as `ask` does."""
         process_id = (await self.ask("GET", "/")).get("boot")
         return None if process_id is None else str(process_id)[:200]
 
     async def close(self) -> None:
-        """Close the connections, for good: a request that is repeated meanwhile opens no other."""
+        """Close the connections for good: a request that is being retried does not open another."""
         self._closed = True
         client, self._client = self._client, None
         if client is not None:
@@ -140,12 +136,12 @@ class GameClient:
                 raise
             except httpx2.TransportError as error:
                 if at_work is None:
-                    # The end of a process interrupts all open requests at once. A request that finds nothing to
-                    # connect to came later.
+                    # The end of a process interrupts all open requests at once; a request that fails to connect came
+                    # later.
                     at_work = frozenset() if isinstance(error, _NOBODY_THERE) else self.at_work
                 if waited >= self._timeouts.seconds:
                     detail = error_line(error, 200) or type(error).__name__
-                    gone = GameLostError(f"The game at {self.url} does not answer: {detail}")
+                    gone = GameLostError(f"The game at {self.url} does not respond: {detail}")
                     gone.at_work = at_work
                     raise gone from error
             await self._sleep(pause)
@@ -161,7 +157,7 @@ class GameClient:
             headers = {"Authorization": f"Bearer {self.token}"} if self.token else {}
             limits = httpx2.Limits(max_connections=None, max_keepalive_connections=32)
             timeout = httpx2.Timeout(_WAIT + 15, connect=5)
-            # No proxy of the environment between the nexus and a game.
+            # trust_env: the environment's proxy is not for games.
             self._client = httpx2.AsyncClient(headers=headers, limits=limits, timeout=timeout, trust_env=False)
         headers = {} if method == "GET" else {"Idempotency-Key": key, "Content-Type": "application/json"}
         content = None if body is None else dumps(body).encode()
@@ -173,7 +169,7 @@ class GameClient:
             async for part in response.aiter_bytes():
                 size += len(part)
                 if size > LARGEST:
-                    raise WorldFailedError(f"The game at {self.url} answered with more than {LARGEST} bytes.")
+                    raise WorldFailedError(f"The game at {self.url} sent more than {LARGEST} bytes.")
                 parts.append(part)
         finally:
             await response.aclose()
@@ -183,9 +179,9 @@ class GameClient:
         try:
             data = json.loads(content)
         except (ValueError, RecursionError):
-            raise WorldFailedError(f"The game at {self.url} answered {path} ({status}) with no JSON.") from None
+            raise WorldFailedError(f"The reply of the game at {self.url} to {path} ({status}) is not JSON.") from None
         if not isinstance(data, dict):
-            raise WorldFailedError(f"The game at {self.url} answered {path} with no object.")
+            raise WorldFailedError(f"The reply of the game at {self.url} to {path} is not a JSON object.")
         if status < 400:
             return data
         raise _told(data, self.url)
@@ -196,7 +192,7 @@ def _told(data: Mapping[str, Any], url: str) -> WsapError:
     known = error if isinstance(error, dict) else {}
     code, message = str(known.get("code")), single_line(known.get("message") or "it refused")[:1000]
     if code == "UNKNOWN_NAME":
-        lost = GameLostError(f"The game at {url} no longer has what was there: {message}")
+        lost = GameLostError(f"The game at {url} has lost its world: {message}")
         lost.answered = True
         return lost
     for kind in _kinds(WsapError):

@@ -1,4 +1,4 @@
-"""The worlds of one game in a process that serves them; see `wsap_nexus.worlds.serve_world`."""
+"""The worlds of a game served by `wsap_nexus.worlds.serve_world`."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from wsap_nexus.worlds.bridge import Bridge
 from wsap_nexus.worlds.port import LocalWorld
 
 ANSWERS_KEPT = 4096
-"""Answers kept for repeated requests, by idempotency key."""
+"""Responses kept for retries, by idempotency key."""
 WORLDS_MOST = 1000
-"""Worlds that one process may hold."""
+"""The maximum number of worlds in one process."""
 _SPEC_FIELDS = (
     "name", "summary", "title", "abilities", "seats", "seat_names", "timing", "deadline", "default_action",
     "achievements", "skills", "transfer_rules", "max_avatars", "max_worlds", "genre", "dimensions", "persistent",
@@ -32,12 +32,12 @@ _SPEC_FIELDS = (
 
 
 class GameHost:
-    """The worlds of one game in this process, with the answers by idempotency key and the entries by transfer."""
+    """The worlds of a game in this process, with responses by idempotency key and entries by transfer."""
 
     def __init__(self, spec: AdapterSpec) -> None:
         self.spec = spec
         self.process_id = secrets.token_hex(8)
-        """New for each process, so that a nexus notices a restart, which loses all worlds."""
+        """New for each process, so that a nexus detects a restart, which loses all worlds."""
         self.worlds: dict[str, Bridge] = {}
         self._answers: OrderedDict[str, tuple[str, asyncio.Task[Reply]]] = OrderedDict()
         self._admitted: dict[str, tuple[str, str]] = {}
@@ -60,9 +60,9 @@ class GameHost:
     async def begin(
         self, world_id: str, *, world_seed: int, seed: int, options: Mapping[str, JsonValue]
     ) -> dict[str, Any]:
-        """Make a world and begin its first episode; a world of the same name is closed first."""
+        """Create a world and start its first episode; a world of the same name is closed first."""
         if world_id not in self.worlds and len(self.worlds) >= WORLDS_MOST:
-            raise UsageError(f"This process has {WORLDS_MOST} worlds, which is its limit.")
+            raise UsageError(f"This process has {WORLDS_MOST} worlds, which is the maximum.")
         await self.end(world_id)
         hosted = self.worlds[world_id] = Bridge(LocalWorld(self.spec, world_seed, options, Context()))
         try:
@@ -73,7 +73,7 @@ class GameHost:
         return {"can_snapshot": hosted.port.can_snapshot}
 
     async def end(self, world_id: str) -> None:
-        """Close a world if there is one of that name."""
+        """Close a world, if it exists."""
         hosted = self.worlds.pop(world_id, None)
         self._admitted = {t: where for t, where in self._admitted.items() if where[0] != world_id}
         if hosted is not None:
@@ -100,12 +100,12 @@ class GameHost:
         return {"known": True, "boot": self.process_id, "package": package}
 
     def needs(self, ability: str) -> None:
-        """Check that the game declares an ability, if one is needed; AbilityMissingError if it does not."""
+        """Raise AbilityMissingError if an ability is required and the game does not declare it."""
         if ability and ability not in self.spec.abilities:
-            raise AbilityMissingError(f"{self.spec.display_title} has no ability {ability!r}.")
+            raise AbilityMissingError(f"{self.spec.display_title} lacks the ability {ability!r}.")
 
     async def once(self, key: str | None, what: str, do: Callable[[], Awaitable[Any]], wait: float) -> Response:
-        """Run an operation once for an idempotency key; answer with its result, or 202 while it runs."""
+        """Run an operation once per idempotency key; respond with its result, or 202 while it runs."""
         kept = self._answers.get(key) if key is not None else None
         if kept is not None and kept[0] != what:
             raise KeyReusedError("The idempotency key was used for another request.")
@@ -121,6 +121,6 @@ class GameHost:
         task = kept[1]
         done, _ = await asyncio.wait({task}, timeout=wait)
         if not done:
-            return pending("It is not through yet; ask again with the same key.")
+            return pending("Still running; ask again with the same key.")
         reply = task.result()
         return Response(reply.body, reply.status, media_type="application/json")

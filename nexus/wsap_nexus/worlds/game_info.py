@@ -11,7 +11,7 @@ from wsap_core.version import PROTOCOL_VERSION
 
 @dataclass(frozen=True)
 class GameInfo:
-    """A catalogue entry: what the nexus tells agents about a game."""
+    """The description of a game for agents."""
 
     id: str
     name: str
@@ -24,10 +24,10 @@ class GameInfo:
     protocol_version: str = PROTOCOL_VERSION
     transit_compatible: bool = False
     capacity: int = 1
-    """Agents at once; for each world where the number of worlds is not limited."""
+    """Simultaneous agents: in total, or per world if the number of worlds is not limited."""
     active_agents: int = 0
     status: Literal["available", "busy", "offline", "maintenance"] = "available"
-    """"busy" when all worlds are taken."""
+    """"busy" if all worlds are full."""
 
     @classmethod
     def of(cls, spec: AdapterSpec) -> GameInfo:

@@ -1,12 +1,12 @@
 """Lines to a world in another process, over HTTP, across restarts of its game.
 
-For a `RebuildingLine` this is the counterpart of the pool of workers: it gives lines, and reports lost ones. A line is
-lost when the game can't be reached for a while, when its process is a new one, or when an answer is late. The nexus
-does not restart the game; it waits for it.
+For a `RebuildingLine` this is the counterpart of the worker pool: it provides lines and reports lost ones. A line is
+lost when the game is unreachable for a while, when its process is a new one, or when a reply is late. The nexus does
+not restart the game; it waits for it.
 
-A world that crashes its process each time it is rebuilt would do so forever, so a world that is blamed for two ends
-in a row is given up. A world is blamed if it *alone* had an open request when the process ended. That is known where
-a request is interrupted, not where the end is noticed, which happens after the restart, in one world after the other.
+A world that crashes its process whenever it is rebuilt would do so forever, so a world blamed for two ends in a row is
+abandoned. A world is blamed if it *alone* had an open request when the process ended. That is known where a request is
+interrupted, not where the end is detected, which happens after the restart, in one world after the other.
 """
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ from wsap_nexus.worlds.workers.rebuild import OnFailure, RebuildingLine
 SECONDS = 120.0
 """Seconds for one call; a longer deadline of the game has precedence."""
 BACK = 60.0
-"""Seconds to wait for a game that is gone, before its agents are recalled."""
+"""Seconds to wait for a lost game to return before its agents are recalled."""
 
 
 class HttpLine:
-    """The way to one world while the process of its game lives.
+    """The line to one world during one process of its game.
 
     Args:
-        process_id: what the game calls its process, if it says that.
-        on_lost: told once, with why, and whether this world alone was at work.
+        process_id: the id that the game reports for its process, if any.
+        on_lost: called once, with the reason and whether this world alone had an open request.
     """
 
     def __init__(
@@ -55,9 +55,9 @@ class HttpLine:
         self.process_id = process_id
         self.gone = False
         self.ended: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-        """Done when it is lost."""
+        """Done when the line is lost."""
         self.late = False
-        """Whether it is lost because of a late answer."""
+        """Whether it was lost because of a late reply."""
         self._client = client
         self._path = path
         self._game = game
@@ -68,7 +68,7 @@ class HttpLine:
         self._options: Mapping[str, Any] = {}
 
     def call(self, world: int, content: bytes, on_reply: Callable[[bytes], None], deadline: float | None) -> int:
-        """Send a request and return its number; `on_reply` is called with the reply's content, if there is one."""
+        """Send a request and return its number; `on_reply` gets the content of the reply, if one comes."""
         number = next(self._numbers)
         asked = json.loads(content)
         task = asyncio.create_task(self._carry(number, asked, on_reply, deadline), name=f"{self._game}: {asked['op']}")
@@ -108,7 +108,7 @@ class HttpLine:
             self._lose(f"it did not answer {asked['op']} within {deadline:g} s", to_blame=True)
             return
         except GameLostError as error:
-            # A world with the only open request may have ended the process.
+            # The world with the only open request may have crashed the process.
             why = "its process ended" if error.answered else str(error).rstrip(".")
             self._lose(why, to_blame=error.at_work == {self._path})
             return
@@ -133,10 +133,10 @@ class HttpLine:
         try:
             return self.process_id is not None and await self._client.process_id() == self.process_id
         except GameLostError:
-            return False  # ended after its answer
+            return False  # it ended after its reply
 
     async def _ask(self, op: str, asked: Mapping[str, Any]) -> Any:
-        """Ask what an operation stands for, and return what a rebuilding line is told."""
+        # Requests an operation and returns the reply for a rebuilding line.
         if op == "create":
             self._seed, self._options = asked["seed"], asked["options"]
             return None
@@ -160,20 +160,19 @@ def _check_state(told: Mapping[str, Any], game: str) -> None:
     try:
         base64.b64decode(told.get("state"), validate=True)  # type: ignore[arg-type]  # what is no text raises, too
     except (TypeError, ValueError):
-        raise WorldFailedError(f"The game {game!r} gave an invalid snapshot.") from None
+        raise WorldFailedError(f"The game {game!r} returned an invalid snapshot.") from None
 
 
 class HttpLines:
-    """Gives the rebuilding line of one world its lines, one after another.
+    """Provides the lines of one world to its `RebuildingLine`, one after another.
 
     Args:
-        world_id: what the world is called there.
-        on_failure: told when the game's process has ended, once for each of its lives; None for nobody.
+        world_id: the world's id in the game's process.
+        on_failure: called once for each process of the game that ended.
     """
 
     def __init__(self, spec: AdapterSpec, world_id: str, client: GameClient, on_failure: OnFailure | None) -> None:
         self.timeouts = WorkerTimeouts(deadline=SECONDS)
-        """The timeout of a call."""
         self._spec = spec
         self._path = f"/worlds/{quote(world_id, safe='')}"
         self._client = client
@@ -186,11 +185,7 @@ class HttpLines:
         return 1
 
     async def place(self, rebuilding: RebuildingLine) -> HttpLine:
-        """Return a line when the game can be reached.
-
-        Raises:
-            WorldFailedError: it can't be, or the world can't be rebuilt.
-        """
+        """Return a line once the game is reachable; WorldFailedError if it is not, or its world can't be rebuilt."""
         self._rebuilding, before = rebuilding, self._line
         if before is None:
             process_id = await self._client.process_id()
@@ -217,7 +212,7 @@ class HttpLines:
                 process_id = await self._wait_for_it()
         except TimeoutError:
             error = WorldFailedError(
-                f"The game {self._spec.name!r} at {self._client.url} did not come back within {BACK:g} s."
+                f"The game {self._spec.name!r} at {self._client.url} did not return within {BACK:g} s."
             )
             error.counted = not self._report_dead(before)
             raise error from None
@@ -226,9 +221,7 @@ class HttpLines:
             and self._report_dead(before)
             and self._on_failure is not None
         ):
-            self._on_failure(
-                WorldFailedError(f"The process of the game {self._spec.name!r} ended and was started anew.")
-            )
+            self._on_failure(WorldFailedError(f"The process of the game {self._spec.name!r} ended and was restarted."))
         return process_id
 
     async def _wait_for_it(self) -> str | None:
@@ -236,10 +229,10 @@ class HttpLines:
             try:
                 return await self._client.process_id()
             except GameLostError:
-                continue  # the client has waited some seconds
+                continue  # the client has waited for some seconds
 
     def _report_dead(self, line: HttpLine) -> bool:
-        # True for the first report of the end of a process, by any of its worlds.
+        # True for the first report of a process' end by any of its worlds.
         process_id = line.process_id or f"{self._path} {id(line)}"
         if process_id in self._client.reported_dead:
             return False
@@ -252,7 +245,7 @@ class HttpLines:
             what = "no saved state" if "snapshot" in self._spec.abilities else "no snapshots"
             error = WorldFailedError(
                 f"The process of the game {self._spec.name!r} ended or can't be reached, and the game has {what} and "
-                "no seeds, so its world can't be brought back."
+                "no seeds, so its world can't be rebuilt."
             )
             error.counted = not self._report_dead(before)
             raise error

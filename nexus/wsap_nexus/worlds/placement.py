@@ -1,4 +1,4 @@
-"""Makes worlds in this process or in workers."""
+"""Creates worlds in this process or in workers."""
 
 from __future__ import annotations
 
@@ -15,21 +15,20 @@ from wsap_nexus.worlds.remote_world import RemoteWorld
 from wsap_nexus.worlds.workers.pool import WorkerPool
 
 FailureListener = Callable[[str, str, WorldFailedError], object]
-"""Called with the game, the world and the error, each time a world crashed its worker."""
+"""Called with the game, the world and the error each time a world crashes its worker."""
 
 
 class Placement:
-    """Makes worlds.
+    """Creates worlds.
 
     Args:
-        pool: the workers; None runs worlds in the nexus' process.
+        pool: None to run all worlds in the nexus' process.
         context: returns the context of a world in this process.
         on_failure: called for each crash of a worker.
     """
 
     def __init__(self, pool: WorkerPool | None, context: Callable[[], Context], on_failure: FailureListener) -> None:
         self.pool = pool
-        """The workers; None without any."""
         self._context = context
         self._on_failure = on_failure
         self._local: set[str] = set()
@@ -38,8 +37,8 @@ class Placement:
         """Return a new, unstarted world.
 
         Raises:
-            WorldFailedError: the game can't be loaded or made.
-            WsapError: its options are wrong.
+            WorldFailedError: the game can't be loaded or created.
+            WsapError: its options are invalid.
         """
         spec = spec.with_options(record.options)
         factory = portable_reference(spec.factory)
@@ -55,7 +54,7 @@ class Placement:
         return RemoteWorld(spec, record.seed, record.options, factory=factory, pool=self.pool, on_failure=failed)
 
     def must_stay_home(self, game: str, error: BaseException) -> bool:
-        """Return whether a game failed for lack of a service of this process; later worlds of it are made here."""
+        """Return whether a game failed because workers lack a service; its later worlds are created in this process."""
         if not isinstance(error.__cause__, MissingServiceError) or self.pool is None or game in self._local:
             return False
         self._local.add(game)
@@ -68,5 +67,5 @@ class Placement:
 
 
 def saved_on_the_way(face: WorldPort) -> bytes | None:
-    """Return the newest state saved while a world was played; None for a world in this process."""
+    """Return the newest state saved during play; None for a world in this process."""
     return getattr(face, "last_state", None)

@@ -1,4 +1,4 @@
-"""The interface of worlds for the nexus: in this process, in a worker, or over HTTP."""
+"""The interface of worlds in this process, in workers and over HTTP."""
 
 from __future__ import annotations
 
@@ -34,15 +34,15 @@ class WorldPort(Protocol):
 
     @property
     def can_snapshot(self) -> bool:
-        """Whether its state can be taken and given back."""
+        """Whether its state can be saved and restored."""
         ...
 
     async def begin(self, seed: int) -> None:
-        """Begin the first episode from a seed."""
+        """Start the first episode."""
         ...
 
     async def open_seat(self, agent_id: str) -> SeatPort:
-        """Bind an agent to the avatar it has, or a new one, and return its seat."""
+        """Bind an agent to its avatar, or a new one, and return its seat."""
         ...
 
     async def avatars(self, agent_id: str) -> Sequence[protocol.Avatar]:
@@ -50,7 +50,7 @@ class WorldPort(Protocol):
         ...
 
     async def create_avatar(self, agent_id: str, wanted: protocol.AvatarSpec) -> protocol.Avatar | None:
-        """Create an avatar for an agent; None where opening a seat creates it."""
+        """Create an avatar for an agent; None if opening a seat creates it."""
         ...
 
     async def admit(self, avatar_id: str, entry: protocol.Entry) -> protocol.Receipt:
@@ -58,11 +58,11 @@ class WorldPort(Protocol):
         ...
 
     async def release(self, avatar_id: str, transfer_id: str) -> protocol.TransitPackage:
-        """Export the portable items; none from a world without transit."""
+        """Export the portable items; none for a world without transit."""
         ...
 
     async def death(self, avatar_id: str) -> protocol.DeathEvent | None:
-        """Return the death of a destroyed avatar; None where the world reports no deaths."""
+        """Return the death of a destroyed avatar; None if the world reports no deaths."""
         ...
 
     async def respawn(self, agent_id: str, avatar_id: str, option: str) -> str:
@@ -90,8 +90,8 @@ class LocalWorld:
     """A world in this process.
 
     Args:
-        context: has the clock and the services.
-        offline: nobody outside is asked, so that no variable with a key in it is needed.
+        context: the clock and the services.
+        offline: leave secrets in the options unresolved, because no external service is called.
     """
 
     def __init__(
@@ -123,15 +123,15 @@ class LocalWorld:
 
     @property
     def can_snapshot(self) -> bool:
-        """Whether its state can be taken and given back."""
+        """Whether its state can be saved and restored."""
         return self.world.can_snapshot
 
     async def begin(self, seed: int) -> None:
-        """Begin the first episode."""
+        """Start the first episode."""
         await self.world.reset(seed)
 
     async def open_seat(self, agent_id: str) -> SeatPort:
-        """Bind an agent to the avatar it has, or a new one."""
+        """Bind an agent to its avatar, or a new one."""
         return self.world.open_seat(agent_id)
 
     async def avatars(self, agent_id: str) -> Sequence[protocol.Avatar]:
@@ -149,7 +149,7 @@ class LocalWorld:
     async def admit(self, avatar_id: str, entry: protocol.Entry) -> protocol.Receipt:
         """Import skills and items."""
         if "transit" not in self.spec.abilities:
-            reason = f"{self.spec.display_title} lets nothing in."
+            reason = f"{self.spec.display_title} accepts no items."
             return protocol.Receipt(entry.transfer_id, refused={item.item_id: reason for item in entry.items})
         return await self._ask(lambda: cast(Transits, self.world.adapter).admit(avatar_id, entry))
 
@@ -167,7 +167,7 @@ class LocalWorld:
         """Respawn a destroyed avatar."""
         result: protocol.JackInResult = await self._ask(lambda: self._bodies.respawn(avatar_id, option))
         if not result.success:
-            raise WorldError(f"{self.spec.display_title} did not bring {avatar_id!r} back: {result.message}")
+            raise WorldError(f"{self.spec.display_title} did not respawn {avatar_id!r}: {result.message}")
         return result.message
 
     async def snapshot(self) -> bytes:
@@ -193,7 +193,7 @@ class LocalWorld:
         return cast(AvatarGameAdapter, self.world.adapter)
 
     async def _ask(self, question: Callable[[], Any]) -> T:
-        # A game's methods may be synchronous or not, whatever their protocols say.
+        # A game's methods may be synchronous or not, regardless of their protocols.
         with blamed(f"The game {self.spec.name!r} raised", WorldFailedError):
             answer = question()
             return cast(T, await answer if inspect.isawaitable(answer) else answer)
@@ -205,13 +205,13 @@ def is_alive(avatar: protocol.Avatar) -> bool:
 
 
 async def let_in_again(world: WorldPort, seat: str, arrival: Mapping[str, Any]) -> SeatPort:
-    """Let an agent in as it was recorded, and return its seat.
+    """Repeat a recorded entry into a world, and return the seat.
 
     Args:
-        arrival: `wanted`, `entry`, the `avatar` that was made and the `receipt`, as JSON.
+        arrival: `wanted`, `entry`, the created `avatar` and the `receipt`, as JSON.
 
     Raises:
-        WorldFailedError: the world does not do the same.
+        WorldFailedError: the world gives a different receipt.
         WireError: the record is damaged.
     """
     codec = Codec()
@@ -219,16 +219,12 @@ async def let_in_again(world: WorldPort, seat: str, arrival: Mapping[str, Any]) 
     entry = codec.decode(protocol.Entry, arrival["entry"], where="recorded arrival")
     await world.create_avatar(seat, wanted)
     if encode(await world.admit(str(arrival["avatar"]), entry)) != arrival["receipt"]:
-        raise WorldFailedError(f"The game {world.spec.name!r} did not let {seat!r} in as it was recorded.")
+        raise WorldFailedError(f"The game {world.spec.name!r} did not admit {seat!r} as recorded.")
     return await world.open_seat(seat)
 
 
 async def avatar_in(world: WorldPort, seat_name: str, avatar_id: str | None) -> protocol.Avatar:
-    """Return an agent's avatar in a world: the one of that id, or its first.
-
-    Raises:
-        WorldError: the world has no such avatar.
-    """
+    """Return an agent's avatar of that id, or its first for None; WorldError if there is none."""
     bodies = await world.avatars(seat_name)
     for body in bodies:
         if body.avatar_id == avatar_id or avatar_id is None:

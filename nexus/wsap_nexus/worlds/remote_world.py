@@ -1,6 +1,6 @@
-"""A world in another process, in a worker or in a game's own process over HTTP, with the interface of any other.
+"""A world in another process: a worker, or a game's own process over HTTP.
 
-It survives the process: its state is saved from time to time, and the calls since are kept, so that it is rebuilt in
+It survives the process: its state is saved regularly and the calls since then are kept, so that it can be rebuilt in
 another worker, or when the game runs again.
 """
 
@@ -31,8 +31,8 @@ class RemoteWorld:
 
     Args:
         pool: the workers, or the lines to a game's process.
-        factory: what names the game in any process; empty for a game in a process of its own.
-        on_failure: called each time the world, or its game, brought the process down; None for no call.
+        factory: the reference to the game in any process; empty for a game in its own process.
+        on_failure: called each time the world or its game crashed the process.
         snapshot_every: steps between two saved states.
     """
 
@@ -48,12 +48,11 @@ class RemoteWorld:
         snapshot_every: int = SNAPSHOT_EVERY,
     ) -> None:
         self.spec = spec
-        """The game."""
         self._line = RebuildingLine(
             spec, seed, options, factory=factory, pool=pool, on_failure=on_failure, snapshot_every=snapshot_every
         )
         self.can_snapshot = "snapshot" in spec.abilities
-        """Whether its state can be taken and given back."""
+        """Whether its state can be saved and restored."""
         self._seats: dict[str, RemoteSeat] = {}
 
     @property
@@ -63,7 +62,7 @@ class RemoteWorld:
 
     @property
     def failures(self) -> int:
-        """How often it brought its process down."""
+        """How often it crashed its process."""
         return self._line.failures
 
     @property
@@ -72,7 +71,7 @@ class RemoteWorld:
         return self._line.rebuilt
 
     async def begin(self, seed: int) -> None:
-        """Begin the first episode; where that makes the world anew, its seats are closed."""
+        """Start the first episode; if that recreates the world, its seats are closed."""
         told = await self.ask("begin", seed=seed)
         self.can_snapshot = bool(told.get("can_snapshot", self.can_snapshot))
         if "seats" in told:
@@ -81,7 +80,7 @@ class RemoteWorld:
             self._seats.clear()
 
     async def open_seat(self, agent_id: str) -> RemoteSeat:
-        """Bind an agent to the avatar it has, or a new one, and return its seat: an own one each time."""
+        """Bind an agent to its avatar, or a new one, and return a new seat."""
         told = await self.ask("open_seat", seat=agent_id)
         seat = self._seats[agent_id] = RemoteSeat(self, agent_id, told)
         return seat
@@ -91,11 +90,11 @@ class RemoteWorld:
         told = await self.ask("avatars", changes=False, agent=agent_id)
         found = told.get("avatars")
         if not isinstance(found, list):
-            raise WorldFailedError(f"The game {self.spec.name!r} gave no list of avatars.")
+            raise WorldFailedError(f"The game {self.spec.name!r} returned no list of avatars.")
         return [self.read(protocol.Avatar, {"avatar": body}, "avatar") for body in found]
 
     async def create_avatar(self, agent_id: str, wanted: protocol.AvatarSpec) -> protocol.Avatar | None:
-        """Create an avatar for an agent; None where opening a seat creates it."""
+        """Create an avatar for an agent; None if opening a seat creates it."""
         avatar: protocol.Avatar | None = self.maybe(
             protocol.Avatar, await self.ask("create_avatar", agent=agent_id, wanted=wanted), "avatar"
         )
@@ -104,7 +103,7 @@ class RemoteWorld:
     async def admit(self, avatar_id: str, entry: protocol.Entry) -> protocol.Receipt:
         """Import skills and items; a game without transit refuses all items."""
         if "transit" not in self.spec.abilities:
-            reason = f"{self.spec.display_title} lets nothing in."
+            reason = f"{self.spec.display_title} accepts no items."
             return protocol.Receipt(entry.transfer_id, refused={item.item_id: reason for item in entry.items})
         told = await self.ask("admit", avatar=avatar_id, entry=entry)
         self._take(told)
@@ -112,7 +111,7 @@ class RemoteWorld:
         return receipt
 
     async def release(self, avatar_id: str, transfer_id: str) -> protocol.TransitPackage:
-        """Export the portable items; none from a game without transit."""
+        """Export the portable items; none for a game without transit."""
         if "transit" not in self.spec.abilities:
             return protocol.TransitPackage(transfer_id)
         told = await self.ask("release", avatar=avatar_id, transfer_id=transfer_id)
@@ -120,7 +119,7 @@ class RemoteWorld:
         return package
 
     async def death(self, avatar_id: str) -> protocol.DeathEvent | None:
-        """Return the death of a destroyed avatar; None where the game reports no deaths."""
+        """Return the death of a destroyed avatar; None if the game reports no deaths."""
         death: protocol.DeathEvent | None = self.maybe(
             protocol.DeathEvent, await self.ask("death", avatar=avatar_id), "death"
         )
@@ -145,44 +144,44 @@ class RemoteWorld:
         return await self.view("render")
 
     async def close(self) -> None:
-        """Close the world in its process, if that can be reached; a worker stays for others."""
+        """Close the world in its process, if that is reachable; a worker stays for other worlds."""
         await self._line.close()
-        self._seats.clear()  # each has this world: together they would stay in memory
+        self._seats.clear()  # a reference cycle would stay in memory
 
     # --- for its seats ----------------------------------------------------------------------------------
 
     async def ask(self, op: str, *, changes: bool = True, **values: Any) -> Mapping[str, Any]:
-        """Send a request and return the answer; see `RebuildingLine.ask`."""
+        """Send a request and return the reply; see `RebuildingLine.ask`."""
         told: Mapping[str, Any] = await self._line.ask(op, changes=changes, **values)
         return told
 
     async def ask_turn(self, op: str, **values: Any) -> tuple[Mapping[str, Any], bytes | None]:
-        """Send a request that may wait for other seats; return the answer, and an observation's text beside it."""
+        """Send a request that may wait for other seats; return the reply and the text of its observation, if any."""
         return await self._line.ask_seat(op, waits=True, **values)
 
     async def view(self, op: str, **values: Any) -> protocol.View | None:
-        """Return what is drawn; None where the game draws nothing."""
+        """Return a view; None if the game has none."""
         if "render" not in self.spec.abilities:
             return None
         view: protocol.View | None = self.maybe(protocol.View, await self.ask(op, changes=False, **values), "view")
         return view
 
     def read(self, kind: type[Any], told: Mapping[str, Any], name: str) -> Any:
-        """Return a protocol value of an answer; WorldFailedError if it is invalid."""
+        """Return a protocol value of a reply; WorldFailedError if it is invalid."""
         try:
             value = self._codec.decode(kind, told.get(name), where=f"{name} of {self.spec.name!r}")
-            # The game may have another name here than in its own process.
+            # The game's name may differ in its own process.
             return replace(value, game_id=self.spec.name) if isinstance(value, protocol.Avatar) else value
         except WireError as error:
-            raise WorldFailedError(f"The game {self.spec.name!r} answered what it may not: {error}") from error
+            raise WorldFailedError(f"The game {self.spec.name!r} sent an invalid reply: {error}") from error
 
     def maybe(self, kind: type[Any], told: Mapping[str, Any], name: str) -> Any:
-        """Return a protocol value of an answer as `read` does; None where there is none."""
+        """Return a protocol value of a reply as `read` does, if there is one."""
         return None if told.get(name) is None else self.read(kind, told, name)
 
     @cached_property
     def _codec(self) -> Codec:
-        """What reads the game's messages; types that can't be loaded here are read as what they extend."""
+        """Reads the game's messages; types that can't be loaded here are read as their base types."""
         known = []
         for reference in self.spec.wire_types:
             try:
@@ -199,16 +198,11 @@ class RemoteWorld:
 
 
 class RemoteSeat:
-    """A seat in a world in another process. Made by `RemoteWorld.open_seat`.
-
-    Args:
-        told: the answer to the opening of the seat.
-    """
+    """A seat in a world in another process, created by `RemoteWorld.open_seat` from the reply `told`."""
 
     def __init__(self, world: RemoteWorld, agent_id: str, told: Mapping[str, Any]) -> None:
         self.world = world
         self.agent_id = agent_id
-        """Who sits there."""
         self.done = False
         self.ended = False
         """Whether the game ended without an action of this seat."""
@@ -216,7 +210,6 @@ class RemoteSeat:
         """Set when the agent has left the world."""
         self.action_space: protocol.ActionSpace = world.read(protocol.ActionSpace, told, "action_space")
         self.game_description = ""
-        """The game, its goals and mechanics."""
         self._opened = told
         self._text: bytes | None = None
         self._seen = protocol.Observation()
@@ -231,7 +224,7 @@ class RemoteSeat:
     async def default_action(self) -> protocol.Action | None:
         """Return the action for a missed deadline; None if the game declares none."""
         told = self._opened
-        if "default_action" not in told:  # it may be another at each decision
+        if "default_action" not in told:  # it may change with each decision
             told = await self.world.ask("default_action", changes=False, seat=self.agent_id)
         action: protocol.Action | None = self.world.maybe(protocol.Action, told, "default_action")
         return action
@@ -246,11 +239,11 @@ class RemoteSeat:
         return seen
 
     async def look(self) -> protocol.View | None:
-        """Return this seat's view; None where the game has none."""
+        """Return this seat's view; None if the game has none."""
         return await self.world.view("look", seat=self.agent_id)
 
     async def step(self, action: protocol.Action, key: ChoiceKey | None = None) -> Outcome:
-        """Carry out an action and return what came of it, and how."""
+        """Carry out an action and return its outcome."""
         world = self.world
         told, text = await world.ask_turn("resolve", seat=self.agent_id, action=action)
         result: protocol.ActionResult = world.read(protocol.ActionResult, told, "result")
@@ -272,9 +265,9 @@ class RemoteSeat:
         return left
 
     def _read(self, text: bytes) -> protocol.Observation:
-        """Return the observation of a text beside an answer; what comes again as it was is not read again."""
+        """Return the observation of a reply's text; an unchanged text is not parsed again."""
         if text != self._text:
             seen = self.world.read(protocol.Observation, {"observation": json.loads(text)}, "observation")
-            # It is the canonical text, which every record of the observation is made of.
+            # The text is canonical; every record of the observation is made from it.
             self._seen, self._text = keep_text(seen, text.decode("ascii")), text
         return self._seen

@@ -1,4 +1,4 @@
-"""The interface of seats for runs, wherever the world is."""
+"""The interface of seats in any world."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from wsap_core.worlds import Outcome
 
 
 class HasSpec(Protocol):
-    """Something of a game."""
+    """A world, seen from its seats."""
 
     @property
     def spec(self) -> AdapterSpec:
@@ -22,7 +22,7 @@ class HasSpec(Protocol):
 
 
 class SeatPort(Protocol):
-    """The interface of a world for one agent. `wsap_core.worlds.Seat` implements it."""
+    """The interface of a world for one agent, implemented by `wsap_core.worlds.Seat`."""
 
     @property
     def agent_id(self) -> str:
@@ -68,11 +68,11 @@ class SeatPort(Protocol):
         ...
 
     async def look(self) -> View | None:
-        """Return this seat's view; None where the game has none."""
+        """Return this seat's view; None if the game has none."""
         ...
 
     async def step(self, action: Action, key: ChoiceKey | None = None) -> Outcome:
-        """Carry out an action and return what came of it, and how; only a `live` world takes a key."""
+        """Carry out an action and return its outcome; only a `live` world takes a key."""
         ...
 
     def leave(self, mode: str = "dormant") -> JackOutResult | Awaitable[JackOutResult]:

@@ -1,7 +1,7 @@
-"""A game in a process of its own, for a nexus elsewhere: `serve_world(MyGame, name="my-game", port=7801)`.
+"""Serves a game to a nexus from its own process: `serve_world(MyGame, name="my-game", port=7801)`.
 
-It serves the bridge that `wsap_nexus.worlds.game_client` calls. The process holds running worlds only; their
-snapshots and logs are stored by the nexus. Register the game there with `POST /nexus/games`.
+It serves the bridge that `wsap_nexus.worlds.game_client` calls. The process holds only running worlds; the nexus
+stores their snapshots and logs. Register the game there with `POST /nexus/games`.
 """
 
 from __future__ import annotations
@@ -28,27 +28,24 @@ from wsap_nexus.worlds import bridge_routes
 from wsap_nexus.worlds.game_host import GameHost
 
 BODY_MOST = 64 * 2**20
-"""Bytes of a request's body: snapshots are large."""
+"""The maximum bytes of a request body; snapshots are large."""
 
 
 def world_app(spec: AdapterSpec, *, token: str | None = None) -> FastAPI:
-    """Return the bridge of a game, as an ASGI application.
-
-    Args:
-        token: the bearer token of requests; None for an open bridge.
+    """Return the bridge of a game as an ASGI application; without a `token` it is open to everybody.
 
     Raises:
-        UsageError: the game asks language models itself, and here are none; or it is one of the `live` ones.
+        UsageError: the game calls language models, which a bridge does not have, or is `live`.
     """
     if "live" in spec.abilities:
         raise UsageError(
-            f"{spec.display_title} goes on in a process of its own already, so it isn't served once more; "
-            "install it where the nexus is."
+            f"{spec.display_title} already runs in its own process, so it can't be served by another; "
+            "install it where the nexus runs."
         )
     if spec.asks_models:
         raise UsageError(
-            f"{spec.display_title} asks language models itself, so it can't be served on its own; "
-            "install it where the nexus is, which has the models."
+            f"{spec.display_title} calls language models itself, so it can't be served separately; "
+            "install it where the nexus runs, which provides the models."
         )
     app = FastAPI(title=f"WSAP bridge: {spec.name}", version=PROTOCOL_VERSION, docs_url=None, redoc_url=None)
     app.state.host = GameHost(spec)
@@ -76,20 +73,20 @@ def serve_world(
     ready: Callable[[str], None] | None = None,
     **described: Any,
 ) -> None:
-    """Serve a game to a nexus until the process is told to stop.
+    """Serve a game to a nexus until the process gets a signal to stop.
 
     Args:
         game: a spec, a class or factory, `module:attribute`, or an adapter object (for one world).
         name: the game's name; required unless `game` is a spec.
         host: the address to listen on; other than loopback only with a token.
-        port: the port; 0 for any free one.
-        token: the token of the nexus; register it along with the address.
-        ready: called with the base URL once requests are answered; None prints it.
+        port: 0 for any free one.
+        token: the token that the nexus must send; register it along with the address.
+        ready: called with the base URL once the server is up; by default the URL is printed.
         described: further fields of the spec: `abilities`, `seats`, `summary`, `skills`, `transfer_rules` ...
 
     Raises:
         ConfigError: it would be open to other machines without a token.
-        UsageError: there is no name, or the port is taken.
+        UsageError: the name is missing, or the port is taken.
     """
     from wsap_nexus.http.listening import Address, listen
     from wsap_nexus.http.serving import HttpServer
@@ -97,7 +94,7 @@ def serve_world(
     address = Address(host, port)
     address.check()
     if not address.is_loopback and token is None:
-        raise ConfigError("A game that other machines can reach needs a token; give one, or listen on 127.0.0.1.")
+        raise ConfigError("A game that other machines can reach needs a token; set one, or listen on 127.0.0.1.")
     spec = spec_for(game, name, described)
     listening = listen(address)
     tell = ready or (lambda where: print(f"{spec.name} is served at {where}", flush=True))  # noqa: T201 its only sign
@@ -113,15 +110,11 @@ def serve_world(
 
 
 def spec_for(game: AdapterSpec | Reference | GameAdapter, name: str, described: Mapping[str, Any]) -> AdapterSpec:
-    """Return the spec of a game to serve.
-
-    Raises:
-        UsageError: no name is given.
-    """
+    """Return the spec of a game to serve; UsageError if the name is missing."""
     if isinstance(game, AdapterSpec):
         return replace(game, **described) if described else game
     if not name:
-        raise UsageError("A game that is served needs a name: serve_world(game, name=...).")
+        raise UsageError("A served game needs a name: serve_world(game, name=...).")
     factory: Any = game
     if not (isinstance(game, str) or inspect.isclass(game) or inspect.isroutine(game)):
         factory = lambda: game  # noqa: E731 the adapter object itself

@@ -1,10 +1,10 @@
 """Worlds in worker processes, rebuilt from their last saved state when a process dies.
 
 frames.py            the messages on the pipes: numbered frames of canonical JSON
-blame.py             eight bytes with the world that a worker is calling, readable after its death
-host.py              the worker's side: many worlds, one event loop
+blame.py             the world that a worker is calling, readable after its death
+host.py              the worker's side: many worlds on one event loop
 main.py              the worker's process
-pipe.py              one worker, seen from the nexus
+pipe.py              the nexus' side of a worker
 pool.py              all workers: placement, deadlines, blame
 rebuild_journal.py   the calls of a world since its last saved state
 rebuild.py           the line to a world, which rebuilds it

@@ -1,7 +1,7 @@
 """The world that a worker is calling, in eight bytes of shared memory.
 
-A worker that hangs or dies can't report what it was doing. So it writes the number of a world before each call into
-it, and 0 afterwards; the nexus reads that when the worker no longer answers, and knows which game to blame.
+A worker that hangs or dies can't report what it was doing. So it writes the number of a world before each call into it
+and 0 afterwards; the nexus reads that when the worker stops responding, to know which game to blame.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ _NOBODY = _NUMBER.pack(0)
 
 
 class BlameFile:
-    """The eight bytes, in a file that is mapped into memory."""
+    """The eight bytes, in a memory-mapped file."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        """Its path, until both sides have opened it."""
+        """Valid until both sides have opened it."""
         with path.open("r+b") as file:
             self._memory = mmap.mmap(file.fileno(), _NUMBER.size)
 
@@ -40,15 +40,15 @@ class BlameFile:
 
     @property
     def world(self) -> int:
-        """The world that is being called; 0 for none."""
+        """The world being called; 0 for none."""
         return int(_NUMBER.unpack_from(self._memory)[0])
 
     def at(self, world: int) -> None:
-        """Set the world that is being called; 0 for none."""
+        """Set the world being called; 0 for none."""
         _NUMBER.pack_into(self._memory, 0, world)
 
     def unlink(self) -> None:
-        """Delete the file, where an open file can be deleted; the memory stays."""
+        """Delete the file if the system can delete an open one; the memory stays."""
         with contextlib.suppress(OSError):
             self.path.unlink(missing_ok=True)
 
@@ -59,7 +59,7 @@ class BlameFile:
 
 
 class Blamed(Generic[T]):
-    """Awaits a coroutine with a world marked exactly while its code runs, never while it waits."""
+    """Awaits a coroutine, marking a world exactly while its code runs and never while it waits."""
 
     def __init__(self, coroutine: Coroutine[Any, Any, T], mark: BlameFile, world: int) -> None:
         self._coroutine = coroutine
@@ -81,5 +81,5 @@ class Blamed(Generic[T]):
             error = None
             try:
                 yield waiting
-            except BaseException as caught:  # from asyncio, thrown into the coroutine
+            except BaseException as caught:  # thrown by asyncio, for the coroutine
                 error = caught

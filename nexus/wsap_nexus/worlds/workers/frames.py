@@ -1,10 +1,9 @@
 """The messages between the nexus and a worker.
 
-A frame is its length (4 bytes, big-endian), the number of the call it belongs to (8 bytes), and the
-content. A request's content is JSON: `op`, `world`, and what the operation takes. A reply's content
-begins with one byte: `+` for an answer, `-` for an error, `~` for a cancelled call. Then comes canonical JSON; an
-observation is on a line of its own, so that its text can be stored and compared unchanged. Call 0 is the worker's
-heartbeat.
+A frame is its length (4 bytes, big-endian), the number of its call (8 bytes), and the content. A request's content is
+JSON: `op`, `world`, and the operation's arguments. A reply's content starts with one byte: `+` for a result, `-` for an
+error, `~` for a cancelled call. Canonical JSON follows; an observation is on a separate line, so that its text can be
+stored and compared unchanged. Call 0 is the worker's heartbeat.
 """
 
 from __future__ import annotations
@@ -23,11 +22,11 @@ from wsap_nexus.errors import WorldFailedError
 # Any, in this module: JSON.
 
 LONGEST = 256 * 2**20
-"""The most bytes of one frame's content."""
+"""The maximum bytes of a frame's content."""
 DONE, FAILED, TAKEN_BACK = b"+", b"-", b"~"
 """The first byte of a reply."""
 BEAT = 0
-"""The number of a worker's heartbeat."""
+"""The call number of heartbeats."""
 
 _HEADER = struct.Struct(">IQ")
 
@@ -35,7 +34,7 @@ _HEADER = struct.Struct(">IQ")
 def frame(number: int, content: bytes) -> bytes:
     """Return a frame; WireError if it is too long."""
     if len(content) > LONGEST:
-        raise WireError(f"A message of {len(content)} bytes is longer than the {LONGEST} that may pass at once.")
+        raise WireError(f"A message of {len(content)} bytes exceeds the maximum of {LONGEST}.")
     return _HEADER.pack(len(content), number) + content
 
 
@@ -46,14 +45,14 @@ class FrameReader:
         self._buffer = bytearray()
 
     def feed(self, data: bytes) -> list[tuple[int, bytes]]:
-        """Add bytes and return the frames that are complete now: call and content; WireError if a frame is too long."""
+        """Add bytes and return call and content of the now complete frames; WireError if a frame is too long."""
         self._buffer += data
         complete = []
         at = 0
         while len(self._buffer) - at >= _HEADER.size:
             length, number = _HEADER.unpack_from(self._buffer, at)
             if length > LONGEST:
-                raise WireError(f"A frame of {length} bytes is not valid.")
+                raise WireError(f"A frame of {length} bytes is too long.")
             end = at + _HEADER.size + length
             if len(self._buffer) < end:
                 break
@@ -78,8 +77,8 @@ def read_answer(content: bytes) -> tuple[Any, bytes | None]:
     """Return the value of a reply, and the text of its observation.
 
     Raises:
-        WsapError: the call failed; the class is the one of the worker's error.
-        WireError: it is no reply.
+        WsapError: the call failed; of the same class as the worker's error.
+        WireError: it is not a reply.
     """
     head, _, observation = content[1:].partition(b"\n")
     try:
@@ -100,14 +99,14 @@ def failure(error: BaseException, game: str) -> bytes:
 
 
 def read_error(said: Any) -> WsapError:
-    """Return the error of a reply; a `WorldError` if its class is not known."""
+    """Return the error of a reply; a `WorldError` if its class is unknown."""
     name, message = str(said.get("type")), str(said.get("message"))
     kind = getattr(core_errors, name, None) or getattr(hub_errors, name, None)
     if not (isinstance(kind, type) and issubclass(kind, WsapError)):
         kind = WorldError
     if said.get("broken") and kind is WorldError:
         kind = WorldFailedError
-    # The constructors of some classes take other arguments than the message.
+    # Some constructors take other arguments than the message.
     error = kind.__new__(kind)
     error.args = (message,)
     return error

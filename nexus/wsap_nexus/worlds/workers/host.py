@@ -1,4 +1,4 @@
-"""The worker's side: many worlds in one process, each behind its bridge, on one event loop."""
+"""The worker's side: many worlds on one event loop, each behind its bridge."""
 
 from __future__ import annotations
 
@@ -35,19 +35,19 @@ _SEQUENCES = ("abilities", "seats", "seat_names")
 
 
 def spec_to_json(spec: AdapterSpec, factory: str) -> dict[str, Any]:
-    """Return the data of a game for a worker; `factory` names it in any process."""
+    """Return a game's spec as data for a worker; `factory` is its reference in any process."""
     return {**{name: getattr(spec, name) for name in _CARRIED}, "factory": factory, "default": spec.default_action}
 
 
 def spec_of_json(data: Mapping[str, Any]) -> AdapterSpec:
-    """Return the game of `spec_to_json`; PluginError if it can't be loaded, WsapError if it is not found."""
+    """Return the spec of `spec_to_json`; PluginError if the game can't be loaded, WsapError if it is not found."""
     values: dict[str, Any] = {name: tuple(data[name]) if name in _SEQUENCES else data[name] for name in _CARRIED}
     default = None if data["default"] is None else Codec().decode(Action, data["default"], where="default action")
     return AdapterSpec(factory=load_object(data["factory"]), default_action=default, **values)
 
 
 class WorldHost:
-    """Replies to frames. `send`: writes bytes to the nexus."""
+    """Handles frames; `send` writes bytes to the nexus."""
 
     def __init__(self, send: Callable[[bytes], None], mark: BlameFile) -> None:
         self._send = send
@@ -62,13 +62,13 @@ class WorldHost:
         asked = json.loads(content)
         loop = asyncio.get_running_loop()
         if asked["op"] == "cancel":
-            # Later, so that a call that came just before has begun, whether both came in one chunk or not.
+            # Later, so that a call received just before has started, whether or not both came in one chunk.
             loop.call_soon(self._cancel, asked["call"])
             return
         self._tasks[number] = loop.create_task(self._serve(number, asked))
 
     def beat(self) -> None:
-        """Send the heartbeat, with the calls that have begun and the memory in use."""
+        """Send a heartbeat with the started calls and the memory in use."""
         self._send(frame(BEAT, dumps({"begun": sorted(self._begun), "memory": memory_in_use()}).encode()))
 
     async def close(self) -> None:
@@ -114,7 +114,6 @@ class WorldHost:
 
 
 def _framed(told: dict[str, Any]) -> bytes:
-    # The observation is on its own line.
     seen = told.pop("observation", None)
     if (result := told.get("result")) is not None:
         seen, told["result"] = result.observation, replace(result, observation=_UNSEEN)
@@ -122,7 +121,7 @@ def _framed(told: dict[str, Any]) -> bytes:
 
 
 def read_hello(content: bytes) -> None:
-    """Set the import path of the nexus, from the first frame; WireError if it is not the first frame."""
+    """Set the import path sent in the first frame; WireError if it is another frame."""
     hello = json.loads(content)
     if hello.get("op") != "hello":
         raise WireError("The first frame of a worker must be its greeting.")
@@ -130,7 +129,7 @@ def read_hello(content: bytes) -> None:
 
 
 def memory_in_use() -> int | None:
-    """Return the resident bytes of this process; None where /proc does not have them."""
+    """Return the resident bytes of this process; None without /proc."""
     try:
         return int(Path("/proc/self/statm").read_bytes().split()[1]) * os.sysconf("SC_PAGE_SIZE")
     except (OSError, ValueError, IndexError, AttributeError):

@@ -1,8 +1,8 @@
 """The process of a worker: `python -m wsap_nexus.worlds.workers.main MARK BEAT`, started by the nexus.
 
-Its standard input and output are the pipes to the nexus. It duplicates them first, and gives games an empty input and
-standard error as output, so that no game can disturb the pipes. When the nexus ends, however that happens, the pipe
-ends, and so does this process, even if a game blocks it.
+Its standard input and output are the pipes to the nexus. It duplicates them first and gives games an empty input and
+standard error as output, so that no game can disturb the pipes. However the nexus ends, the pipe ends too, and then
+this process, even if a game blocks it.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def main() -> None:
     """Serve worlds until the nexus closes the pipe."""
     incoming, outgoing = take_pipes()
     for name in ("SIGINT", "SIGTERM", "SIGHUP"):
-        # Signals to the process group are handled by the nexus, which stops its workers itself.
+        # The nexus handles signals to the process group and stops its workers itself.
         if hasattr(signal, name):
             signal.signal(getattr(signal, name), signal.SIG_IGN)
     mark = BlameFile(Path(sys.argv[1]))
@@ -114,7 +114,7 @@ def _read(incoming: int, loop: asyncio.AbstractEventLoop, take: Callable[[bytes]
         take(piece)
 
     try:
-        # Where it is possible, a reader without a thread takes half as long.
+        # If available, a reader without a thread takes half as long.
         loop.add_reader(incoming, on_readable)
         threading.Thread(target=until_hung_up, daemon=True).start()
     except NotImplementedError:

@@ -1,4 +1,4 @@
-"""One worker, as the nexus sees it: its process, the calls that are under way, and what it prints."""
+"""The nexus' side of a worker: its process, open calls and output."""
 
 from __future__ import annotations
 
@@ -18,16 +18,11 @@ from wsap_nexus.worlds.workers.blame import BlameFile
 from wsap_nexus.worlds.workers.frames import BEAT, FrameReader, frame
 
 LONGEST = 1_000_000
-"""Bytes of one file; one older file is kept beside it."""
+"""The maximum bytes of a file; one older file is kept."""
 
 
 class OutputLog:
-    """Appends to a file, and starts a new one when it is full: at least the last `limit` bytes are kept.
-
-    Args:
-        path: the file; None discards the output.
-        limit: bytes.
-    """
+    """Appends to a file and rotates it when full, keeping at least the last `limit` bytes; no path discards output."""
 
     def __init__(self, path: Path | None, limit: int = LONGEST) -> None:
         self.path = path
@@ -39,7 +34,7 @@ class OutputLog:
                 self._size = path.stat().st_size if path.exists() else 0
 
     def write(self, data: bytes) -> None:
-        """Append bytes; an error of the disk is ignored."""
+        """Append bytes; disk errors are ignored."""
         if self.path is None or not data:
             return
         data = data[-self._limit :]
@@ -58,19 +53,19 @@ _FROM_OUTSIDE = frozenset(
     if hasattr(signal, name)
 )
 GOODBYE = 10.0
-"""Seconds that a worker has to end by itself."""
+"""Seconds that a worker has to exit."""
 
 
 @dataclass
 class Call:
-    """A call that a worker has not answered yet."""
+    """An open call to a worker."""
 
     world: int
     on_reply: Callable[[bytes], None]
     deadline: float | None
-    """Seconds that it may take once it has begun; None for one that may wait for others."""
+    """Seconds that it may take once started; None if it may wait for other seats."""
     waited: float = 0.0
-    """Seconds since it was said to have begun."""
+    """Seconds since the worker reported its start."""
     begun: bool = False
 
 
@@ -78,32 +73,31 @@ class WorkerPipe(asyncio.SubprocessProtocol):
     """A worker process.
 
     Args:
-        name: for people, and for its log.
-        output: where what it prints goes.
-        on_lost: told once, with why, when the process is gone.
+        name: for messages.
+        output: the log of its output.
+        on_lost: called once, with the reason, when the process has ended.
     """
 
     def __init__(self, name: str, output: OutputLog, on_lost: Callable[[WorkerPipe, str], None]) -> None:
         self.name = name
-        """For people."""
         self.worlds: set[int] = set()
-        """The worlds that were put there."""
+        """The numbers of its worlds."""
         self.calls: dict[int, Call] = {}
-        """What it has not answered, by number."""
+        """Open calls by number."""
         self.silence = 0.0
-        """Seconds since it was last heard, as the pool counts them."""
+        """Seconds since its last message, counted by the pool."""
         self.memory: int | None = None
-        """Bytes that it says it holds."""
+        """The bytes in use that it reports."""
         self.gone = False
-        """Whether the process is no more."""
+        """Whether the process has ended."""
         self.why_killed: str | None = None
-        """Why it was killed, if it was."""
+        """Why the nexus killed it, if it did."""
         self.accused: int | None = None
-        """The world whose call it was killed for, if it was for one."""
+        """The world for whose call it was killed, if any."""
         self.mark = BlameFile.new()
-        """Which world it is at."""
+        """Which world it is calling."""
         self.ended: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-        """Done when the process is gone."""
+        """Done when the process has ended."""
         self._output = output
         self._on_lost = on_lost
         self._reader = FrameReader()
@@ -113,14 +107,7 @@ class WorkerPipe(asyncio.SubprocessProtocol):
         self._closing = False
 
     async def start(self, beat: float) -> None:
-        """Start the process.
-
-        Args:
-            beat: seconds between two signs of life.
-
-        Raises:
-            WorldError: it can't be started.
-        """
+        """Start the process, with `beat` seconds between heartbeats; WorldError if that fails."""
         loop = asyncio.get_running_loop()
         command = [sys.executable, "-m", "wsap_nexus.worlds.workers.main", str(self.mark.path), str(beat)]
         if sys.flags.isolated:
@@ -133,26 +120,26 @@ class WorkerPipe(asyncio.SubprocessProtocol):
         self._write(frame(0, dumps({"op": "hello", "path": [str(place) for place in sys.path]}).encode()))
 
     def call(self, world: int, content: bytes, on_reply: Callable[[bytes], None], deadline: float | None) -> int:
-        """Send a request and return its number; `on_reply` is told the reply's content, if there is ever one."""
+        """Send a request and return its number; `on_reply` gets the content of the reply, if one comes."""
         number, self._next = self._next, self._next + 1
         self.calls[number] = Call(world, on_reply, deadline)
         self._write(frame(number, content))
         return number
 
     def take_back(self, number: int) -> None:
-        """Ask that a call be given up."""
+        """Request the cancellation of a call."""
         if number in self.calls:
             self._write(frame(0, dumps({"op": "cancel", "call": number}).encode()))
 
     def kill(self, why: str, accused: int | None = None) -> None:
-        """End the process at once."""
+        """Kill the process."""
         if not self.gone and self._process is not None and self.why_killed is None:
             self.why_killed, self.accused = why, accused
             with contextlib.suppress(ProcessLookupError):
                 self._process.kill()
 
     async def close(self) -> None:
-        """Let the process end, and see to it that it does."""
+        """Let the process exit; kill it after `GOODBYE` seconds."""
         if self.gone or self._process is None:
             return
         self._closing = True
@@ -166,7 +153,7 @@ class WorkerPipe(asyncio.SubprocessProtocol):
 
     @property
     def ended_from_outside(self) -> bool:
-        """Whether somebody else ended the process: a person, or a system that is short of memory."""
+        """Whether a signal from outside ended the process: from a person, or from a system short of memory."""
         code = None if self._process is None else self._process.get_returncode()
         return self.why_killed is None and code is not None and -code in _FROM_OUTSIDE
 
@@ -175,15 +162,15 @@ class WorkerPipe(asyncio.SubprocessProtocol):
         """The process's id."""
         return None if self._process is None else self._process.get_pid()
 
-    # --- told by asyncio --------------------------------------------------------------------------
+    # --- called by asyncio ------------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Keep the process and its pipe."""
+        """Store the process and its pipe."""
         self._process = cast(asyncio.SubprocessTransport, transport)
         self._pipe = cast("asyncio.WriteTransport | None", self._process.get_pipe_transport(0))
 
     def pipe_data_received(self, fd: int, data: bytes) -> None:
-        """Take in replies and signs of life, and what games print."""
+        """Handle replies, heartbeats and the output of games."""
         if fd != 1:
             self._output.write(data)
             return
@@ -197,14 +184,14 @@ class WorkerPipe(asyncio.SubprocessProtocol):
                     if waiting is not None:
                         waiting.on_reply(content)
         except (WireError, ValueError):
-            self.kill("it sent what is no message")
+            self.kill("it sent an invalid message")
 
     def process_exited(self) -> None:
-        """Tell that the process is gone; what it had still written is read first."""
+        """Report the end of the process, after reading its remaining output."""
         asyncio.get_running_loop().call_later(1.0, self._lose)  # a grandchild may keep the pipes open
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """The process is gone, and all its pipes are read to the end."""
+        """Report the end of the process; its pipes are read to the end."""
         self._lose()
 
     def _lose(self) -> None:
@@ -228,7 +215,7 @@ class WorkerPipe(asyncio.SubprocessProtocol):
         self.memory = beat["memory"]
 
     def _write(self, data: bytes) -> None:
-        # What is sent to a process that is going is sent again to the one after it.
+        # Requests to an ending process are sent again to its successor.
         if self._pipe is not None and not self._pipe.is_closing() and not self.gone:
             self._pipe.write(data)
 

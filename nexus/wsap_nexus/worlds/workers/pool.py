@@ -1,4 +1,4 @@
-"""The workers: where worlds are put, who is late, and what comes after one that is lost."""
+"""The pool of workers: placement of worlds, timeouts, and blame for lost workers."""
 
 from __future__ import annotations
 
@@ -15,55 +15,48 @@ from wsap_nexus.tasks import ended
 from wsap_nexus.worlds.workers.pipe import Call, OutputLog, WorkerPipe
 
 CREATION = 4.0
-"""How many times the deadline a game may take to be loaded and made."""
+"""Multiple of the deadline for loading and creating a game."""
 
 
 def sensible_workers() -> int:
-    """Return how many workers suit this machine: one for each processor, at most four."""
+    """Return the default number of workers: one per processor, at most four."""
     return max(1, min(4, os.cpu_count() or 1))
 
 
 @dataclass(frozen=True)
 class WorkerTimeouts:
-    """How long the nexus waits for workers."""
+    """The limits of workers."""
 
     deadline: float = 30.0
-    """Seconds that a game may take for one call; one with a longer deadline of its own may take that long."""
+    """Seconds for one call of a game; a longer deadline of the game has precedence."""
     memory: int | None = None
-    """Bytes that one worker may hold; None for as many as the system gives."""
+    """The maximum bytes of a worker; None for no limit."""
 
     @property
     def beat(self) -> float:
-        """Seconds between two signs of life of a worker."""
+        """Seconds between heartbeats of a worker."""
         return min(1.0, self.deadline / 5)
 
 
 class Resident(Protocol):
-    """A world in a worker, as the pool deals with it."""
+    """A world in a worker."""
 
     number: int
 
     def worker_lost(self, link: WorkerPipe, why: str, *, to_blame: bool) -> None:
-        """Be told that the worker is gone, and whether this world was what it was at."""
+        """Handle the loss of the worker, for which this world may be to blame."""
         ...
 
 
 class WorkerPool:
-    """Up to `size` worker processes, each started when it is first needed.
-
-    Args:
-        size: most workers.
-        timeouts: how long it is waited for them.
-        logs: the folder for what games print; None keeps nothing of it.
-    """
+    """Up to `size` worker processes, each started on first use; `logs` is the folder for the output of games."""
 
     def __init__(self, size: int, timeouts: WorkerTimeouts | None = None, *, logs: Path | None = None) -> None:
         self.size = max(1, size)
-        """Most workers."""
+        """The maximum number of workers."""
         self.timeouts = timeouts or WorkerTimeouts()
-        """How long is waited for them."""
         self.started = 0
-        """How many processes were started in all."""
+        """Processes started in total."""
         self._logs = logs
         self._links: dict[int, WorkerPipe] = {}
         self._starting: dict[int, asyncio.Task[None]] = {}
@@ -73,24 +66,24 @@ class WorkerPool:
 
     @property
     def links(self) -> Sequence[WorkerPipe]:
-        """The workers there are."""
+        """The current workers."""
         return list(self._links.values())
 
     def new_number(self) -> int:
-        """Return a number for a world; none is given out twice."""
+        """Return a new number for a world."""
         return next(self._numbers)
 
     async def place(self, resident: Resident) -> WorkerPipe:
-        """Put a world into the worker with the fewest, or a new one where there may be more, and return that.
+        """Assign a world to an idle or new worker, else the one with the fewest worlds, and return the worker.
 
         Raises:
-            WorldError: no worker can be started.
+            WorldError: the worker can't be started.
         """
         self._residents[resident.number] = resident
         slot = self._choose()
         if slot not in self._links:
             link = self._links[slot] = WorkerPipe(f"worker-{slot}", self._output(slot), self._lost)
-            # A task of its own: whoever asked first may go away, and others wait for it by then.
+            # A separate task: others may wait for it after the first caller was cancelled.
             self._starting[slot] = asyncio.create_task(self._start(slot, link), name=f"start {link.name}")
         link = self._links[slot]
         link.worlds.add(resident.number)
@@ -126,7 +119,7 @@ class WorkerPool:
     # --- inside -------------------------------------------------------------------------------------
 
     def _choose(self) -> int:
-        """Return the slot of an idle worker, a free slot, or the slot of the worker with the fewest worlds."""
+        # The slot of an idle worker, else a free slot, else that of the worker with the fewest worlds.
         alive = [slot for slot, link in self._links.items() if link.why_killed is None]
         alive.sort(key=lambda slot: (len(self._links[slot].worlds), slot))
         if alive and (not self._links[alive[0]].worlds or len(alive) >= self.size):
@@ -148,10 +141,8 @@ class WorkerPool:
 
     @staticmethod
     def _blamed(link: WorkerPipe) -> int | None:
-        """Return the world that a lost worker was at: the one accused, the one marked, or the only one asked.
-
-        Nobody is to blame for a process that somebody else ended.
-        """
+        # The world that a lost worker was running: the accused, else the marked, else the only one called. No world is
+        # to blame for a process that was ended from outside.
         if link.accused is not None:
             return link.accused
         if link.ended_from_outside:
@@ -162,11 +153,7 @@ class WorkerPool:
         return asked.pop() if len(asked) == 1 else None
 
     async def _keep_watch(self) -> None:
-        """Count how long workers are silent and calls take, and end those that are too late.
-
-        Where the nexus itself was held up, no more than two beats are counted: what came in meanwhile
-        has not been read yet.
-        """
+        # If the nexus itself was blocked, at most two beats are counted: what arrived meanwhile has not been read yet.
         beat = self.timeouts.beat
         loop = asyncio.get_running_loop()
         before = loop.time()
@@ -177,7 +164,7 @@ class WorkerPool:
             self.look(passed)
 
     def look(self, passed: float) -> None:
-        """Count that so many seconds have passed, and end the workers that are too late or too large by now."""
+        """Add seconds to the waiting times, and kill workers that are too late or too large."""
         for link in self.links:
             self._look_at(link, passed)
 
@@ -186,7 +173,7 @@ class WorkerPool:
         longest = max((c.deadline for c in link.calls.values() if c.deadline is not None), default=0.0)
         longest = max(longest, self.timeouts.deadline)
         if link.silence > longest + 2 * self.timeouts.beat:
-            link.kill(f"it did not answer for {longest:g} s")
+            link.kill(f"it did not respond for {longest:g} s")
             return
         for call in link.calls.values():
             if self._is_late(call, passed):
@@ -195,7 +182,7 @@ class WorkerPool:
         limit = self.timeouts.memory
         if limit is not None and link.memory is not None and link.memory > limit:
             alone = next(iter(link.worlds)) if len(link.worlds) == 1 else None
-            link.kill(f"it held {link.memory // 2**20} MiB of memory, more than the {limit // 2**20} it may", alone)
+            link.kill(f"it used {link.memory // 2**20} MiB of memory, more than the limit of {limit // 2**20}", alone)
 
     @staticmethod
     def _is_late(call: Call, passed: float) -> bool:

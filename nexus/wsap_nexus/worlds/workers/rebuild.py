@@ -1,4 +1,4 @@
-"""The line to a world in a worker, which rebuilds the world when the worker is lost."""
+"""The line to a world in another process, which rebuilds the world when the process is lost."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ from wsap_nexus.worlds.workers.rebuild_journal import RebuildJournal
 SNAPSHOT_EVERY = 50
 """Steps between two saved states of a world."""
 CLOSING = 5.0
-"""Seconds that a game has to close; it is not waited for any longer."""
+"""Seconds to wait for a game to close."""
 AGAIN = 20
-"""How often a world is brought back without getting on, if it is not to blame for it."""
+"""How often a world is rebuilt without progress if it is not to blame."""
 
 OnFailure = Callable[[WorldFailedError], object]
 
 
 class Line(Protocol):
-    """The way to wherever a world is at present: a worker, or a game in another process."""
+    """The connection to a world's process: a worker, or a game in another process."""
 
     gone: bool
     """Whether it is lost."""
@@ -38,20 +38,20 @@ class Line(Protocol):
     """Done when it is lost."""
 
     def call(self, world: int, content: bytes, on_reply: Callable[[bytes], None], deadline: float | None) -> int:
-        """Send a request and return its number; `on_reply` is told the reply's content, if there is ever one."""
+        """Send a request and return its number; `on_reply` gets the content of the reply, if one comes."""
         ...
 
     def take_back(self, number: int) -> None:
-        """Ask that a call be given up."""
+        """Request the cancellation of a call."""
         ...
 
 
 class Lines(Protocol):
-    """Where lines come from."""
+    """A source of lines."""
 
     @property
     def timeouts(self) -> WorkerTimeouts:
-        """How long is waited for an answer."""
+        """The timeouts of calls."""
         ...
 
     def new_number(self) -> int:
@@ -59,7 +59,7 @@ class Lines(Protocol):
         ...
 
     async def place(self, rebuilding: RebuildingLine, /) -> Line:
-        """Put a world somewhere, and return the way to it; WorldError if there is no such place."""
+        """Assign a world to a process and return the line to it; WorldError if there is no process."""
         ...
 
     def leave(self, rebuilding: RebuildingLine, /) -> None:
@@ -68,16 +68,15 @@ class Lines(Protocol):
 
 
 class WorkerLostError(WorldFailedError):
-    """The worker is gone in the middle of it. Never leaves this package."""
+    """The worker was lost during a call. Never leaves this package."""
 
 
 class RebuildingLine:
-    """Asks a world in a worker or in another process, and brings it back in another when that is lost.
+    """Calls a world in another process, and rebuilds it in a new process when that one is lost.
 
     Args:
-        factory: what names the game in any process.
-        pool: the workers, or what stands for them.
-        on_failure: told each time the world brought its worker down.
+        factory: the reference to the game in any process.
+        on_failure: called each time the world crashed its process.
         snapshot_every: steps between two saved states.
     """
 
@@ -95,11 +94,10 @@ class RebuildingLine:
         self.number = pool.new_number()
         """Its number in the pool."""
         self.failures = 0
-        """How often it brought its worker down."""
+        """How often it crashed its process."""
         self.rebuilt = 0
-        """How often it was made again."""
+        """How often it was rebuilt."""
         self.journal = RebuildJournal()
-        """What happened since the last saved state."""
         self._spec = spec
         self._create = {"spec": spec_to_json(spec, factory), "seed": seed, "options": dict(options)}
         self._pool = pool
@@ -121,17 +119,17 @@ class RebuildingLine:
 
     @property
     def last_state(self) -> bytes | None:
-        """The newest state that was saved on the way."""
+        """The newest saved state."""
         return None if self.journal.state is None else base64.b64decode(self.journal.state)
 
-    # --- asking -----------------------------------------------------------------------------------------
+    # --- calls ------------------------------------------------------------------------------------------
 
     async def ask(self, op: str, *, changes: bool = True, **values: Any) -> Any:
-        """Ask the world and return what it says; made again elsewhere if the worker is lost meanwhile.
+        """Call an operation and return the reply, after rebuilding the world if its process is lost meanwhile.
 
         Raises:
-            WsapError: what the world raised.
-            WorldFailedError: it can't be brought back.
+            WsapError: raised by the world.
+            WorldFailedError: the world can't be rebuilt.
         """
         said, _ = await self.ask_seat(op, changes=changes, **values)
         return said
@@ -139,13 +137,12 @@ class RebuildingLine:
     async def ask_seat(
         self, op: str, *, changes: bool = True, waits: bool = False, **values: Any
     ) -> tuple[Any, bytes | None]:
-        """Ask as `ask` does, and return the text of the observation that goes with the answer, too.
+        """Call an operation as `ask` does, and return the reply and the text of its observation, if any.
 
         Args:
-            op: what is asked.
             changes: whether it may change the world.
             waits: whether it may wait for other seats.
-            values: what the operation takes.
+            values: the arguments of the operation.
         """
         await self._ready()
         what = f"{op} of {values['seat']!r}" if "seat" in values else op
@@ -167,11 +164,11 @@ class RebuildingLine:
             self._take_back(entry)
             raise
         if reply[:1] == TAKEN_BACK:
-            raise WorldFailedError(f"The game {self._spec.name!r} gave up on {what}.")
+            raise WorldFailedError(f"The game {self._spec.name!r} cancelled {what}.")
         return read_answer(reply)
 
     async def save(self) -> bytes:
-        """Return the world's whole state, and go back to that from now on."""
+        """Return the world's whole state, from which it will be rebuilt."""
         await self._ready()
         position = self.journal.position if self.journal.is_settled else None
         seats, generation = list(self._opened), self._generation
@@ -182,7 +179,7 @@ class RebuildingLine:
         return base64.b64decode(state)
 
     async def close(self) -> None:
-        """Let go of the world; the worker stays for others."""
+        """Close the world; its process stays for other worlds."""
         link, self._link = self._link, None
         self._dead = self._dead or WorldError(f"This world of {self._spec.name!r} is closed.")
         if self._coming is not None:
@@ -230,7 +227,7 @@ class RebuildingLine:
             self._link.take_back(entry.number)
 
     def _save(self) -> None:
-        # In the background; the state is the one after all answered calls.
+        # In the background; the state is that after all answered calls.
         if self._link is None:
             return
         position, seats = self.journal.position, list(self._opened)
@@ -239,17 +236,17 @@ class RebuildingLine:
             self._saving = False
             self._steps = 0
             if reply[:1] == FAILED:
-                self._every = 0  # the journal is kept whole from now on
+                self._every = 0  # from now on the whole journal is kept
             else:
                 self.journal.rebase(read_answer(reply)[0]["state"], seats, position)
 
         self._saving = True
         self._call(self._link, request("snapshot", self.number), saved, self._deadline)
 
-    # --- losing the worker, and coming back -----------------------------------------------------------
+    # --- rebuilding -----------------------------------------------------------------------------------
 
     def worker_lost(self, link: Line, why: str, *, to_blame: bool) -> None:
-        """Begin to come back in another worker, if anybody waits for an answer; else when somebody asks."""
+        """Start rebuilding the world if a call is open; otherwise the next call does."""
         if link is not self._link:
             return
         self._link, self._saving = None, False
@@ -279,7 +276,7 @@ class RebuildingLine:
                 break
             if not self._is_coming:
                 self._coming = asyncio.create_task(self._come(), name=f"bring {self._spec.name}")
-            assert self._coming is not None  # made just now, or on its way
+            assert self._coming is not None
             await asyncio.wait({self._coming})
         if self._dead is not None:
             raise _again(self._dead)
@@ -298,11 +295,11 @@ class RebuildingLine:
             except WorldError as error:
                 self._die(error)
             except WsapError as error:
-                failed = WorldError(f"The game {self._spec.name!r} can't be made: {error}")
+                failed = WorldError(f"The game {self._spec.name!r} can't be created: {error}")
                 failed.__cause__ = error
                 self._die(failed)
             except Exception as error:
-                self._die(WorldFailedError(f"The game {self._spec.name!r} can't be brought back: {error!r}"))
+                self._die(WorldFailedError(f"The game {self._spec.name!r} can't be rebuilt: {error!r}"))
             return
 
     async def _make(self) -> None:
@@ -323,7 +320,7 @@ class RebuildingLine:
             self._transmit(entry)
 
     async def _go_through(self, link: Line) -> None:
-        # Repeats all calls of the journal in their order, and compares the answers.
+        # Repeats all calls of the journal in order, and compares the replies.
         repeated: dict[int, asyncio.Future[bytes]] = {}
         done = 0
         while done < len(self.journal.events):
@@ -339,8 +336,8 @@ class RebuildingLine:
                 reply = await self._reply(repeated.pop(id(entry)))
                 if journals.digest(reply) != entry.digest:
                     raise WorldFailedError(
-                        f"The game {self._spec.name!r} did not go the same way again at {entry.what}, so what it was "
-                        "can't be brought back; is something in it left to chance?"
+                        f"The game {self._spec.name!r} gave a different reply to the repeated {entry.what}, so its "
+                        "world can't be rebuilt; is the game deterministic for a given seed?"
                     )
 
     def _repeat(self, link: Line, entry: journals.JournalEntry) -> asyncio.Future[bytes]:
@@ -350,7 +347,7 @@ class RebuildingLine:
         return reply
 
     async def _say(self, op: str, times: float = 1.0, **values: Any) -> Any:
-        # A call of the rebuilding itself, which is not in the journal.
+        # A call for rebuilding, which is not in the journal.
         if self._link is None:
             raise WorkerLostError("lost")
         reply: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()

@@ -1,11 +1,9 @@
-"""What happened in a world since its last saved state: enough to make it what it is again, elsewhere.
+"""The events of a world since its last saved state, from which it is rebuilt in another process.
 
-Calls, answers and calls taken back are kept in the order in which they happened. To bring a world to
-where it was, it is given its last saved state, and then the same calls again, each one only after the
-answers that had come before it: so it does not matter how a world of several seats waits. Every
-answer is compared with the first one. A call that had not been answered is asked again along with
-the others, at its own place, and its answer then goes to whoever still waits for it: what was done
-once is there once.
+Calls, replies and cancellations are kept in order. A world is rebuilt from its last saved state by repeating the same
+calls, each one only after the replies that preceded it, so it does not matter how a world with several seats waits.
+Every reply is compared with the first one. An unanswered call is repeated at its place among the others, and its reply
+goes to its caller: each action takes effect exactly once.
 """
 
 from __future__ import annotations
@@ -23,16 +21,16 @@ class JournalEntry:
     content: bytes
     """The request."""
     what: str
-    """For people: `step 12 of seat 'row'`."""
+    """For messages: `step 12 of seat 'row'`."""
     answer: asyncio.Future[bytes] | None
-    """The reply, for whoever waits for it; None once it is there, so that many kilobytes of it are not kept."""
+    """The reply for the caller; None once it has arrived, so that its kilobytes are not kept."""
     deadline: float | None
     seat: str = ""
-    """Whose call it is; nobody's for the world's own."""
+    """Empty for a call to the world itself."""
     number: int = 0
-    """Its number at the worker where it was asked last."""
+    """Its number in the last process that it was sent to."""
     digest: bytes | None = None
-    """Of the reply, once there is one."""
+    """The digest of the reply, once it has arrived."""
 
     @property
     def answered(self) -> bool:
@@ -40,7 +38,7 @@ class JournalEntry:
         return self.digest is not None
 
     def reply(self, content: bytes) -> None:
-        """Give the reply to whoever waits for it."""
+        """Pass the reply to the caller."""
         answer, self.answer = self.answer, None
         if answer is not None and not answer.done():
             answer.set_result(content)
@@ -51,37 +49,37 @@ Kind = Literal["asked", "answered", "taken back"]
 
 @dataclass
 class RebuildJournal:
-    """The last saved state and what happened since."""
+    """The last saved state and the events since then."""
 
     state: str | None = None
-    """The last saved state, in base64; None for the world's beginning."""
+    """The last saved state, in base64; None for the start of the world."""
     seats: list[str] = field(default_factory=list)
-    """The seats that were open when it was taken, in the order they were opened."""
+    """The seats open in that state, in the order of opening."""
     events: list[tuple[Kind, JournalEntry]] = field(default_factory=list)
-    """What happened since, oldest first."""
+    """The events since then, oldest first."""
     open: int = 0
-    """How many calls have no reply."""
+    """The number of calls without a reply."""
     forgotten: int = 0
-    """How many events came before those that are kept."""
+    """The number of earlier events, which are not kept."""
     _pondering: set[str] = field(default_factory=set)
     _unsettled: set[str] = field(default_factory=set)
 
     @property
     def is_settled(self) -> bool:
-        """Whether a state that is saved now is complete.
+        """Whether a state saved now is complete.
 
-        It is not while a call is open, while a seat has observed and not acted (many games remember who has seen a
-        round), or while the effect of a call that was taken back is unknown.
+        It is not while a call is open, while a seat has observed but not acted (many games remember who has seen a
+        round), or while the effect of a cancelled call is unknown.
         """
         return not (self.open or self._pondering or self._unsettled)
 
     @property
     def position(self) -> int:
-        """How many events there have been."""
+        """The total number of events."""
         return self.forgotten + len(self.events)
 
     def follow(self, op: str, seat: str) -> None:
-        """Take in that an operation is asked: by it a seat enters or leaves a state that no saved state contains."""
+        """Track the seats' progress, which saved states lack, before an operation is called."""
         if op == "observe":
             self._pondering.add(seat)
         elif op in ("resolve", "leave"):
@@ -93,23 +91,23 @@ class RebuildJournal:
             self._unsettled.clear()
 
     def ask(self, entry: JournalEntry) -> None:
-        """Write down that a call was made."""
+        """Record a call."""
         self.open += 1
         self.events.append(("asked", entry))
 
     def answer(self, entry: JournalEntry, reply: bytes) -> None:
-        """Write down that a call was answered."""
+        """Record a reply."""
         self.open -= 1
         entry.digest = digest(reply)
         self.events.append(("answered", entry))
 
     def take_back(self, entry: JournalEntry) -> None:
-        """Write down that a call was taken back, whatever then comes of it."""
+        """Record the cancellation of a call, whose effect is unknown."""
         self.events.append(("taken back", entry))
         self._unsettled.add(entry.seat)
 
     def rebase(self, state: str, seats: list[str], position: int) -> None:
-        """Begin with a state that was taken at a position at which no call was open."""
+        """Start from a state saved at a position without open calls."""
         if position >= self.forgotten:
             self.state, self.seats = state, seats
             del self.events[: position - self.forgotten]
@@ -117,5 +115,5 @@ class RebuildJournal:
 
 
 def digest(reply: bytes) -> bytes:
-    """Return what a reply is known by."""
+    """Return the digest by which replies are compared."""
     return hashlib.blake2b(reply, digest_size=16).digest()
