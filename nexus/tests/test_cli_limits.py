@@ -51,7 +51,7 @@ def test_a_day_pauses_the_second_run_of_the_database_and_a_higher_limit_goes_on_
     assert json.loads(out)["steps"] == 3
     code, _, err = play(capsys, "--limit", "day.calls=5", "--no-record")
     assert code == 2
-    assert "A day's limit counts what is recorded" in err
+    assert "A daily limit counts recorded runs" in err
 
 
 def test_a_decision_that_would_take_too_many_tokens_pauses_before_anything_is_asked(

@@ -166,7 +166,7 @@ def test_a_run_that_is_played_again_takes_nothing_of_a_day_and_is_not_gone_on_wi
 
 
 def test_a_day_can_not_be_limited_without_a_record(host: PluginHost) -> None:
-    with pytest.raises(UsageError, match="A day's limit counts what is recorded"):
+    with pytest.raises(UsageError, match="A daily limit counts recorded runs"):
         play("echo", "llm", agent_options=OPTIONS, record=False, host=host, budgets=Budgets(day=BudgetLimits(calls=1)))
 
 
@@ -250,7 +250,7 @@ def test_a_day_counts_what_other_processes_spend_meanwhile_and_its_own_run_once(
 def test_a_limit_in_money_is_refused_where_a_price_of_today_is_not_known(books: Books) -> None:
     books.spend(books.begin(), 1, cost=None)
     budget = DayBudget(BudgetLimits(cost=9.0), DaySpent(books.repository, lambda: books.now), lambda: books.now)
-    with pytest.raises(UsageError, match="what a model costs that was asked today is not known"):
+    with pytest.raises(UsageError, match="the price of a model used today is unknown"):
         budget.reserve(ONE)
     DayBudget(BudgetLimits(calls=9), DaySpent(books.repository, lambda: books.now), lambda: books.now).reserve(ONE)
 

@@ -1,1 +1,1 @@
-"""What every HTTP surface shares: replies, errors, limits, tokens, and where it listens."""
+"""Shared by all HTTP servers: replies, errors, limits, tokens and addresses."""

@@ -1,6 +1,6 @@
-"""Tokens: one for the admin of the nexus, and one for each agent that asks for one.
+"""Tokens: one for the admin of the nexus, and one for each agent on request.
 
-The database holds only hashes of agents' tokens. The admin's token is in a file that its owner alone can read.
+The database contains only hashes of agents' tokens. The admin's token is in a file that only its owner can read.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ from wsap_nexus.store.tables import METADATA
 _TOKEN, _AGENT = METADATA.tables["token"], METADATA.tables["agent"]
 _KEPT = 10_000
 SHORTEST = 20
-"""Least characters of a token."""
+"""The minimum length of a token."""
 
 
 @dataclass(frozen=True)
 class Caller:
-    """Who sent a request."""
+    """The sender of a request."""
 
     agent_id: str | None
-    """The agent whose token it is; None for the admin."""
+    """The agent of the token; None for the admin."""
 
     @property
     def name(self) -> str:
@@ -43,22 +43,22 @@ class Caller:
         return f"agent:{self.agent_id}" if self.agent_id is not None else "owner"
 
     def may_act_for(self, agent_id: str) -> None:
-        """Check that the caller may act for an agent; ForbiddenError if the token is another agent's."""
+        """Raise ForbiddenError if the token belongs to another agent."""
         if self.agent_id is not None and self.agent_id != agent_id:
-            raise ForbiddenError(f"This token is good for {self.agent_id!r} alone.")
+            raise ForbiddenError(f"This token is valid only for {self.agent_id!r}.")
 
 
 class OneToken:
-    """Authenticates callers by one token that allows everything."""
+    """Authenticates callers by a single token that allows everything."""
 
     def __init__(self, token: str) -> None:
         self._token = token.encode()
 
     def check(self, header: str | None) -> Caller:
-        """Return the caller with an `Authorization` header; UnauthorizedError if the header does not have the token."""
+        """Return the caller with an `Authorization` header; UnauthorizedError if it lacks the token."""
         token = _bearer(header)
         if not token or not hmac.compare_digest(token.encode(), self._token):
-            raise UnauthorizedError("The token is not known here.")
+            raise UnauthorizedError("Unknown token.")
         return Caller(None)
 
 
@@ -77,7 +77,7 @@ class Tokens:
         return self._own.decode()
 
     def check(self, header: str | None) -> Caller:
-        """Return the caller with an `Authorization` header; UnauthorizedError if the header has no known token."""
+        """Return the caller with an `Authorization` header; UnauthorizedError if it has no known token."""
         token = _bearer(header)
         if not token:
             raise UnauthorizedError("This needs a token: send the header Authorization: Bearer TOKEN.")
@@ -91,7 +91,7 @@ class Tokens:
                 where = (_TOKEN.c.hash == digest) & (_AGENT.c.state != "removed")
                 row = tx.connection.execute(query.where(where)).one_or_none()
             if row is None:
-                raise UnauthorizedError("The token is not known here.")
+                raise UnauthorizedError("Unknown token.")
             if len(self._known) >= _KEPT:
                 self._known.clear()
             self._known[digest] = Caller(row.agent_id)
@@ -112,11 +112,7 @@ class Tokens:
 
 
 def own_token(path: Path) -> str:
-    """Return the token in a file that its owner alone can read; make it the first time.
-
-    Raises:
-        ConfigError: others can read the file, or it holds no token.
-    """
+    """Return the token in a file, created on first use; ConfigError if others can read it or it has no token."""
     token = secrets.token_urlsafe(32)
     try:
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
@@ -129,15 +125,14 @@ def own_token(path: Path) -> str:
 
 def _read_token(path: Path) -> str:
     if os.name == "posix" and path.stat().st_mode & 0o077:
-        raise ConfigError(f"Others can read {path}, so that its token guards nothing; run: chmod 600 {path}")
+        raise ConfigError(f"Other users can read {path}, so its token is not secret; run: chmod 600 {path}")
     token = path.read_text(encoding="ascii", errors="replace").strip()
     if len(token) < SHORTEST or not token.isascii() or not token.isprintable():
-        raise ConfigError(f"{path} holds no token of at least {SHORTEST} characters; delete it, and a new one is made.")
+        raise ConfigError(f"{path} has no token of at least {SHORTEST} characters; delete it to create a new one.")
     return token
 
 
 def _bearer(header: str | None) -> str:
-    """Return the token in an `Authorization` header; empty if it has none."""
     scheme, _, token = (header or "").partition(" ")
     return token.strip() if scheme.lower() == "bearer" else ""
 
@@ -155,16 +150,16 @@ _PUBLIC = {
 
 
 def sees(who: Caller | None, agent_id: str) -> bool:
-    """Return whether a caller, None for one without a token, may see what is an agent's own."""
+    """Return whether a caller, None for one without a token, may see an agent's private data."""
     return who is not None and who.agent_id in (None, agent_id)
 
 
 def record_json(record: AgentIdentity | SessionRecord, *, private: bool) -> dict[str, Any]:
-    """Return a record as JSON-ready data, with what is the agent's own or without."""
+    """Return a record as JSON-ready data, with or without the agent's private fields."""
     shown = [field.name for field in fields(record)] if private else _PUBLIC[type(record)]
     return {name: encode(getattr(record, name)) for name in shown}
 
 
 def sees_event(who: Caller | None, event: NexusEvent) -> bool:
-    """Return whether a caller may see the whole of an event, and not only what is public."""
+    """Return whether a caller may see a whole event, not only its public fields."""
     return who is not None and (who.agent_id is None or who.agent_id in event.readers)

@@ -1,4 +1,4 @@
-"""Parameters of routes that check the caller's token."""
+"""Route parameters that check the caller's token."""
 
 from __future__ import annotations
 
@@ -14,38 +14,38 @@ from wsap_nexus.http.refusals import ForbiddenError, UnauthorizedError
 _BEARER = HTTPBearer(
     auto_error=False,
     scheme_name="token",
-    description="The token of whoever runs the nexus, or one agent's, which is good for that agent alone.",
+    description="The admin's token, or an agent's, which is valid only for that agent.",
 )
 
 
 async def the_tokens(request: Request) -> Tokens:
-    """Return the tokens that the application checks."""
+    """Return the tokens of the application."""
     tokens: Tokens = request.app.state.tokens
     return tokens
 
 
 async def reader(request: Request) -> Caller | None:
-    """Return the caller that `Guard` found by the token; None without one."""
+    """Return the caller authenticated by `Guard`; None without a token."""
     who: Caller | None = request.scope.get(CALLER)
     return who
 
 
 async def caller(who: Annotated[Caller | None, Depends(reader)], _: Annotated[object, Depends(_BEARER)]) -> Caller:
-    """Return the caller, who sent a token."""
+    """Return the caller; UnauthorizedError without a token."""
     if who is None:
         raise UnauthorizedError("This needs a token: send the header Authorization: Bearer TOKEN.")
     return who
 
 
 async def admin(who: Annotated[Caller, Depends(caller)]) -> Caller:
-    """Return the caller if it is the admin."""
+    """Return the caller; ForbiddenError if it is not the admin."""
     if who.agent_id is not None:
-        raise ForbiddenError("This needs the token of whoever runs the nexus.")
+        raise ForbiddenError("This needs the admin's token.")
     return who
 
 
 Reader = Annotated[Caller | None, Depends(reader)]
-"""Who reads; None for everybody without a token."""
+"""The caller of a readable route; None without a token."""
 Known = Annotated[Caller, Depends(caller)]
 Admin = Annotated[Caller, Depends(admin)]
 TokenStore = Annotated[Tokens, Depends(the_tokens)]

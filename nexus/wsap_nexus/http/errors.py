@@ -1,9 +1,9 @@
-"""Errors over the wire: one form, stable codes.
+"""Error responses of one form, with stable codes.
 
     {"error": {"code": "...", "message": "...", "details": {}, "timestamp": "...", "retry": false}}
 
-The form is that of the Morrowind perception protocol, section 7.1, with `retry` added: whether the
-same request can succeed later. `wsap_nexus.http.refusals` has the API's own codes.
+The form is from the Morrowind perception protocol, section 7.1, plus `retry`: whether the same request can succeed
+later. `wsap_nexus.http.refusals` has the API's own codes.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from wsap_core.protocol.wire import dumps
 from wsap_core.untrusted import strip_control
 
 CODES: Mapping[int, tuple[str, str]] = {
-    400: ("VALIDATION_ERROR", "A field of the request is missing, of the wrong kind, or not named here."),
+    400: ("VALIDATION_ERROR", "A field of the request is missing, invalid or unknown."),
     404: ("NOT_FOUND", "There is nothing at this path."),
-    405: ("METHOD_NOT_ALLOWED", "The path takes other methods; `Allow` names them."),
-    500: ("INTERNAL_ERROR", "Something went wrong here; the log of the server has more under the id in `details`."),
+    405: ("METHOD_NOT_ALLOWED", "The path has other methods, listed in `Allow`."),
+    500: ("INTERNAL_ERROR", "An unexpected error; the server's log has details under the id in `details`."),
 }
-"""Status -> code and meaning, of errors that the framework raises."""
+"""Status -> code and meaning of errors raised by the framework."""
 
 _LOG = logging.getLogger("wsap_nexus.server")
 
@@ -84,16 +84,16 @@ def of_error(error: WsapError) -> Response:
 
 
 def unexpected(error: Exception, what: str) -> Response:
-    """Log an unexpected error, and return a response that gives only its id in the log."""
+    """Log an unexpected error, and return a response with only its id in the log."""
     error_id = secrets.token_hex(6)
     _LOG.error("Error %s at %s", error_id, what, exc_info=error)
     code = CODES[500][0]
-    message = f"Something went wrong here; the log of the server has more under {error_id}."
+    message = f"An unexpected error; the server's log has details under {error_id}."
     return error_response(500, code, message, retry=True, details={"id": error_id})
 
 
 def install(app: FastAPI) -> None:
-    """Have an app answer its errors in this form; `Guard` answers unexpected ones."""
+    """Make an application respond to errors in this form; `Guard` handles unexpected ones."""
 
     @app.exception_handler(WsapError)
     async def known(request: Request, error: WsapError) -> Response:

@@ -1,9 +1,9 @@
-"""Checks that every request passes before a route sees it.
+"""Checks of every request before a route handles it.
 
-In this order: a path with `..` is not found; the Host header names this machine where reading needs no token (against
-DNS rebinding); a token that is sent is known, and there is one where the nexus listens for other machines; the caller
-keeps its rate; the body arrives in time, is JSON, and not too large. Unexpected errors are logged and answered with
-an id.
+In this order: the path has no `..`; if reading needs no token, the Host header names this machine (against DNS
+rebinding); a token, if sent, is known; the caller's request rate is within its limit; there is a token if the nexus
+listens for other machines; the body arrives in time, is JSON, and not too large. Unexpected errors are logged, and the
+response has their id.
 
 Plain ASGI, because it runs for every request and framework middleware costs more.
 """
@@ -25,7 +25,7 @@ from wsap_nexus.http.auth import Caller, OneToken, Tokens
 from wsap_nexus.http.listening import host_name, is_loopback
 from wsap_nexus.http.strict import read_json
 
-# ASGI's own types: dictionaries of an open shape.
+# The types of ASGI.
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Any]
@@ -33,7 +33,7 @@ Send = Callable[[Message], Any]
 App = Callable[[Scope, Receive, Send], Any]
 
 CALLER = "wsap.caller"
-"""The key of the scope that holds the caller."""
+"""The scope's key of the caller."""
 _WITH_BODY = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 _CALLERS_KEPT = 10_000
 
@@ -43,29 +43,29 @@ class HttpLimits:
     """Limits on requests, callers and connections."""
 
     body: int = 2**20
-    """Largest body, in bytes."""
+    """The maximum bytes of a body."""
     body_seconds: float = 10.0
     """Seconds within which a body must arrive."""
     rate: float = 200.0
-    """Requests a second of one agent, or of one address without a token; the admin has five times that."""
+    """Requests per second of an agent, or of an address without a token; the admin has five times that."""
     burst: float = 400.0
-    """Largest burst of requests."""
+    """The maximum burst of requests."""
     streams: int = 256
-    """Most open event streams; a quarter of them is kept for the admin."""
+    """The maximum number of open event streams, a quarter of them reserved for the admin."""
     streams_each: int = 64
-    """Most open event streams of one agent, and of all clients without a token together."""
+    """The maximum for one agent, and for all clients without a token together."""
     send_seconds: float = 30.0
-    """Seconds after which a stream is closed whose client reads nothing."""
+    """Seconds until a stream is closed whose client reads nothing."""
     heartbeat: float = 15.0
-    """Seconds between two heartbeats on an idle stream."""
+    """Seconds between heartbeats on an idle stream."""
     head_seconds: float = 15.0
-    """Seconds within which the head of a request must arrive, from the connection or the last request on."""
+    """Seconds from the connection or the last request within which the head of a request must arrive."""
     connections: int | None = None
-    """Most open connections; None for the limit of open files, less what the nexus needs itself."""
+    """The maximum number of open connections; None for the limit of open files minus `OWN_FILES`."""
 
 
 class Rates:
-    """Token buckets, one for each caller. `rate`: requests a second; `burst`: the size of a bucket."""
+    """A token bucket for each caller: `rate` requests per second, and a bucket of `burst`."""
 
     def __init__(self, rate: float, burst: float, clock: Callable[[], float]) -> None:
         self._rate = rate
@@ -91,8 +91,8 @@ class Guard:
     """Middleware that checks requests.
 
     Args:
-        tokens: tells callers by their tokens; None where tokens are not checked.
-        hosts: names that the Host header may have besides loopback names; None for any.
+        tokens: authenticates callers; None to ignore tokens.
+        hosts: names allowed in the Host header besides loopback names; None for any.
         guarded: whether reading needs a token, too.
         data_paths: prefixes of the paths that need a token then.
     """
@@ -144,7 +144,7 @@ class Guard:
         self._rates.take(name, 5.0 if who is not None and who.agent_id is None else 1.0)
         if who is None and self.guarded and scope["path"].startswith(self.data_paths):
             raise refusals.UnauthorizedError(
-                "Nobody is answered here without a token: send Authorization: Bearer TOKEN."
+                "Every request needs a token here: send the header Authorization: Bearer TOKEN."
             )
         if scope["method"] not in _WITH_BODY:
             return receive
@@ -169,7 +169,7 @@ class Guard:
         most = self.limits.body
         declared = headers.get(b"content-length", b"")
         if declared.isdigit() and (len(declared) > 18 or int(declared) > most):
-            raise refusals.TooLargeError(f"A body has at most {most} bytes.")
+            raise refusals.TooLargeError(f"The body is larger than the maximum of {most} bytes.")
         parts: list[bytes] = []
         size = 0
         try:
@@ -177,16 +177,16 @@ class Guard:
                 while True:
                     message = await receive()
                     if message["type"] == "http.disconnect":
-                        raise refusals.TooSlowError("The client went away before its body had come.")
+                        raise refusals.TooSlowError("The client disconnected before its body arrived.")
                     part = message.get("body", b"")
                     size += len(part)
                     if size > most:
-                        raise refusals.TooLargeError(f"A body has at most {most} bytes.")
+                        raise refusals.TooLargeError(f"The body is larger than the maximum of {most} bytes.")
                     parts.append(part)
                     if not message.get("more_body", False):
                         break
         except TimeoutError:
-            raise refusals.TooSlowError(f"The body did not come within {self.limits.body_seconds:g} seconds.") from None
+            raise refusals.TooSlowError(f"The body did not arrive in {self.limits.body_seconds:g} seconds.") from None
         body = b"".join(parts)
         if body:
             kind = headers.get(b"content-type", b"").decode("latin-1").partition(";")[0].strip().lower()
@@ -197,7 +197,7 @@ class Guard:
 
 
 class _Nowhere(WsapError):
-    """The path has `..` or an encoded separator in it."""
+    """The path contains `..` or an encoded separator."""
 
     code = errors.CODES[404][0]
     http_status = 404

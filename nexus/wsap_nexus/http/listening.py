@@ -29,9 +29,9 @@ class Address:
     port: int = PORT
 
     def check(self) -> None:
-        """Check the port; ConfigError if the port is not from 0 to 65535."""
+        """Raise ConfigError if the port is not from 0 to 65535."""
         if not 0 <= self.port <= 65535:
-            raise ConfigError(f"A port is a number from 0 to 65535, not {self.port}.")
+            raise ConfigError(f"A port must be from 0 to 65535, not {self.port}.")
 
     @property
     def is_loopback(self) -> bool:
@@ -40,7 +40,7 @@ class Address:
 
 
 def is_loopback(host: str) -> bool:
-    """Return whether a host name or IP address means this machine alone."""
+    """Return whether a host name or IP address is this machine's loopback."""
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
@@ -48,15 +48,11 @@ def is_loopback(host: str) -> bool:
 
 
 def refuse_unexposed(host: str, what: str, *, exposed: bool) -> None:
-    """Refuse to listen for other machines where that was not confirmed; `what` is what they would reach.
-
-    Raises:
-        UsageError: the host is not this machine's own, and not `exposed`.
-    """
+    """Raise UsageError if other machines could reach `what` at a host and that is not confirmed by `exposed`."""
     if not exposed and not is_loopback(host):
         raise UsageError(
-            f"--host {host} lets other machines reach the {what}; confirm it with --expose, "
-            "or leave --host out to listen on this machine alone."
+            f"--host {host} lets other machines reach the {what}; confirm this with --expose, "
+            "or omit --host to listen only on this machine."
         )
 
 
@@ -64,7 +60,7 @@ _HOST = re.compile(r"(?:\[([0-9a-f:.]+)\]|([a-z0-9._-]+))(?::[0-9]{0,5})?", re.A
 
 
 def host_name(header: str) -> str | None:
-    """Return the host that a Host header names, in lower case and without brackets; None if it names none."""
+    """Return the host in a Host header, in lower case and without brackets; None if the header is invalid."""
     found = _HOST.fullmatch(header.strip().lower())
     return None if found is None else found[1] or found[2]
 
@@ -81,14 +77,14 @@ def url_of(host: str, port: int) -> str:
 
 
 def url_for_others(host: str, port: int) -> str:
-    """Return the URL at which other devices reach a server; that on this machine if it is in no network.
+    """Return the URL of a server for other devices; this machine's own if it is in no network.
 
-    On all interfaces, it is the address of the one by which this machine reaches others. Nothing is sent.
+    For all interfaces, it has the address of the one that reaches other machines. Nothing is sent.
     """
     if host in ALL:
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         with contextlib.suppress(OSError), socket.socket(family, socket.SOCK_DGRAM) as probe:
-            probe.connect((_ELSEWHERE[host], 9))  # of UDP, this chooses the interface and no more
+            probe.connect((_ELSEWHERE[host], 9))  # for UDP, this only chooses the interface
             host = str(probe.getsockname()[0])
     return url_of(host, port)
 
@@ -105,7 +101,7 @@ def listen(address: Address) -> socket.socket:
         listening.close()
         raise PortInUseError(
             f"The server can't listen on {address.host} port {address.port} ({error.strerror}); "
-            "choose another with --port, or stop what listens there."
+            "choose another with --port, or stop the program that listens there."
         ) from None
     listening.listen(512)
     return listening

@@ -1,4 +1,4 @@
-"""Why the wire API refuses a request: one error class for each stable code, with its HTTP status and meaning."""
+"""Refusals of the wire API: an error class for each stable code, with its HTTP status and meaning."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ HostRefusedError = _refusal("HOST_REFUSED", 421, "The Host header names another 
 NotJsonError = _refusal(
     "INVALID_JSON",
     400,
-    "The body is not JSON, or has NaN, a duplicate key, a lone surrogate or a huge number.",
+    "The body is not JSON, or contains NaN, a duplicate key, an unpaired surrogate or a huge number.",
     WireError,
 )
 WrongTypeError = _refusal("UNSUPPORTED_MEDIA_TYPE", 415, "The body is not `application/json`.", WireError)
@@ -28,7 +28,7 @@ TooLargeError = _refusal("TOO_LARGE", 413, "The body is too large.", WireError)
 TooSlowError = _refusal("REQUEST_TIMEOUT", 408, "The body did not arrive in time.", retry=True)
 TooManyStreamsError = _refusal("TOO_MANY_STREAMS", 503, "Too many event streams are open.", retry=True)
 TooManyConnectionsError = _refusal("TOO_MANY_CONNECTIONS", 503, "Too many connections are open.", retry=True)
-NexusStoppingError = _refusal("NEXUS_STOPPING", 503, "The nexus stops before the request is answered.", retry=True)
+NexusStoppingError = _refusal("NEXUS_STOPPING", 503, "The nexus stopped before it replied.", retry=True)
 KeyReusedError = _refusal(
     "IDEMPOTENCY_KEY_REUSED", 422, "The idempotency key was used for another request.", UsageError
 )
@@ -46,11 +46,7 @@ AbilityMissingError = _refusal("ABILITY_MISSING", 501, "The game lacks this capa
 
 
 class TooManyRequestsError(WsapError):
-    """The caller exceeded its request rate; `Retry-After` says when to try again.
-
-    Args:
-        after: seconds until the next request is allowed.
-    """
+    """The caller exceeded its request rate; `Retry-After` has the seconds until the next request is allowed."""
 
     code = "RATE_LIMITED"
     http_status = 429

@@ -1,4 +1,4 @@
-"""Requests and replies: the base class of bodies, parameters that many routes take, and replies as canonical JSON."""
+"""The base class of request bodies, common parameters of routes, and replies as canonical JSON."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from wsap_core.protocol.wire import dumps
 from wsap_nexus.errors import WorldFailedError
 
 WAIT_MOST = 60.0
-"""Longest time that a request may wait, in seconds."""
+"""The maximum seconds that a request can wait."""
 
-Wait = Annotated[float, Query(ge=0, le=WAIT_MOST, description="Seconds to wait before answering 202.")]
+Wait = Annotated[float, Query(ge=0, le=WAIT_MOST, description="Seconds to wait before replying 202.")]
 Key = Annotated[
     str | None,
     Header(
@@ -23,25 +23,25 @@ Key = Annotated[
         min_length=1,
         max_length=200,
         pattern=r"^[!-~]+$",
-        description="Asked again with the same key, it is done once and answered the same, for a day.",
+        description="Requests with the same key take effect once and get the same reply, for a day.",
     ),
 ]
 
 
 class Request(BaseModel):
-    """A request body; unknown fields are refused, so that misspellings are noticed."""
+    """A request body; unknown fields are refused, so that misspellings are detected."""
 
     model_config = ConfigDict(extra="forbid")
 
 
 class TermsRequest(Request):
-    """Goals and end of a session."""
+    """The goals and limits of a session."""
 
     goals: list[Annotated[str, Field(max_length=500)]] = Field(default_factory=list, max_length=20)
     exit_when: str = Field(default="", max_length=500)
     """An exit condition: `health < 10%`, `step >= 500`, `goal_complete`."""
     steps: int | None = Field(default=None, ge=1, le=10**9)
-    """Limit of steps."""
+    """The maximum number of steps."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class Reply:
     body: str
     """Canonical JSON."""
     repeated: bool = False
-    """Whether it was sent before under the same idempotency key."""
+    """Whether it repeats an earlier reply for the same idempotency key."""
 
 
 def answer(body: object, status: int = 200) -> Response:
@@ -61,19 +61,15 @@ def answer(body: object, status: int = 200) -> Response:
 
 
 def text_of(body: object) -> str:
-    """Return parts of the protocol, or JSON-ready data, as canonical JSON text.
-
-    Raises:
-        WorldFailedError: a game returned something that JSON cannot hold.
-    """
+    """Return protocol types or JSON-ready data as canonical JSON; WorldFailedError if a game's value is not JSON."""
     try:
         return dumps(body)
     except WireError as error:
-        raise WorldFailedError(f"What the world gave can't be sent: {error}") from error
+        raise WorldFailedError(f"The world returned an invalid value: {error}") from error
 
 
 def pending(what: str) -> Response:
-    """Return the response that a request is still in progress."""
+    """Return the response for a request in progress."""
     return Response(dumps({"pending": True, "message": what}), 202, media_type="application/json")
 
 

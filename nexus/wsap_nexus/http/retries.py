@@ -1,4 +1,4 @@
-"""How clients try a request again: the policy of seed 001, section 7.3, and what may be sent twice."""
+"""Retries of clients' requests, and which requests can be sent twice."""
 
 from __future__ import annotations
 
@@ -11,33 +11,33 @@ import httpx2
 
 @dataclass(frozen=True)
 class Retries:
-    """How a request is tried again: the policy of seed 001, section 7.3."""
+    """The retry policy of seed 001, section 7.3."""
 
     most: int = 5
-    """Tries after the first."""
+    """The maximum number of retries."""
     first: float = 0.1
-    """Seconds before the second try; each later one waits twice as long."""
+    """Seconds before the first retry; doubled for each later one."""
     longest: float = 5.0
-    """Seconds between two tries at most, unless the server says that it takes longer."""
+    """The maximum seconds between tries, unless the server requests more."""
     jitter: float = 0.05
-    """Seconds that a wait is made longer or shorter by, at random, so that clients don't come in step."""
+    """Maximum random seconds added to or subtracted from a pause, so that clients do not synchronize."""
 
     def pause(self, tries: int, chance: float, after: float = 0.0) -> float:
-        """Return how many seconds to wait. `chance`: from 0 to 1; `after`: what the server said in `Retry-After`."""
+        """Return the seconds to wait; `chance` is from 0 to 1, `after` the server's `Retry-After`."""
         wait = min(self.longest, self.first * 2.0 ** min(tries - 1, 60)) + self.jitter * (2 * chance - 1)
         return max(0.0, wait, min(after, 60.0))
 
 
 UNTIL_IT_WORKS = Retries(first=1.0, longest=300.0, jitter=0.0)
-"""How what must not be given up is tried again: after one second first, and after five minutes at most."""
+"""Retries without an end, after one second at first and up to five minutes."""
 
 
 class Tries:
     """The tries of one request.
 
     Args:
-        repeatable: whether it does no harm to send it twice.
-        chance: gives numbers from 0 to 1.
+        repeatable: whether it can be sent twice without harm.
+        chance: returns random numbers from 0 to 1.
     """
 
     def __init__(self, retries: Retries, *, repeatable: bool, chance: Callable[[], float] = random.random) -> None:
@@ -47,19 +47,14 @@ class Tries:
         self._count = 0
 
     def unanswered(self, error: httpx2.TransportError) -> float | None:
-        """Return the seconds to wait after no answer came; None if it must not be sent again."""
+        """Return the seconds to wait after a request without a response; None if it must not be sent again."""
         self._count += 1
         if self._count > self._retries.most or not (self._repeatable or never_sent(error)):
             return None
         return self._retries.pause(self._count, self._chance())
 
     def refused(self, *, retryable: bool, after: str = "") -> float | None:
-        """Return the seconds to wait after the server refused; None if it must not be sent again.
-
-        Args:
-            retryable: whether the same request can succeed later.
-            after: the header `Retry-After`.
-        """
+        """Return the seconds to wait after a refusal with `Retry-After: after`; None if it must not be sent again."""
         self._count += 1
         if self._count > self._retries.most or not retryable:
             return None

@@ -1,7 +1,7 @@
-"""Runs an application on a socket in the event loop of the caller, until it is told to stop.
+"""Serves an application on a socket in the caller's event loop.
 
-uvicorn itself waits for the head of a request without limit, and accepts connections until the process can open no
-more files, not even its database. Open requests are ended when the server stops, so that their clients do not delay it.
+uvicorn itself waits for the head of a request without limit, and accepts connections until the process can't open
+files any more, not even its database. Open requests are ended when the server stops, so that clients do not delay it.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class _Server(uvicorn.Server):
     @contextlib.contextmanager
     @override
     def capture_signals(self) -> Iterator[None]:
-        """Leave signals to the caller unless they are to stop it; uvicorn raises them again at the end."""
+        # uvicorn raises the signals again at the end.
         with super().capture_signals() if self._signals else contextlib.nullcontext():
             yield
 
@@ -54,16 +54,16 @@ class _Server(uvicorn.Server):
 
 
 class HttpServer:
-    """An application that answers requests on a socket.
+    """Serves an application on a socket.
 
     Args:
         app: the ASGI application, behind a `Guard`.
         listening: from `wsap_nexus.http.listening.listen`; the caller closes it.
-        until: set to stop: open requests are then ended; None to go on until `end`, or the task is cancelled.
-        ready: called with the URL once requests are answered.
-        over: called when it begins to shut down, to let go of whoever waits.
-        stopping: what requests are answered that are open for a second more; see `end_requests`.
-        signals: whether Ctrl-C and SIGTERM stop it, and are raised again then; else they are the caller's.
+        until: set to stop and end open requests; None to serve until `end` or cancellation.
+        ready: called with the URL once requests are served.
+        over: called at the start of the shutdown, to release waiting requests.
+        stopping: the error for requests still open a second later; see `end_requests`.
+        signals: whether Ctrl-C and SIGTERM stop it, and are then raised again; otherwise the caller handles them.
     """
 
     def __init__(
@@ -94,11 +94,11 @@ class HttpServer:
         self._server = _Server(config, lambda: ready(url) if ready is not None else None, over, signals=signals)
 
     def end(self) -> None:
-        """Stop soon: requests that are being answered get two seconds."""
+        """Stop, giving open requests two seconds."""
         self._server.should_exit = True
 
     async def run(self) -> None:
-        """Answer requests until it is stopped."""
+        """Serve until stopped."""
         ending = None if self._until is None else asyncio.create_task(self._end_when_set(self._until))
         try:
             await self._server.serve(sockets=[self._listening])
@@ -112,21 +112,17 @@ class HttpServer:
 
 
 GRACE = 1.0
-"""Seconds that requests get to be answered once the nexus stops."""
+"""Seconds for open requests once the nexus stops."""
 
 
 def end_requests(app: App, until: asyncio.Event, stopping: WsapError | None = None) -> App:
-    """Return an application whose requests end once an event is set.
+    """Return an application whose requests end once `until` is set.
 
-    GET requests see the client disconnect: open streams then end properly, and replies that are almost complete are
-    still sent. A request that is not answered a second later is answered with an error.
-
-    Args:
-        until: set when the server stops.
-        stopping: the error; that the nexus stops if not given.
+    GET requests see a disconnected client, so that open streams end properly and almost complete replies are still
+    sent. A request without a reply a second later gets the error `stopping`, by default that the nexus is stopping.
     """
     stopping = stopping or NexusStoppingError(
-        "The nexus is stopping; ask again, with the same key if there was one, later."
+        "The nexus is stopping; repeat the request later, with the same idempotency key if it has one."
     )
     waiting: set[asyncio.Timeout] = set()
     ending: asyncio.Task[None] | None = None
@@ -180,14 +176,14 @@ def end_requests(app: App, until: asyncio.Event, stopping: WsapError | None = No
 OWN_FILES = 256
 """Open files reserved for the nexus itself: its database, its workers, remote games."""
 KEEP_ALIVE = 30
-"""Seconds until an idle connection is closed: well over the 5 s for which clients keep theirs, or a request would now
-and then meet the end of its connection."""
+"""Seconds until an idle connection is closed: well over the 5 s of clients, or requests would sometimes meet a closing
+connection."""
 MOST = 10_000
-"""Most connections, however many files a process may open."""
+"""The maximum number of connections, regardless of the limit of open files."""
 
 
 def most_connections() -> int:
-    """Return the limit of connections, by the number of files that this process may open."""
+    """Return the limit of connections that follows from this process' limit of open files."""
     try:
         import resource
     except ImportError:  # Windows, where sockets do not count as files
@@ -197,13 +193,13 @@ def most_connections() -> int:
 
 
 def protocol_with(limits: HttpLimits) -> type[TimeoutProtocol]:
-    """Return a protocol class for uvicorn that enforces these limits."""
+    """Return a protocol class for uvicorn with these limits."""
     most = most_connections() if limits.connections is None else limits.connections
     return type("LimitedProtocol", (TimeoutProtocol,), {"head_seconds": limits.head_seconds, "most": most})
 
 
 class TimeoutProtocol(H11Protocol):
-    """HTTP/1.1 that closes connections without a request, and those beyond the limit."""
+    """HTTP/1.1 that closes connections without a request and connections beyond the limit."""
 
     head_seconds = HttpLimits.head_seconds
     most = MOST
@@ -250,7 +246,7 @@ class TimeoutProtocol(H11Protocol):
 
 def _too_many() -> bytes:
     error = TooManyConnectionsError
-    message = "As many connections are open as may be; close some, or wait a moment."
+    message = "The maximum number of connections is open; close some, or wait a moment."
     body = dumps(error_body(error.code, message, retry=error.retryable)).encode()
     head = (
         f"HTTP/1.1 {error.http_status} Service Unavailable\r\nContent-Type: application/json\r\n"

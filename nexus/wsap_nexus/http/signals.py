@@ -1,4 +1,4 @@
-"""Signals for a command that runs until it is stopped: the first one asks it to stop, the second ends it."""
+"""Signals for a long-running command: the first one asks it to stop, the second ends it."""
 
 from __future__ import annotations
 
@@ -10,15 +10,14 @@ from collections.abc import Callable, Iterator
 from types import FrameType
 
 INSISTED = 130
-"""The exit status after a second signal, as shells have it for Ctrl-C."""
+"""The exit status after a second signal, as in shells for Ctrl-C."""
 
 
 @contextlib.contextmanager
 def told_to_stop(asked: Callable[[], None], insisted: Callable[[], None]) -> Iterator[asyncio.Event]:
-    """Give an event of the running loop that is set by SIGINT, SIGTERM or SIGHUP; a second one ends the process.
+    """Yield an event of the running loop that is set by SIGINT, SIGTERM or SIGHUP; a second one ends the process.
 
-    Python's own handlers are used and not the loop's: they are run between any two instructions, also
-    while a game keeps the loop from turning.
+    The handlers are Python's and not the loop's, because these also run while a game blocks the loop.
 
     Args:
         asked: called at the first signal.

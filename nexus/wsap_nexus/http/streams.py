@@ -1,4 +1,4 @@
-"""Streams of server-sent events, and whose are open: clients without a token can't take them all."""
+"""Streams of server-sent events, limited so that clients without a token can't use up all of them."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ from wsap_nexus.tasks import ended
 
 _LOG = logging.getLogger("wsap_nexus.server")
 _RETRY = "retry: 1000\n\n"
-"""Milliseconds after which a client connects again."""
+"""Milliseconds until a client reconnects."""
 
 
 class Bell:
-    """Wakes streams that wait for something new."""
+    """Wakes streams that wait for events."""
 
     def __init__(self) -> None:
         self._fresh = asyncio.Event()
         self._loop: asyncio.AbstractEventLoop | None = None
 
     def fresh(self) -> asyncio.Event:
-        """Return an event that the next ring sets; call this before looking, to miss none."""
+        """Return an event that the next ring sets; call this before reading, so that no ring is missed."""
         self._loop = asyncio.get_running_loop()
         return self._fresh
 
     def ring(self) -> None:
-        """Wake whoever waits; any thread may call this."""
+        """Wake all waiting streams; thread-safe."""
         if self._loop is not None:
             self._loop.call_soon_threadsafe(self._ring)
 
@@ -44,15 +44,13 @@ class Bell:
 
 
 class EventStream(Response):
-    """A response of server-sent events, with heartbeats, which counts while it is sent.
+    """A response of server-sent events with heartbeats, counted among the caller's open streams.
 
     It ends if the client reads nothing for too long; the client can continue from its last event.
 
     Args:
-        later: waits for the next events and returns their text; None at the end. It may be cancelled while it waits,
+        later: waits for the next events and returns their text; None at the end. It can be cancelled while it waits,
             and is then called again.
-        streams: where it counts.
-        who: the caller.
     """
 
     def __init__(self, later: Callable[[], Awaitable[str | None]], streams: Streams, who: Caller | None) -> None:
@@ -66,7 +64,6 @@ class EventStream(Response):
 
     @override
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Send events until the client goes."""
         with self._streams.hold(self._who):
             await self._send(receive, send)
 
@@ -121,22 +118,22 @@ class Streams:
 
     @contextmanager
     def hold(self, who: Caller | None) -> Iterator[None]:
-        """Count a stream of a caller while it is open. All callers without a token count as one.
+        """Count a stream of a caller while it is open; all callers without a token count as one.
 
         Raises:
-            TooManyStreamsError: the caller has as many as it may have, or all are taken.
+            TooManyStreamsError: the caller's limit or the total limit is reached.
         """
         most, name = self.limits.streams, "" if who is None else who.name
         if who is None or who.agent_id is not None:
             most -= most // 4
             if self._open[name] >= self.limits.streams_each:
                 whose = "without a token" if who is None else f"of {who.agent_id!r}"
-                raise TooManyStreamsError(f"{self._open[name]} streams {whose} are open already; close some of them.")
+                raise TooManyStreamsError(f"{self._open[name]} streams {whose} are open; close some of them.")
         if self.count >= most:
-            raise TooManyStreamsError(f"{self.count} streams are open already; try again later.")
+            raise TooManyStreamsError(f"{self.count} streams are open; try again later.")
         self._open[name] += 1
         try:
             yield
         finally:
             self._open[name] -= 1
-            self._open += Counter()  # drops the names that have none
+            self._open += Counter()  # drops names without streams

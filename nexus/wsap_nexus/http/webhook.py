@@ -1,6 +1,6 @@
-"""A webhook: messages that are posted to an address, each until it is taken, and signed.
+"""A webhook: posts signed messages to an address, each until it is accepted.
 
-Nothing follows a redirect, no proxy is asked, and the address, which may hold a secret, is in no message and no log.
+It follows no redirects and uses no proxy. The address can contain a secret, so it appears in no message and no log.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from wsap_nexus.http.retries import UNTIL_IT_WORKS
 from wsap_nexus.tasks import ended
 
 EVERY = 1.0
-"""Seconds between two looks for what is to be sent."""
+"""Seconds between checks for messages to send."""
 TIMEOUT = 10.0
-"""Seconds that an answer may take."""
+"""Seconds to wait for a response."""
 GRACE = 5.0
-"""Seconds that what is left is sent for at the end."""
+"""Seconds to send the remaining messages at the end."""
 _ANSWER = 64_000
-"""Most bytes of an answer that are read."""
+"""The maximum bytes of a response to read."""
 
 _LOGGERS = ("httpx2", "httpcore2.connection", "httpcore2.http11", "httpcore2.http2", "httpcore2.proxy")
 _sending: ContextVar[bool] = ContextVar("_sending", default=False)
@@ -37,11 +37,10 @@ _sending: ContextVar[bool] = ContextVar("_sending", default=False)
 
 @dataclass
 class Webhook:
-    """Posts messages to an address, signed with the secret.
+    """Posts messages to an address, signed with a secret; ConfigError if the address is invalid or the secret empty.
 
-    `what` names in sentences what is sent, such as "the story"; `sender` is the User-Agent. `tell` is told in a
-    sentence when sending begins to fail; `now` gives the seconds since 1970 for the signature. Raises ConfigError if
-    the address can't be used, or the secret is empty.
+    `what` describes the messages, such as "the story"; `sender` is the User-Agent. `tell` gets a sentence when sending
+    starts to fail; `now` returns the seconds since 1970 for the signature.
     """
 
     address: str = field(repr=False)
@@ -53,21 +52,21 @@ class Webhook:
     now: Callable[[], float] = time.time
 
     def __post_init__(self) -> None:
-        # What is wrong is said without the address, which may hold a secret of its own.
+        # Errors omit the address, which can contain a secret.
         try:
             url = httpx2.URL(self.address)
         except httpx2.InvalidURL:
-            raise ConfigError("The webhook's address is no URL.") from None
+            raise ConfigError("The webhook's address is not a valid URL.") from None
         if url.scheme not in ("http", "https") or not url.host or url.userinfo:
-            raise ConfigError("The webhook's address must be an http or https URL without a user name in it.")
+            raise ConfigError("The webhook's address must be an http or https URL without a user name.")
         if not self.secret:
-            raise ConfigError("A webhook needs a secret to sign what is sent.")
+            raise ConfigError("A webhook needs a secret to sign its messages.")
         self._transport = httpx2.AsyncHTTPTransport()
         self._said = ""
 
     @contextlib.asynccontextmanager
     async def sending(self, send: Callable[[], Awaitable[object]]) -> AsyncIterator[None]:
-        """Call `send` again and again beside what is done within; at the end once more, for a few seconds at most."""
+        """Call `send` every `EVERY` seconds during the block, and once more at the end for up to `GRACE` seconds."""
 
         async def go_on() -> None:
             while True:
@@ -88,7 +87,7 @@ class Webhook:
     async def _try(self, send: Callable[[], Awaitable[object]]) -> None:
         try:
             await send()
-        except Exception as error:  # what is wrong with sending must not stop what goes on beside it
+        except Exception as error:  # a failure must not stop the block
             what = self.what[:1].upper() + self.what[1:]
             said = str(error) if isinstance(error, WsapError) else f"{what} can't be sent: {_kind(error)}."
             if said != self._said:
@@ -96,16 +95,16 @@ class Webhook:
             self._said = said
 
     async def post(self, event_id: str, content: bytes) -> None:
-        """Send a message of JSON until it is taken; it may be taken twice, with the same id."""
+        """Send a JSON message until it is accepted; the receiver can get it twice, with the same id."""
         tries = 0
         while (problem := await self._problem(event_id, content)) is not None:
             tries += 1
             if tries == 1:
-                self.tell(f"The webhook did not take a part of {self.what}: {problem}. It is sent again until it does.")
+                self.tell(f"The webhook did not accept a part of {self.what}: {problem}. It is resent until accepted.")
             await self.clock.sleep(UNTIL_IT_WORKS.pause(tries, 0.5))
 
     async def _problem(self, event_id: str, content: bytes) -> str | None:
-        """Send once; return why it was not taken, without the address, or None."""
+        # Sends once; returns why it was not accepted, without the address, or None.
         when = str(int(self.now()))
         headers = {
             "Content-Type": "application/json",
@@ -119,21 +118,21 @@ class Webhook:
         )
         try:
             with _unlogged():
-                # The transport alone: nothing follows a redirect, and no proxy is asked.
+                # Only the transport: it follows no redirects and uses no proxy.
                 response = await asyncio.wait_for(self._transport.handle_async_request(request), 2 * TIMEOUT)
                 await _finish(response)
         except TimeoutError:
-            return "it does not answer"
+            return "it does not respond"
         except (httpx2.TransportError, OSError) as error:
             return f"it can't be reached ({_kind(error)})"
         if 200 <= response.status_code < 300:
             return None
         redirect = ", and redirects are not followed" if 300 <= response.status_code < 400 else ""
-        return f"it answers with status {response.status_code}{redirect}"
+        return f"it responds with status {response.status_code}{redirect}"
 
 
 async def _finish(response: httpx2.Response) -> None:
-    """Read what little an answer may say, so that the connection can be used again."""
+    # Reads the response up to a limit, so that the connection can be reused.
     try:
         size = 0
         async for part in response.aiter_raw():
@@ -145,7 +144,7 @@ async def _finish(response: httpx2.Response) -> None:
 
 
 def signature(secret: bytes, when: str, content: bytes) -> str:
-    """Return the signature of what was sent at a time: HMAC-SHA256 of `TIME.CONTENT`, in hexadecimal digits."""
+    """Return the signature of a message: the HMAC-SHA256 of `TIME.CONTENT` in hexadecimal."""
     return hmac.new(secret, when.encode() + b"." + content, hashlib.sha256).hexdigest()
 
 
@@ -160,7 +159,7 @@ def _elsewhere(record: logging.LogRecord) -> bool:
 @contextlib.contextmanager
 def _unlogged() -> Iterator[None]:
     for name in _LOGGERS:
-        logging.getLogger(name).addFilter(_elsewhere)  # added once, however often
+        logging.getLogger(name).addFilter(_elsewhere)  # idempotent
     token = _sending.set(True)
     try:
         yield

@@ -1,1 +1,1 @@
-"""What models may cost."""
+"""Budgets for models."""

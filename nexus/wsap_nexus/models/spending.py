@@ -1,4 +1,4 @@
-"""Budgets for models: of a run, a decision, and a day of the database."""
+"""Budgets for models: per run, decision, and day of a database."""
 
 from __future__ import annotations
 
@@ -23,11 +23,9 @@ FRESH = 10.0
 
 
 class DaySpent:
-    """The recorded usage of models today, in UTC, by all runs of a database.
+    """The recorded usage of models today (UTC) by all runs of a database.
 
-    Args:
-        in_nexus: whether this process plays the runs of the nexus: those are read once, and it counts their further
-            usage.
+    `in_nexus`: this process plays the runs of the nexus, so they are read once and it counts their further usage.
     """
 
     def __init__(self, repository: Repository, now: Callable[[], datetime], *, in_nexus: bool = False) -> None:
@@ -46,7 +44,7 @@ class DaySpent:
         self._own.add(run_id)
 
     def read(self) -> Usage:
-        """Return the sum, after reading the new records; StorageError if the database can't be read."""
+        """Return the total, after reading new records; StorageError if the database can't be read."""
         midnight = self._now().astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
         if self._day != midnight.isoformat():
             self._day = midnight.isoformat()
@@ -69,10 +67,10 @@ class DaySpent:
 
 
 class DayBudget(Budget):
-    """The budget of a day for all runs and processes of a database.
+    """The daily budget for all runs and processes of a database.
 
     The usage of other processes is read every `FRESH` seconds, so several processes can exceed the limit by the usage
-    of that time.
+    in that time.
     """
 
     def __init__(self, limits: BudgetLimits, recorded: DaySpent, now: Callable[[], datetime]) -> None:
@@ -91,12 +89,12 @@ class DayBudget(Budget):
 
         Raises:
             BudgetReachedError: it could exceed the limit; nothing is reserved.
-            UsageError: the limit is in money, and the price of a model that was used today is unknown.
+            UsageError: the limit is in dollars, and the price of a model used today is unknown.
         """
         self._look()
         if self.cost is not None and self.spent.cost is None:
             raise UsageError(
-                f"A limit of ${self.cost:g} a day can't be kept: what a model costs that was asked today is not known; "
+                f"The limit of ${self.cost:g} a day can't be enforced: the price of a model used today is unknown; "
                 "set a limit in tokens or calls."
             )
         super().reserve(worst)
@@ -113,7 +111,7 @@ class DayBudget(Budget):
 
     def _reached(self, limit: str) -> BudgetReachedError:
         return BudgetReachedError(
-            f"The next request could pass the limit of {limit} a day, over all runs of this database "
+            f"The next request could exceed the limit of {limit} a day for all runs of this database "
             f"(spent today: {self.spent.calls} calls, {self.spent.prompt_tokens + self.spent.completion_tokens} "
             "tokens); resume after midnight UTC, or with a higher limit."
         )
@@ -133,16 +131,15 @@ def limited_models(
     """Return models with budgets.
 
     Args:
-        limits: of each scope.
-        repository: has the recorded runs; None if this one is not recorded.
-        run_id: the run if it is resumed; its earlier usage counts.
-        in_nexus: whether they are for a nexus, which plays many runs.
-        seed: for backends that draw.
+        repository: the recorded runs; None if this run is not recorded.
+        run_id: the resumed run, whose earlier usage counts.
+        in_nexus: whether the models are for a nexus, which plays many runs.
+        seed: for backends that sample.
         prices: address -> price, for models whose backend does not know it.
-        tell: told of long waits and of what servers do otherwise than asked; without it that is logged.
+        tell: called with messages about long waits and unexpected behaviour of servers; by default they are logged.
 
     Raises:
-        UsageError: a day has a limit, and the run is not recorded.
+        UsageError: there is a daily limit, but the run is not recorded.
     """
     budgets: list[Budget] = []
     if limits.run:
@@ -150,7 +147,9 @@ def limited_models(
         budgets.append(limits.run.budget("run", before))
     if limits.day:
         if repository is None:
-            raise UsageError("A day's limit counts what is recorded, and this run is not; record it, or limit the run.")
+            raise UsageError(
+                "A daily limit counts recorded runs, and this run is not recorded; record it, or limit the run."
+            )
         from wsap_nexus.store.repository import utc_now
 
         budgets.append(DayBudget(limits.day, DaySpent(repository, utc_now, in_nexus=in_nexus), utc_now))
@@ -159,7 +158,7 @@ def limited_models(
 
 
 def spent_on(repository: Repository, run_id: str) -> Usage:
-    """Return the usage of models in a run, from its recorded calls, so that killed runs are included."""
+    """Return the usage of models in a run from its recorded calls, which a killed run has, too."""
     calls = repository.read_events(run_id, kinds=("call",))
     return sum((Usage(**event.data["reply"]["finish"]["usage"]) for event in calls), NO_USAGE)
 

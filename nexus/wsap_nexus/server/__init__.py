@@ -1,1 +1,1 @@
-"""The nexus over HTTP: the wire API under `/nexus`, and the dashboard. Loopback only unless a token guards it."""
+"""The nexus over HTTP: the wire API under `/nexus`, and the dashboard. Other machines need a token."""

@@ -1,4 +1,4 @@
-"""Routes for the admin alone: pause, resume, halt, settle and remove agents."""
+"""Routes for the admin: pause, resume, halt, settle and remove agents."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ router = APIRouter(prefix="/agents/{agent_id}")
 
 
 class Decision(Request):
-    """What a person says became of an unresolved transfer."""
+    """The outcome of an unresolved transfer, decided by a person."""
 
     outcome: reconciliation.Outcome
     transfer: str | None = Field(default=None, min_length=1, max_length=200)
-    """A transfer's id; all unresolved transfers of the agent when left out."""
+    """A transfer's id; by default all unresolved transfers of the agent."""
 
 
 @router.post("/pause", responses=replies(responses.Held))
 async def pause(nexus: Hub, agent_id: ManagedAgent) -> Response:
-    """Pause an agent where it is: it begins no further decision."""
+    """Pause an agent where it is: it starts no further decisions."""
     nexus.pause(agent_id)
     return answer({"agent": agent_id, "state": "paused"})
 
@@ -40,7 +40,7 @@ async def resume(nexus: Hub, agent_id: ManagedAgent) -> Response:
 
 @router.post("/halt", responses=replies(responses.Held))
 async def halt(nexus: Hub, agent_id: ManagedAgent) -> Response:
-    """Pause an agent and bring it into the nexus; answers when it is there."""
+    """Pause an agent and bring it into the nexus; replies when it is there."""
     await nexus.halt(agent_id)
     return answer({"agent": agent_id, "state": "paused"})
 
@@ -55,7 +55,7 @@ async def settle(nexus: Hub, agent_id: AgentId, said: Decision, by: Admin) -> Re
 
 @router.delete("", responses=replies(responses.Held))
 async def remove(nexus: Hub, agent_id: ManagedAgent) -> Response:
-    """Remove an agent for good; its history stays, and its id is not given out again."""
+    """Remove an agent permanently; its history stays, and its id can't be reused."""
     await nexus.halt(agent_id)
     with nexus.nexus_store.change() as tx:
         portable.remove(tx, agent_id)

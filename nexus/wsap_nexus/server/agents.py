@@ -1,4 +1,4 @@
-"""Routes of agents: register, list, show and change them, act for them, their messages, diaries and talks."""
+"""Routes of agents: records, observations and actions, messages, diaries and conversations."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ from wsap_nexus.store.events.agents import AgentRenamed
 
 router = APIRouter(prefix="/agents", tags=["agents"])
 
-Before = Annotated[int | None, Query(ge=1, le=2**53, description="Entries with smaller numbers: `next` of a page.")]
+Before = Annotated[int | None, Query(ge=1, le=2**53, description="Entries with lower numbers: `next` of a page.")]
 Limit = Annotated[int, Query(ge=1, le=200)]
 
 
 @router.post("", responses=replies(responses.Registered, 200, 201))
 async def register(nexus: Hub, new: requests.NewAgent, by: Known, tokens: TokenStore) -> Response:
-    """Register an agent (201, with its token), or return the existing one of that id (200)."""
+    """Register an agent (201, with its token), or return the existing one with that id (200)."""
     if by.agent_id is not None:
         by.may_act_for(new.id)
         return answer({"agent": the_agent(nexus, new.id)})
@@ -59,7 +59,7 @@ async def agents(
     after: Annotated[str, Query(max_length=64)] = "",
     limit: Annotated[int, Query(ge=1, le=1000)] = 100,
 ) -> Response:
-    """List agents by id, a page at a time; of those that the token is not good for, only what is public."""
+    """List agents by id, a page at a time; only the public fields of agents that the token is not valid for."""
     with nexus.nexus_store.look() as tx:
         found = tx.agents(after=after, limit=limit + 1)
     page = found[:limit]
@@ -69,7 +69,7 @@ async def agents(
 
 @router.get("/{agent_id}", responses=replies(responses.Whole))
 async def agent(nexus: Hub, agent_id: AgentId, who: Reader) -> Response:
-    """All that the nexus keeps about an agent; without its token only what is public."""
+    """Everything that the nexus stores about an agent; without its token, only its public fields."""
     private = sees(who, agent_id)
     with nexus.nexus_store.look() as tx:
         body: dict[str, Any] = {
@@ -88,7 +88,7 @@ async def agent(nexus: Hub, agent_id: AgentId, who: Reader) -> Response:
 
 @router.patch("/{agent_id}", responses=replies(responses.Registered))
 async def change(nexus: Hub, agent_id: AgentId, patch: requests.AgentPatch, by: Admin) -> Response:
-    """Change an agent's name, persona or policies, from its next session or visit on."""
+    """Change an agent's name, persona or policies, starting with its next session or visit."""
     with nexus.nexus_store.look() as tx:
         known = tx.agent(agent_id).policies
     policies = {} if patch.policies is None else read_policies(nexus, patch.policies, known)
@@ -136,10 +136,10 @@ async def observation(nexus: Hub, agent_id: OwnAgent, wait: Wait = 10.0) -> Resp
 
 @router.post("/{agent_id}/act", responses=replies(responses.Acted, 200, 202))
 async def act(nexus: Hub, agent_id: OwnAgent, action: requests.ActRequest, once: Once10) -> Response:
-    """Take an action; 202 if it is not resolved in time, and the same key asks again."""
+    """Take an action; 202 if it is not resolved in time: repeat the request with the same key."""
     check_external(nexus, the_agent(nexus, agent_id))
     request = idempotent_act(nexus, agent_id, action, agent_id)
-    return await once.reply(request, "The action is being resolved; ask again with the same idempotency key.")
+    return await once.reply(request, "The action is being resolved; repeat the request with the same key.")
 
 
 @router.get("/{agent_id}/action-space", responses=replies(responses.Spaces, 200, 202))
@@ -159,7 +159,7 @@ async def description(nexus: Hub, agent_id: OwnAgent, wait: Wait = 10.0) -> Resp
 
 @router.post("/{agent_id}/messages", responses=replies(responses.Sent, 201))
 async def send(nexus: Hub, agent_id: OwnAgent, message: requests.NewMessage) -> Response:
-    """Send a message from an agent in the nexus: to everybody there, to one agent, or to its team."""
+    """Send a message from an agent in the nexus to everybody there, to one agent, or to its team."""
     with nexus.nexus_store.change() as tx:
         check_not_removed(tx, agent_id)
         kind = message.kind or ("broadcast" if message.to is None else "direct")
@@ -169,7 +169,7 @@ async def send(nexus: Hub, agent_id: OwnAgent, message: requests.NewMessage) -> 
 
 @router.get("/{agent_id}/messages", responses=replies(responses.Messages))
 async def messages(nexus: Hub, agent_id: OwnAgent, limit: Annotated[int, Query(ge=1, le=500)] = 100) -> Response:
-    """An agent's unread messages, oldest first; reading them here does not mark them as read."""
+    """An agent's unread messages, oldest first; this does not mark them as read."""
     with nexus.nexus_store.look() as tx:
         check_not_removed(tx, agent_id)
         found = waiting.inbox(tx, agent_id, limit=limit)
@@ -178,7 +178,7 @@ async def messages(nexus: Hub, agent_id: OwnAgent, limit: Annotated[int, Query(g
 
 @router.post("/{agent_id}/messages/read", responses=replies(responses.Messages))
 async def read(nexus: Hub, agent_id: OwnAgent, wanted: requests.ReadRequest) -> Response:
-    """Mark messages as read, and return those still unread."""
+    """Mark messages as read, and return the remaining unread ones."""
     with nexus.nexus_store.change() as tx:
         check_not_removed(tx, agent_id)
         waiting.mark_read(tx, agent_id, wanted.ids)
@@ -200,7 +200,7 @@ async def read_diary(nexus: Hub, agent_id: OwnAgent, before: Before = None, limi
 
 @router.get("/{agent_id}/talk", responses=replies(responses.Talk))
 async def read_talk(nexus: Hub, agent_id: OwnAgent, before: Before = None, limit: Limit = 50) -> Response:
-    """What people said to an agent and what it answered, newest first, a page at a time."""
+    """The conversations of people with an agent, newest first, a page at a time."""
     with nexus.nexus_store.look() as tx:
         tx.agent(agent_id)
         found = talk.exchanges(tx, agent_id, before=before, limit=limit + 1)
@@ -209,9 +209,9 @@ async def read_talk(nexus: Hub, agent_id: OwnAgent, before: Before = None, limit
 
 @router.post("/{agent_id}/talk", responses=replies(Answered, 200, 202))
 async def say(nexus: Hub, agent_id: ManagedAgent, said: requests.NewTalk, once: Once30) -> Response:
-    """Say something to an agent: in the nexus it answers, in a world it hears a whisper; 202 while it thinks."""
+    """Talk to an agent: in the nexus it replies, in a world it gets a whisper; 202 while it thinks."""
     request = _idempotent_talk(nexus, agent_id, checked(said.text))
-    return await once.reply(request, "The agent has not answered yet; ask again with the same idempotency key.")
+    return await once.reply(request, "The agent has not replied yet; repeat the request with the same key.")
 
 
 def _idempotent_talk(nexus: Nexus, agent_id: str, text: str) -> IdempotentRequest:

@@ -1,4 +1,4 @@
-"""The wire API, as an ASGI application."""
+"""The wire API as an ASGI application."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from wsap_nexus.server.idempotency import IdempotencyStore
 
 
 def include_routes(app: FastAPI) -> None:
-    """Add the routes of the wire API to an application, and its OpenAPI document."""
+    """Add the routes of the wire API and its OpenAPI document to an application."""
     for module in (events, agents, games, admin, transit, sessions):
         app.include_router(module.router, prefix=openapi.PREFIX)
     openapi.install(app)
@@ -37,7 +37,7 @@ def create_app(
     """Return the application of a nexus, which the caller starts and stops.
 
     Args:
-        hosts: names that the Host header may have besides loopback names; None for any.
+        hosts: names allowed in the Host header besides loopback names; None for any.
         guarded: whether reading needs a token, too.
     """
     app = FastAPI(title="WSAP nexus", version=PROTOCOL_VERSION, docs_url=None, redoc_url=None, redirect_slashes=False)

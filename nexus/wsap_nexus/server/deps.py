@@ -1,4 +1,4 @@
-"""Parameters that routes of the API share: agents and sessions that the caller may use, and idempotent replies."""
+"""Shared route parameters: agents and sessions that the caller may use, and idempotent replies."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ SessionId = Annotated[str, Path(pattern=r"^[a-z0-9][a-z0-9-]{0,63}$")]
 
 
 def replies(model: type[Any], *statuses: int) -> dict[int | str, dict[str, Any]]:
-    """Return the documented responses of a route: the model for each status (200 if none is given), 202 as pending.
+    """Return the documented responses of a route: the model for each status (by default 200), and 202 as pending.
 
-    Any: the class of a pydantic model, or of a dataclass.
+    Any: the class of a pydantic model or dataclass.
     """
     return {status: {"model": responses.Pending if status == 202 else model} for status in statuses or (200,)}
 
@@ -52,7 +52,7 @@ async def _own_session(nexus: Hub, session_id: SessionId, by: Known) -> SessionR
 OwnAgent = Annotated[str, Depends(_own_agent)]
 """The id of an agent that the caller may act for."""
 ManagedAgent = Annotated[str, Depends(_managed_agent)]
-"""The id of an agent that was not removed, for the admin."""
+"""The id of an agent that was not removed; only for the admin."""
 OwnSession = Annotated[SessionRecord, Depends(_own_session)]
 """A session, open or closed, of an agent that the caller may act for."""
 
@@ -67,7 +67,7 @@ Live = Annotated[LiveSession, Depends(_live_session)]
 
 @dataclass(frozen=True)
 class Once:
-    """Handles a caller's request once under its idempotency key, if it has one."""
+    """Handles a caller's request once per idempotency key, if it has one."""
 
     store: IdempotencyStore
     caller: str
@@ -81,7 +81,7 @@ class Once:
         return self.key is not None and self.store.knows(self.caller, self.key)
 
     async def reply(self, request: IdempotentRequest, pending_message: str) -> Response:
-        """Return the reply to a request, or 202 with a message if it is not done in time."""
+        """Return the reply to a request, or 202 with a message after `wait` seconds."""
         reply = await self.store.once(self.caller, self.key, request, self.wait)
         if reply is None:
             return pending(pending_message)
@@ -99,6 +99,6 @@ def _once(seconds: float) -> Callable[..., Coroutine[Any, Any, Once]]:
 
 
 Once10 = Annotated[Once, Depends(_once(10.0))]
-"""Idempotent handling that waits 10 seconds for the reply unless the caller says otherwise."""
+"""Idempotent handling that by default waits 10 seconds for the reply."""
 Once30 = Annotated[Once, Depends(_once(30.0))]
-"""Idempotent handling that waits 30 seconds for the reply unless the caller says otherwise."""
+"""Idempotent handling that by default waits 30 seconds for the reply."""

@@ -1,7 +1,7 @@
 """Routes of the nexus itself: about, health, and the event stream.
 
-Events for many streams at once: the newest come from memory, older ones from the log. A stream keeps only the number of
-its last event, so a slow client costs no more memory than a quick one.
+All streams share the newest events in memory and read older ones from the log. A stream stores only the number of its
+last event, so a slow client needs no more memory than a fast one.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Line:
     text: str
     """In the format of server-sent events, with the empty line at the end."""
     public: str
-    """The same as anybody may see it; empty if nobody may."""
+    """The public part in the same format; empty if there is none."""
 
     def seen_by(self, who: Caller | None) -> str:
         """Return the text for a caller; empty if it may not see the event."""
@@ -73,7 +73,7 @@ class Feed:
         self._stop: Callable[[], None] = nexus_store.listen(self._take)
 
     def close(self) -> None:
-        """Listen no longer."""
+        """Stop listening."""
         self._stop()
 
     def last(self) -> int:
@@ -84,7 +84,7 @@ class Feed:
             return tx.last_seq()
 
     def after(self, seq: int) -> tuple[list[Line], int]:
-        """Return the events after a number, oldest first, at most `PAGE`, and the number to continue from."""
+        """Return up to `PAGE` events after a number, oldest first, and the number to continue from."""
         lines = self._lines
         if lines and lines[0].seq <= seq + 1:
             at = bisect.bisect_right(lines, seq, key=lambda line: line.seq)
@@ -95,7 +95,7 @@ class Feed:
         return found, found[-1].seq if found else seq
 
     def _take(self, event: NexusEvent) -> None:
-        # Transactions may commit in another order than their events are numbered.
+        # Transactions can commit in a different order than that of their events' numbers.
         if not self._lines or event.seq > self._lines[-1].seq:
             self._lines.append(line_of(event))
         else:
@@ -118,7 +118,7 @@ def _text(event: NexusEvent) -> str:
 
 @router.get("", responses={200: {"model": responses.About}})
 async def about(nexus: Hub, request: Request) -> Response:
-    """What this nexus is, in numbers."""
+    """Facts about this nexus."""
     feed: Feed = request.app.state.feed
     return answer(
         {
@@ -164,7 +164,7 @@ def _count(nexus: Nexus) -> int:
     response_class=Response,
     responses={
         200: {
-            "description": "Server-sent events: `id` is the number to go on from, `event` the kind, `data` the event.",
+            "description": "Server-sent events: `id` is the number to resume from, `event` the kind, `data` the event.",
             "content": {"text/event-stream": {"schema": {"type": "string"}}},
         }
     },
@@ -178,10 +178,10 @@ async def events(
     kind: Annotated[list[Annotated[str, Query(max_length=100)]] | None, Query(max_length=50)] = None,
     until: Annotated[int | None, Query(ge=0, le=_SEQ, description="End after this event.")] = None,
 ) -> Response:
-    """Stream events from now on, or after a given one (`Last-Event-ID`, or `after`).
+    """Stream events from now on, or after a given one (`Last-Event-ID` or `after`).
 
-    Without the token of the agent that an event is about, its body has only what is public, and events about what
-    agents say, think and earn are left out.
+    Without the token of an event's agent, its body has only public fields, and events about what agents say, think and
+    earn are omitted.
     """
     state = request.app.state
     feed: Feed = state.feed

@@ -24,7 +24,7 @@ async def games(nexus: Hub) -> Response:
 
 @router.get("/games/{game}", responses={200: {"model": responses.GameAnswer}})
 async def game(nexus: Hub, game: GameName) -> Response:
-    """What the nexus knows about a game."""
+    """The description and status of a game."""
     return answer({"game": nexus.entrance.game_info(game)})
 
 
@@ -39,6 +39,6 @@ async def join(nexus: Hub, new: requests.NewGame, by: Admin) -> Response:
 
 @router.put("/games/{game}/status", responses={200: {"model": responses.GameAnswer}})
 async def set_status(nexus: Hub, game: GameName, new: requests.NewStatus, by: Admin) -> Response:
-    """Set whether a game can be entered; if not, the agents in it return."""
+    """Set whether a game can be entered; if not, the agents in it return to the nexus."""
     nexus.set_game_status(game, new.status, new.reason)
     return answer({"game": nexus.entrance.game_info(game)})

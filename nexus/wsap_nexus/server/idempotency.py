@@ -1,8 +1,8 @@
 """Idempotency keys: a request is handled once, however often a caller sends it.
 
-Before a request is handled, its intent is stored (status 0); the reply then replaces it. If the same key comes again,
-a request in progress is waited for, a finished one gets the stored reply, and one that the end of the process
-interrupted is looked up in the log and handled again only if it had no effect. Refusals are not stored.
+The intent of a request is stored before it is handled (status 0), and then replaced by the reply. A repetition with the
+same key waits for a request in progress, or gets the stored reply of a finished one. A request interrupted by the end
+of the process is looked up in the log, and handled again only if it had no effect. Refusals are not stored.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from wsap_nexus.store.tables import METADATA
 
 _ANSWER = METADATA.tables["answer"]
 KEPT_SECONDS = 24 * 3600.0
-"""How long replies are kept."""
+"""Seconds to keep replies."""
 _IN_PROGRESS = 0
 _MAX_OPEN = 10_000
 _SWEEP_EVERY = 500
 
 Intent = Mapping[str, Any]
-"""JSON-ready data by which `IdempotentRequest.recall` finds out later whether a request had its effect."""
+"""JSON-ready data from which `IdempotentRequest.recall` later determines whether a request took effect."""
 
 
 @dataclass(frozen=True)
@@ -38,17 +38,17 @@ class IdempotentRequest:
     """A request that is handled once per key."""
 
     what: str
-    """Operation and body: what a key stands for."""
+    """The operation and body that a key identifies."""
     intend: Callable[[], Intent]
     """Returns the intent, just before the request is handled."""
     do: Callable[[], Awaitable[Reply]]
     """Handles the request."""
     recall: Callable[[Intent], Reply | None]
-    """Returns the reply to a request that an earlier process handled; None if it had no effect."""
+    """Returns the reply to a request handled by an earlier process; None if it had no effect."""
 
     @property
     def fingerprint(self) -> str:
-        """The hash that tells this request from others."""
+        """The hash of `what`."""
         return hashlib.sha256(self.what.encode()).hexdigest()
 
 
@@ -62,12 +62,10 @@ class IdempotencyStore:
         self._count = 0
 
     async def once(self, who: str, key: str | None, request: IdempotentRequest, wait: float) -> Reply | None:
-        """Return the reply to a request; None if it is still in progress after `wait` seconds.
-
-        Without a key, the request is handled each time.
+        """Return the reply to a request, handled each time if it has no key; None if not done in `wait` seconds.
 
         Raises:
-            KeyReusedError: the key stands for another request.
+            KeyReusedError: the key was used for another request.
             WsapError: the request was refused.
         """
         if key is None:
@@ -82,7 +80,7 @@ class IdempotencyStore:
         return task.result() if done else None
 
     def knows(self, who: str, key: str) -> bool:
-        """Return whether a key of a caller stands for a request that is finished or in progress."""
+        """Return whether a caller's key belongs to a finished request or one in progress."""
         if (who, key) in self._open:
             return True
         return self._stored(who, key) is not None
@@ -131,7 +129,7 @@ class IdempotencyStore:
         def discard(done: asyncio.Task[Reply]) -> None:
             self._tasks.discard(done)
             if not done.cancelled():
-                done.exception()  # marks it as retrieved: the caller may be gone
+                done.exception()  # marks it as retrieved, if the caller is gone
 
         task.add_done_callback(discard)
 

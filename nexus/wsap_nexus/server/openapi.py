@@ -1,4 +1,4 @@
-"""The OpenAPI document: FastAPI's routes and models, with the protocol's own schemas for its messages."""
+"""The OpenAPI document: FastAPI's routes and models, with the protocol's schemas for its messages."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from wsap_nexus.schemas import message_schema, names, without_titles
 from wsap_nexus.server import responses
 
 PREFIX = "/nexus"
-"""The prefix of the wire API's paths; the document leaves out others, such as the dashboard's."""
+"""The prefix of the wire API's paths; the document omits others, such as the dashboard's."""
 VERSION = PROTOCOL_VERSION
 _SCHEMAS = "#/components/schemas/"
 DESCRIPTION = """\
-Where agents live between worlds, as JSON over HTTP. An agent in any language registers, looks at what it sees, acts,
-enters worlds and leaves them. Reading needs no token on this machine alone; private things and changes do.
+The nexus, where agents are between worlds, as JSON over HTTP. An agent in any language registers, observes, acts,
+enters worlds and leaves them. On this machine, reading public data needs no token; private data and changes do.
 
-Every refusal has one form, `ErrorAnswer`, with a stable code; `retry` says whether the same request can succeed later:
-wait 100 ms, double it each time up to 5 s, and give up after five tries. With an `Idempotency-Key`, nothing is
-done twice.
+Every refusal has the form `ErrorAnswer` with a stable code; `retry` says whether the same request can succeed later:
+wait 100 ms, double that each time up to 5 s, and give up after five retries. With an `Idempotency-Key`, a request takes
+effect once.
 """
 
 
 def install(app: FastAPI) -> None:
-    """Have an app build its document once, at the first request for it."""
+    """Make an application build its document once, at the first request for it."""
 
     def document() -> dict[str, JsonValue]:
         if app.openapi_schema is None:
@@ -54,14 +54,14 @@ def _document(app: FastAPI) -> dict[str, JsonValue]:
     components.pop("HTTPValidationError", None)
     components.pop("ValidationError", None)
     document = _linked(document, components)
-    # `_linked` added the schemas of messages to the components.
+    # `_linked` has added the schemas of messages to the components.
     schemas = {**components, **document["components"]["schemas"]}
     document["components"]["schemas"] = {key: without_titles(schemas[key]) for key in sorted(schemas)}
     return document
 
 
 def _drop_undeclared(operation: dict[str, JsonValue]) -> None:
-    # FastAPI documents a 200 of any content for a route that declares none.
+    # FastAPI documents a 200 with any content for a route that declares none.
     given = operation["responses"].get("200", {}).get("content", {}).get("application/json")
     if given is not None and not given.get("schema"):
         del operation["responses"]["200"]
@@ -71,11 +71,11 @@ def _document_refusals(operation: dict[str, JsonValue]) -> None:
     responses = operation["responses"]
     responses.pop("422", None)
     content = {"application/json": {"schema": {"$ref": _SCHEMAS + "ErrorAnswer"}}}
-    responses["default"] = {"description": "A refusal, or an error, with its stable code.", "content": content}
+    responses["default"] = {"description": "A refusal or an error, with a stable code.", "content": content}
 
 
 def _linked(node: JsonValue, components: dict[str, JsonValue]) -> JsonValue:
-    # Replaces the marks of `responses.part` by references, and adds their schemas to the components.
+    # Replaces the marks of `responses.part` by references and adds their schemas to the components.
     if isinstance(node, list):
         return [_linked(item, components) for item in node]
     if not isinstance(node, dict):

@@ -1,4 +1,4 @@
-"""Policies received over the wire, which must not name files or programs of this machine."""
+"""Policies received over the wire API, which must not name files or programs of this machine."""
 
 from __future__ import annotations
 
@@ -14,23 +14,22 @@ from wsap_nexus.runs.plan import agent_named
 from wsap_nexus.server import requests
 from wsap_nexus.store.entities import EXTERNAL, Policy
 
+# The last part of an option's name -> what its value names.
 _OF_THIS_MACHINE = {"prompts": "a folder", "command": "a program", "cwd": "a folder"}
-# Last part of an option's name -> what it names.
 
 
 def read_policies(
     nexus: Nexus, given: Mapping[str, requests.PolicyShape], known: Mapping[str, Policy] | None = None
 ) -> dict[str, Policy]:
-    """Return the policies of a request.
+    """Return the policies of a request, by game.
 
     Args:
-        given: game -> policy.
         known: the agent's current policies, which may be repeated unchanged.
 
     Raises:
         ForbiddenError: a policy names a file, a folder or a program.
-        UnknownNameError: no such agent is installed, or no such game.
-        UsageError: an agent that decides over the wire is given options.
+        UnknownNameError: an agent or game is not installed.
+        UsageError: an `external` agent has options.
     """
     found: dict[str, Policy] = {}
     for game, shape in given.items():
@@ -38,7 +37,7 @@ def read_policies(
             raise UnknownNameError("game", game, games)
         agent, model = agent_named(shape.agent, nexus.host)
         if "/" in agent or "\\" in agent or ":" in agent:
-            raise ForbiddenError("Over the wire an agent is named, not a file of this machine.")
+            raise ForbiddenError("The wire API accepts the name of an installed agent, not a file of this machine.")
         if agent != EXTERNAL.agent:
             load_agent_spec(agent, nexus.host)
         elif shape.options:
@@ -47,7 +46,7 @@ def read_policies(
         if known is None or known.get(game) != policy:
             for name, what in _named_here(policy.options):
                 raise ForbiddenError(
-                    f"The option {name[:80]} names {what} of this machine, which can't be done over the wire; "
+                    f"The option {name[:80]} names {what} of this machine, which the wire API does not accept; "
                     "set it where the nexus runs, with: wsap nexus agents"
                 )
         found[game] = policy
@@ -73,7 +72,7 @@ def _in_value(value: JsonValue, path: str) -> Iterator[tuple[str, str]]:
         if value.startswith("@"):
             yield path, "a file"
         elif value.lstrip().startswith(("{", "[")):
-            # A text may be the JSON of a table, as on the command line.
+            # Text can be the JSON of a table, as on the command line.
             try:
                 inside = json.loads(value)
             except (ValueError, RecursionError):

@@ -1,4 +1,4 @@
-"""Bodies of requests, by which they are parsed; they are in the OpenAPI document, too.
+"""Bodies of requests, which parse them and document them in OpenAPI.
 
 Names and texts from clients are limited in length, and names contain no control characters.
 """
@@ -16,7 +16,7 @@ from wsap_nexus.store.entities import AGENT_ID
 
 def _plain(text: str) -> str:
     if single_line(text) != text:
-        raise ValueError("a name is one line, without control or direction characters, or spaces around it")
+        raise ValueError("a name must be one line without control or direction characters or surrounding spaces")
     return text
 
 
@@ -30,10 +30,10 @@ Text = Annotated[str, Field(max_length=10_000)]
 
 
 class PolicyShape(Request):
-    """A policy: which agent decides."""
+    """A policy: the agent that decides."""
 
     agent: Word
-    """An installed agent, or `external` for one that decides over the wire."""
+    """An installed agent, or `external` for a client of the wire API."""
     options: dict[str, Any] = Field(default_factory=dict, max_length=100)
 
 
@@ -49,11 +49,11 @@ class NewAgent(Request):
     name: Name = ""
     persona: Text = ""
     policies: Policies | None = None
-    """Game (`nexus`, or `*` for all others) -> policy; `external` everywhere when left out."""
+    """Game (`nexus`, or `*` for all others) -> policy; by default `external` everywhere."""
 
 
 class AgentPatch(Request):
-    """Changes of an agent; fields that are left out stay."""
+    """Changes of an agent; omitted fields stay."""
 
     name: Name | None = None
     persona: Text | None = None
@@ -80,13 +80,13 @@ class EnterRequest(TermsRequest):
     spawn: Literal["safe", "challenging", "random"] = "safe"
     difficulty: Literal["easy", "normal", "hard", "adaptive"] = "normal"
     avatar: Word | None = None
-    """The agent's body; `new` for a new one; the dormant one when left out."""
+    """An avatar of the agent, or `new` for a new one; by default a dormant one."""
     respawn: Word | None = None
-    """The id of a respawn option, for a dead body."""
+    """The id of a respawn option, for a dead avatar."""
     world: Word | None = None
-    """A world of the game that lives in the nexus; any when left out."""
+    """A living world of the game; by default any."""
     seat: Word | None = None
-    """Whom to be in such a world; the agent itself when left out."""
+    """The character to play in such a world; by default the agent itself."""
 
 
 Mode = Literal["dormant", "suspend", "despawn"]
@@ -100,13 +100,13 @@ class ExitRequest(Request):
     agent_id: str = Field(pattern=AGENT_ID)
     mode: Mode = "dormant"
     force: bool = False
-    """Leave without asking the world whether it is safe; for the admin alone."""
+    """Leave without asking the world whether it is safe; only for the admin."""
     destination: EnterRequest | None = None
     """The next game."""
 
 
 class JackOutRequest(Request):
-    """A request to leave a body."""
+    """A request to leave an avatar."""
 
     mode: Mode = "dormant"
 
@@ -117,11 +117,11 @@ class RespawnRequest(TermsRequest):
     model_config = _example(option="camp", steps=200)
 
     option: Word | None = None
-    """The id of a respawn option from the death event; the first when left out."""
+    """The id of a respawn option from the death event; by default the first."""
 
 
 class JackInRequest(Request):
-    """The body to enter."""
+    """The avatar to enter."""
 
     avatar_id: Word
 
@@ -133,17 +133,17 @@ class TransferRequest(Request):
 
 
 class NewMessage(Request):
-    """A message to others in the nexus."""
+    """A message to other agents in the nexus."""
 
     content: str = Field(min_length=1, max_length=2000)
     kind: Literal["broadcast", "direct", "team"] | None = None
-    """When left out, `direct` if there is a recipient, else `broadcast`."""
+    """By default `direct` if there is a recipient, else `broadcast`."""
     to: str | None = Field(default=None, pattern=AGENT_ID)
-    """The recipient, of a direct message alone."""
+    """The recipient of a direct message."""
 
 
 class NewTalk(Request):
-    """What a person says to an agent."""
+    """A message from a person to an agent."""
 
     model_config = _example(text="How was your day?")
 
@@ -172,4 +172,4 @@ class NewGame(Request):
     base_url: str = Field(max_length=500, pattern=r"^https?://[^\s@?#]+$")
     """The URL of its bridge."""
     token: str | None = Field(default=None, min_length=1, max_length=500, pattern=r"^[!-~]+$")
-    """The bridge's token; the nexus stores it."""
+    """The token of its bridge, which the nexus stores."""

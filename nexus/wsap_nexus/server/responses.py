@@ -1,7 +1,7 @@
 """Bodies of responses, for the OpenAPI document.
 
-Responses are written by `wsap_core.protocol.wire`; these classes only document them, and `part` refers to the
-protocol's own schema for its messages.
+`wsap_core.protocol.wire` writes the responses; these classes only document them. `part` refers to the protocol's
+schemas for its messages.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from wsap_nexus.store.entities import DiaryEntry, Exchange
 from wsap_nexus.worlds.game_info import GameInfo
 
 PART = "x-wsap-message"
-"""The key by which a schema names a message of the protocol until the document is built."""
+"""The key of a schema with the name of a protocol message, until the document is built."""
 
 Message = dict[str, Any]
 """A message of the protocol, as JSON."""
@@ -45,24 +45,24 @@ class ErrorShape(Answer):
 
 
 class ErrorAnswer(Answer):
-    """Every refusal has this form (seed 001, section 7, with `retry` added)."""
+    """The form of every refusal (seed 001, section 7, with `retry` added)."""
 
     error: ErrorShape
 
 
 class StorageShape(Answer):
-    """The size of the database, and how it grows."""
+    """The size and growth of the database."""
 
     bytes: int
-    """What its content takes."""
+    """The size of its content."""
     growth: float | None
-    """Bytes a day, as measured; `null` in the first minutes."""
+    """Measured bytes per day; `null` in the first minutes."""
     free: int | None
-    """Bytes that are free for it on its disk; `null` for a database on a server."""
+    """Bytes available on its disk; `null` for a database on a server."""
     limit: int | None
     """The size at which old records are deleted; `null` for no limit."""
     left: float | None
-    """Days until it reaches its limit or the disk is full; `null` where that is not known."""
+    """Days until it reaches its limit or the disk is full; `null` if unknown."""
 
 
 class Health(Answer):
@@ -70,9 +70,9 @@ class Health(Answer):
 
     status: Literal["ok", "degraded"]
     reason: str | None
-    """Why it is degraded, such as a full disk, while which agents are held."""
+    """Why it is degraded, such as a full disk, during which agents are held."""
     database: bool
-    """Whether the database can be read."""
+    """Whether the database is readable."""
     agents: int
     in_worlds: int
     streams: int
@@ -87,7 +87,7 @@ class PolicyAnswer(Answer):
 
 
 class Identity(Answer):
-    """An agent; without its token `persona`, `policies`, `core_memories` and `strategies` are left out."""
+    """An agent; without its token, `persona`, `policies`, `core_memories` and `strategies` are omitted."""
 
     id: str
     name: str
@@ -111,11 +111,11 @@ class Registered(Answer):
 
     agent: Identity
     token: str | None = None
-    """The agent's token; given once, when the agent is new."""
+    """The agent's token, only if the agent is new."""
 
 
 class Session(Answer):
-    """A session of an agent in a world; without the agent's token `terms` and `stats` are left out."""
+    """A session of an agent in a world; without the agent's token, `terms` and `stats` are omitted."""
 
     id: str
     agent_id: str
@@ -132,7 +132,7 @@ class Session(Answer):
 
 
 class ItemShape(Answer):
-    """A portable item and where it is."""
+    """A portable item and its place."""
 
     item: Annotated[Message, part("PortableItem")]
     agent_id: str
@@ -142,7 +142,7 @@ class ItemShape(Answer):
 
 
 class AvatarShape(Answer):
-    """A body of an agent."""
+    """An avatar of an agent."""
 
     world_id: str
     agent_id: str
@@ -162,7 +162,7 @@ class AchievementShape(Answer):
 
 
 class Whole(Answer):
-    """All that the nexus keeps about an agent; without its token `agent` and `sessions` alone."""
+    """Everything that the nexus stores about an agent; without its token, only `agent` and `sessions`."""
 
     agent: Identity
     skills: dict[str, float] = Field(default_factory=dict)
@@ -179,11 +179,10 @@ class Entered(Answer):
     bridge_url: str
     """The base of the session's routes: `{bridge_url}/observation`, `{bridge_url}/act` and so on."""
     avatar: Annotated[Message, part("Avatar")] | None
-    """The agent's body."""
     receipt: Annotated[Message, part("Receipt")] | None
     """The bonuses of its skills, and the admitted items."""
     observation: Annotated[Message, part("Observation")] | None
-    """The first observation; None for an agent that does not decide over the wire."""
+    """The first observation; null unless a client decides for the agent."""
 
 
 class Left(Answer):
@@ -193,11 +192,11 @@ class Left(Answer):
     package: Annotated[Message, part("TransitPackage")]
     """The items that it brings back."""
     observation: Annotated[Message, part("Observation")] | None
-    """Its observation in the nexus; None if it went on to another game, or does not decide over the wire."""
+    """Its observation in the nexus; null if it went on to another game, or no client decides for it."""
     entered: Entered | None
     """Its entry into the next game."""
     onward_error: ErrorShape | None
-    """Why it did not enter the next game; it is in the nexus then."""
+    """Why it did not enter the next game but is in the nexus."""
 
 
 class MessageShape(Answer):
@@ -209,7 +208,7 @@ class MessageShape(Answer):
 
 
 class Avatars(Answer):
-    """Bodies."""
+    """Avatars."""
 
     avatars: list[Annotated[Message, part("Avatar")]]
 
@@ -228,14 +227,14 @@ def _message(name: str) -> Any:
 
 Pending = _reply(
     "Pending",
-    "The request is in progress: ask again, with the same idempotency key if there was one.",
+    "The request is in progress: repeat it, with the same idempotency key if it has one.",
     pending=Literal[True],
     message=str,
 )
 # `last_event` is the number of the newest event.
 About = _reply(
     "About",
-    "What this nexus is, in numbers.",
+    "Facts about this nexus.",
     name=str,
     protocol_version=str,
     agents=int,
@@ -243,7 +242,7 @@ About = _reply(
     last_event=int,
 )
 TokenAnswer = _reply("TokenAnswer", "A new token, which replaces the earlier ones.", agent_id=str, token=str)
-# `next` is the `after` of the next page, here, and the `before` in `Talk` and `Diary`; None at the end.
+# `next` is the `after` of the next page here, and the `before` in `Talk` and `Diary`; None at the end.
 AgentPage = _reply("AgentPage", "Agents by id.", agents=list[Identity], next=str | None)
 # `place` is `nexus`, or the game.
 Seen = _reply(
@@ -254,15 +253,15 @@ Spaces = _reply("Spaces", "The action space where the agent is.", place=str, act
 Described = _reply("Described", "The description of the place where the agent is.", place=str, description=str)
 Games = _reply("Games", "The games that agents can enter.", games=list[GameInfo])
 GameAnswer = _reply("GameAnswer", "A game.", game=GameInfo)
-ViewAnswer = _reply("ViewAnswer", "A view, which a viewer can draw.", view=_message("View") | None)
-JackedIn = _reply("JackedIn", "The result of entering a body.", jack_in=_message("JackInResult"))
-ReceiptAnswer = _reply("ReceiptAnswer", "What the world admitted.", receipt=_message("Receipt"))
-PackageAnswer = _reply("PackageAnswer", "What the world released.", package=_message("TransitPackage"))
+ViewAnswer = _reply("ViewAnswer", "A view.", view=_message("View") | None)
+JackedIn = _reply("JackedIn", "The result of entering an avatar.", jack_in=_message("JackInResult"))
+ReceiptAnswer = _reply("ReceiptAnswer", "The skills and items that the world admitted.", receipt=_message("Receipt"))
+PackageAnswer = _reply("PackageAnswer", "The items that the world released.", package=_message("TransitPackage"))
 # `state` is in Base64.
 SnapshotAnswer = _reply("SnapshotAnswer", "A world's state.", state=str)
 Messages = _reply("Messages", "Messages, oldest first.", messages=list[MessageShape])
 Sent = _reply("Sent", "The recipients of a message.", recipients=list[str])
-Talk = _reply("Talk", "What people said to an agent, newest first.", exchanges=list[Exchange], next=int | None)
-Diary = _reply("Diary", "A diary, newest entries first.", entries=list[DiaryEntry], next=int | None)
+Talk = _reply("Talk", "Conversations with an agent, newest first.", exchanges=list[Exchange], next=int | None)
+Diary = _reply("Diary", "Diary entries, newest first.", entries=list[DiaryEntry], next=int | None)
 Held = _reply("Held", "The state of an agent.", agent=str, state=str)
-SettledMoves = _reply("SettledMoves", "The transfers that were settled.", agent=str, settled=list[ResolvedTransfer])
+SettledMoves = _reply("SettledMoves", "The settled transfers.", agent=str, settled=list[ResolvedTransfer])

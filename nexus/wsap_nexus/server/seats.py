@@ -1,4 +1,4 @@
-"""Observing and acting over the wire for an agent, in the nexus or in a world."""
+"""Observations and actions over the wire API, in the nexus or in a world."""
 
 from __future__ import annotations
 
@@ -36,38 +36,33 @@ def the_agent(nexus: Nexus, agent_id: str) -> AgentIdentity:
 
 
 def place_of(nexus: Nexus, agent_id: str) -> tuple[str, str | None]:
-    """Return where an agent is (`nexus`, or a game), and its session there."""
+    """Return an agent's place (`nexus`, or a game) and its session there."""
     stay = nexus.live.sessions.get(agent_id)
     return ("nexus", None) if stay is None else (stay.session.game, stay.session.id)
 
 
 def check_external(nexus: Nexus, agent: AgentIdentity) -> None:
-    """Check that an agent decides over the wire; NotExternalError if a policy of the nexus decides for it."""
+    """Raise NotExternalError if a policy of the nexus decides for an agent."""
     place, _ = place_of(nexus, agent.id)
     policy = agent.policy(place)
     if policy is None or not policy.external:
         decides = f"{policy.agent!r}" if policy is not None else "the world's own agent"
-        raise NotExternalError(f"{decides} decides for {agent.id!r} in {place!r}, not somebody over the wire.")
+        raise NotExternalError(f"{decides} decides for {agent.id!r} in {place!r}, not a client of the wire API.")
 
 
 def open_session(nexus: Nexus, record: SessionRecord) -> LiveSession:
-    """Return an open session.
-
-    Raises:
-        SessionClosedError: the session has ended.
-        SeatLeftError: the session is being resumed; ask again.
-    """
+    """Return an open session; SessionClosedError if it has ended, SeatLeftError while it is being resumed."""
     session_id = record.id
     if record.closed is not None:
         raise SessionClosedError(f"The session {session_id!r} ended ({record.reason}) at {record.closed}.")
     stay = nexus.live.sessions.get(record.agent_id)
     if stay is None or stay.session.id != session_id:
-        raise SeatLeftError(f"The session {session_id!r} is being resumed; ask again.")
+        raise SeatLeftError(f"The session {session_id!r} is being resumed; try again.")
     return stay
 
 
 async def observe(nexus: Nexus, agent_id: str, wait: float, session_id: str | None = None) -> Response:
-    """Reply with an agent's next observation; 202 if it has nothing to decide in time."""
+    """Reply with an agent's next observation, or 202 after `wait` seconds without a decision point."""
     seen = await next_observation(nexus, agent_id, wait)
     place, session = place_of(nexus, agent_id)
     if session_id is not None and session != session_id:
@@ -78,7 +73,7 @@ async def observe(nexus: Nexus, agent_id: str, wait: float, session_id: str | No
 
 
 async def next_observation(nexus: Nexus, agent_id: str, wait: float) -> Observation | None:
-    """Return an agent's next observation; None if it has nothing to decide within `wait` seconds."""
+    """Return an agent's next observation; None after `wait` seconds without a decision point."""
     try:
         async with asyncio.timeout(wait):
             _, seen = await nexus.live.external.observation(agent_id)
@@ -88,13 +83,11 @@ async def next_observation(nexus: Nexus, agent_id: str, wait: float) -> Observat
 
 
 async def describe_seat(nexus: Nexus, agent_id: str, wait: float, what: str, place: str | None = None) -> Response:
-    """Reply with the description or the action space of an agent's seat; 202 if it does not arrive in time.
+    """Reply with the description or action space of an agent's seat, or 202 if it does not arrive in `wait` seconds.
 
     Args:
-        agent_id: decides over the wire.
-        wait: seconds to wait for the agent to arrive.
         what: "description" or "action_space".
-        place: the place to report; None for where the agent is then.
+        place: the place to report; by default where the agent is.
 
     Raises:
         NotExternalError: a policy of the nexus decides for the agent.
@@ -109,13 +102,13 @@ async def describe_seat(nexus: Nexus, agent_id: str, wait: float, what: str, pla
 
 
 def idempotent_act(nexus: Nexus, agent_id: str, request: ActRequest, what: str) -> IdempotentRequest:
-    """Return the request to take an action; `what` identifies it together with its body."""
+    """Return the idempotent request to take an action, identified by `what` and its body."""
     action = Action(request.name, request.parameters, request.reasoning)
 
     async def do() -> Reply:
         seat = nexus.live.external.get(agent_id)
         if seat is None:
-            raise SeatLeftError(f"{agent_id!r} is on its way; ask for its observation first.")
+            raise SeatLeftError(f"{agent_id!r} is in transit; request its observation first.")
         result = await seat.act(action)
         await _until_recorded(nexus)
         return reply_of({"result": result})
@@ -129,7 +122,7 @@ def idempotent_act(nexus: Nexus, agent_id: str, request: ActRequest, what: str) 
 
 
 async def _until_recorded(nexus: Nexus) -> None:
-    """Return once the log is written, before an action is acknowledged; where the disk is full, once it has room."""
+    # An action is acknowledged only after the log is written, on a full disk once it has space.
     while True:
         try:
             await asyncio.to_thread(nexus.store.writer.flush)
@@ -141,7 +134,7 @@ async def _until_recorded(nexus: Nexus) -> None:
 
 
 def _next_step(nexus: Nexus, agent_id: str) -> Intent:
-    """Return where the log will record the agent's next decision."""
+    # The log position of the agent's next decision.
     stay = nexus.live.sessions.get(agent_id)
     if stay is not None:
         return {"run": stay.session.run_id, "seat": stay.seat_name, "step": stay.stats.steps}
@@ -150,15 +143,15 @@ def _next_step(nexus: Nexus, agent_id: str) -> Intent:
 
 
 def _recorded(nexus: Nexus, intent: Mapping[str, Any], action: Action) -> Reply | None:
-    """Return the result of an action if the log has it at the intended step."""
-    nexus.store.writer.flush()  # on a full disk something may wait
+    # The result of an action, if the log has it at the intended step.
+    nexus.store.writer.flush()  # events may wait for space on a full disk
     if intent.get("run") is None:
         return None
     for event in nexus.store.repository.read_events(intent["run"], kinds=("step",), seat=intent["seat"]):
         if event.step == intent["step"]:
             step = json.loads(event.body)["step"]
             done = step["action"]
-            # Parameters are recorded with the types that the game declares: 3 where "3" was sent.
+            # Parameters are recorded with the types declared by the game: 3 for a sent "3".
             if done["name"] != action.name or _plain(done["parameters"]) != _plain(encode(action.parameters)):
                 return None
             return Reply(200, dumps({"result": {**step["result"], "observation": step["observation"]}}))

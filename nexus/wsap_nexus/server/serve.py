@@ -1,4 +1,4 @@
-"""Runs a nexus and its wire API in one process."""
+"""Runs a nexus with its wire API."""
 
 from __future__ import annotations
 
@@ -29,19 +29,19 @@ async def serve(
     limits: HttpLimits | None = None,
     key: OneTimeKey | None = None,
 ) -> None:
-    """Start a nexus, serve it until it is told to stop, and stop it.
+    """Start a nexus, serve it until stopped, and stop it.
 
     Args:
-        nexus: not started yet.
-        token_file: holds the admin's token.
-        ready: called with the URL once requests are answered.
+        nexus: an unstarted nexus.
+        token_file: the file with the admin's token.
+        ready: called with the URL once requests are served.
         until: set to stop; None to serve until the task is cancelled.
         key: unlocks the dashboard once; None to accept only the token.
 
     Raises:
         PortInUseError: the port is in use.
-        NexusRunningError: another nexus leads the database.
-        LockLostError: another one took it over meanwhile; this one has stopped.
+        NexusRunningError: another nexus runs on the database.
+        LockLostError: another nexus took over the database; this one has stopped.
     """
     address.check()
     app = _app(nexus, address, token_file, limits)
@@ -55,7 +55,7 @@ async def serve(
             losing = asyncio.create_task(_end_when_lost(server, nexus))
             await server.run()
         except NexusRunningError:
-            raise  # another nexus has the database: nothing was started, and nothing may be written
+            raise  # another nexus has the database: nothing was started, and nothing must be written
         except BaseException:
             await nexus.stop()
             raise
@@ -69,7 +69,7 @@ async def serve(
 
 
 def _app(nexus: Nexus, address: Address, token_file: Path, limits: HttpLimits | None) -> FastAPI:
-    # Where other machines can reach the nexus, reading needs the token, too.
+    # If other machines can reach the nexus, reading needs the token, too.
     try:
         token = own_token(token_file)
         tokens = Tokens(nexus.nexus_store, token)
@@ -78,7 +78,7 @@ def _app(nexus: Nexus, address: Address, token_file: Path, limits: HttpLimits | 
             nexus, tokens, limits=limits, hosts=frozenset({address.host}) if near else None, guarded=not near
         )
     except OSError as error:
-        raise ConfigError(f"The token's file {token_file} can't be used ({error.strerror}).") from None
+        raise ConfigError(f"The token file {token_file} can't be used ({error.strerror}).") from None
 
 
 async def _end_when_lost(server: HttpServer, nexus: Nexus) -> LockLostError:

@@ -1,8 +1,8 @@
-"""Routes of an agent's session in a world: what a bridge URL begins.
+"""Routes of an agent's session in a world, under its bridge URL.
 
-A game in another process has routes of the same names (`wsap_nexus.worlds.serve_world`), which the nexus calls.
-Here an agent controls its own session. Admit, release, restore and reset belong to transit, which the nexus does
-itself; a client could otherwise admit items that the agent does not have.
+A game in another process has routes of the same names (`wsap_nexus.worlds.serve_world`), which the nexus calls. Here an
+agent controls its own session. Admit, release, restore and reset are part of transit, which the nexus does itself;
+otherwise a client could admit items that the agent does not have.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def _port(nexus: Nexus, live: LiveSession) -> WorldPort:
 
 @router.get("", responses=replies(responses.Session))
 async def session(nexus: Hub, session_id: SessionId, who: Reader) -> Response:
-    """A session of an agent in a world, open or closed; without the agent's token only what is public."""
+    """An agent's session in a world, open or closed; without the agent's token, only its public fields."""
     with nexus.nexus_store.look() as tx:
         found = tx.session(session_id)
     return answer(record_json(found, private=sees(who, found.agent_id)))
@@ -65,27 +65,27 @@ async def observation(nexus: Hub, live: Live, wait: Wait = 10.0) -> Response:
 
 @router.post("/act", responses=replies(responses.Acted, 200, 202))
 async def act(nexus: Hub, record: OwnSession, action: requests.ActRequest, once: Once10) -> Response:
-    """Take an action; 202 if it is not resolved in time, and the same key asks again."""
-    # A repeated action that ended the session is answered although the session is closed.
+    """Take an action; 202 if it is not resolved in time: repeat the request with the same key."""
+    # The repetition of an action that ended the session gets its reply although the session is closed.
     if not once.known:
         open_session(nexus, record)
         check_external(nexus, the_agent(nexus, record.agent_id))
     request = idempotent_act(nexus, record.agent_id, action, record.id)
-    return await once.reply(request, "The action is being resolved; ask again with the same key.")
+    return await once.reply(request, "The action is being resolved; repeat the request with the same key.")
 
 
 @router.get("/avatars", responses=replies(responses.Avatars))
 async def avatars(nexus: Hub, live: Live) -> Response:
-    """The agent's bodies in that world."""
+    """The agent's avatars in that world."""
     return answer({"avatars": list(await _port(nexus, live).avatars(live.seat_name))})
 
 
 @router.get("/view", responses=replies(responses.ViewAnswer))
 async def view(nexus: Hub, live: Live, by: Known) -> Response:
-    """What can be drawn: the agent's own view; for the admin, the whole world."""
+    """The agent's view; for the admin, the view of the whole world."""
     port = _port(nexus, live)
     if "render" not in port.spec.abilities:
-        raise AbilityMissingError(f"{port.spec.display_title} draws nothing.")
+        raise AbilityMissingError(f"{port.spec.display_title} has no views.")
     if by.agent_id is None:
         return answer({"view": await port.render()})
     run = nexus.playing(live.session.run_id)
@@ -94,18 +94,18 @@ async def view(nexus: Hub, live: Live, by: Known) -> Response:
 
 @router.post("/jack-in", responses=replies(responses.JackedIn))
 async def jack_in(nexus: Hub, live: Live, request: requests.JackInRequest) -> Response:
-    """Enter the body of this session; other bodies are entered by transit."""
+    """Enter the avatar of this session; other avatars are entered by transit."""
     if request.avatar_id != live.session.avatar_id:
-        raise SessionManagedError("An agent controls one body at a time: leave this one, and enter the other.")
+        raise SessionManagedError("An agent controls one avatar at a time: leave this one, then enter the other.")
     bodies = await _port(nexus, live).avatars(live.seat_name)
     body = next((b for b in bodies if b.avatar_id == request.avatar_id), None)
     bonuses = (receipts(nexus, live.session.id, "enter").get("receipt") or {}).get("bonuses_applied", {})
-    return answer({"jack_in": JackInResult(True, body, "You are in this body.", bonuses_applied=bonuses)})
+    return answer({"jack_in": JackInResult(True, body, "You control this avatar.", bonuses_applied=bonuses)})
 
 
 @router.post("/jack-out", responses=replies(responses.Left, 200, 202))
 async def jack_out(nexus: Hub, record: OwnSession, request: requests.JackOutRequest, once: Once10) -> Response:
-    """Leave the body and the world, if the world says that it is safe."""
+    """Leave the avatar and the world, if the world says that it is safe."""
     if not once.known:
         open_session(nexus, record)
     wanted = requests.ExitRequest(agent_id=record.agent_id, mode=request.mode)
@@ -116,13 +116,13 @@ async def jack_out(nexus: Hub, record: OwnSession, request: requests.JackOutRequ
 async def respawn(
     nexus: Hub, record: OwnSession, http: Request, once: Once10, request: requests.RespawnRequest | None = None
 ) -> Response:
-    """Revive the body that died in this session, and enter it in a new session.
+    """Respawn the avatar that died in this session, and enter it in a new session.
 
-    The request names the respawn option, goals, exit condition and step limit. Without a request body, the first
-    option is taken.
+    The request has the respawn option, goals, exit condition and step limit. Without a request body, the first option
+    is used.
     """
     if record.closed is None:
-        raise SessionManagedError("The body of an open session is alive.")
+        raise SessionManagedError("The session is open, so its avatar is alive.")
     if record.reason != "death":
         raise SessionManagedError(f"The session ended by {record.reason}, not by death; enter the game again.")
     asked = request or requests.RespawnRequest()
@@ -138,10 +138,10 @@ async def respawn(
 
 @router.post("/admit", responses=replies(responses.ReceiptAnswer))
 async def admit(nexus: Hub, record: OwnSession, request: requests.TransferRequest) -> Response:
-    """The receipt of the transfer that began the session; nothing else can be admitted."""
+    """The receipt of the transfer that started the session; nothing else can be admitted."""
     data = _transfer(nexus, request.transfer_id, record.id)
     if "receipt" not in data:
-        raise SessionManagedError("Skills and items are let in when an agent enters: POST /nexus/transit/enter.")
+        raise SessionManagedError("Skills and items are admitted when an agent enters: POST /nexus/transit/enter.")
     return answer({"receipt": data["receipt"]})
 
 
@@ -150,7 +150,7 @@ async def release(nexus: Hub, record: OwnSession, request: requests.TransferRequ
     """The package of the transfer that ended the session; nothing else can be released."""
     data = _transfer(nexus, request.transfer_id, record.id)
     if "package" not in data:
-        raise SessionManagedError("Items are let out when an agent leaves: POST /nexus/transit/exit.")
+        raise SessionManagedError("Items are released when an agent leaves: POST /nexus/transit/exit.")
     return answer({"package": data["package"]})
 
 
@@ -159,20 +159,20 @@ async def snapshot(nexus: Hub, live: Live, by: Admin) -> Response:
     """The whole state of the world, for the admin."""
     port = _port(nexus, live)
     if not port.can_snapshot:
-        raise AbilityMissingError(f"{port.spec.display_title} can't be saved in the middle of an episode.")
+        raise AbilityMissingError(f"{port.spec.display_title} can't be saved during an episode.")
     return answer({"state": base64.b64encode(await port.snapshot()).decode("ascii")})
 
 
 @router.post("/restore", responses={409: {"model": responses.ErrorAnswer}})
 async def restore(live: Live, by: Admin) -> Response:
     """Refused: restoring the world would contradict the record of the session."""
-    raise SessionManagedError("A session is recorded, so its world can't be restored; leave it, and enter again.")
+    raise SessionManagedError("A session is recorded, so its world can't be restored; leave it, then enter again.")
 
 
 @router.post("/reset", responses={409: {"model": responses.ErrorAnswer}})
 async def reset(live: Live) -> Response:
     """Refused: a session is one episode."""
-    raise SessionManagedError("A session in a world is one episode; leave it, and enter again.")
+    raise SessionManagedError("A session in a world is one episode; leave it, then enter again.")
 
 
 def _transfer(nexus: Nexus, transfer_id: str, session_id: str) -> dict[str, JsonValue]:

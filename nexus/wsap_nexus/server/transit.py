@@ -1,4 +1,4 @@
-"""Routes by which agents enter worlds, leave them, and go straight on to others."""
+"""Routes by which agents enter worlds, leave them, and go directly to others."""
 
 from __future__ import annotations
 
@@ -28,29 +28,29 @@ router = APIRouter(tags=["transit"])
 _TRANSFER = METADATA.tables["transfer"]
 _FIRST_SECONDS = 10.0
 """Seconds to wait for an agent's first observation."""
-ON_ITS_WAY = "The agent is on its way; ask again with the same idempotency key."
+ON_ITS_WAY = "The agent is in transit; repeat the request with the same key."
 
 
 @router.post("/transit/enter", responses=replies(responses.Entered, 201, 202))
 async def enter(nexus: Hub, wanted: requests.EnterRequest, request: Request, by: Known, once: Once30) -> Response:
-    """Send an agent into a game; return its session, its bridge URL and its first observation."""
+    """Send an agent into a game; returns its session, bridge URL and first observation."""
     by.may_act_for(wanted.agent_id)
     return await once.reply(idempotent_enter(nexus, wanted, "enter", str(request.base_url)), ON_ITS_WAY)
 
 
 @router.post("/transit/exit", responses=replies(responses.Left, 200, 202))
 async def leave(nexus: Hub, wanted: requests.ExitRequest, request: Request, by: Known, once: Once30) -> Response:
-    """Bring an agent back with its items, and send it on to the destination if one is given."""
+    """Bring an agent back with its items, and send it to the destination, if any."""
     by.may_act_for(wanted.agent_id)
     if wanted.force and by.agent_id is not None:
-        raise ForbiddenError("Leaving by force needs the token of whoever runs the nexus.")
+        raise ForbiddenError("Leaving by force needs the admin's token.")
     if wanted.destination is not None and wanted.destination.agent_id != wanted.agent_id:
-        raise ForbiddenError("The destination is another agent's.")
+        raise ForbiddenError("The destination is for another agent.")
     return await once.reply(idempotent_exit(nexus, wanted, str(request.base_url)), ON_ITS_WAY)
 
 
 def idempotent_enter(nexus: Nexus, wanted: requests.EnterRequest, what: str, base: str) -> IdempotentRequest:
-    """Return the request to send an agent into a game. `what`: identifies the request together with its body."""
+    """Return the idempotent request to send an agent into a game, identified by `what` and its body."""
 
     async def do() -> Reply:
         return reply_of(await _enter(nexus, wanted, base), 201)
@@ -69,7 +69,7 @@ def idempotent_enter(nexus: Nexus, wanted: requests.EnterRequest, what: str, bas
 
 
 def idempotent_exit(nexus: Nexus, wanted: requests.ExitRequest, base: str) -> IdempotentRequest:
-    """Return the request to bring an agent back, and on to its destination."""
+    """Return the idempotent request to bring an agent back, and send it to its destination."""
 
     def departure(session: SessionRecord) -> dict[str, Any]:
         package = receipts(nexus, session.id, "leave").get("package") or encode(TransitPackage(""))
@@ -81,7 +81,7 @@ def idempotent_exit(nexus: Nexus, wanted: requests.ExitRequest, base: str) -> Id
             try:
                 body["entered"] = await _enter(nexus, wanted.destination, base)
             except WsapError as error:
-                # The agent has left all the same, so the reply has to say so.
+                # The agent has left nevertheless, and the reply must say so.
                 body["onward_error"] = error_body(error.code, str(error), retry=error.retryable)["error"]
         if body["entered"] is None and _decides_outside(nexus, wanted.agent_id, "nexus"):
             body["observation"] = await next_observation(nexus, wanted.agent_id, _FIRST_SECONDS)
@@ -123,7 +123,7 @@ def _arrival(nexus: Nexus, session: SessionRecord, base: str) -> dict[str, Any]:
 
 
 async def _leave(nexus: Nexus, wanted: requests.ExitRequest) -> SessionRecord:
-    # An agent that decides over the wire asks the world whether leaving is safe, unless forced.
+    # Unless forced, a client's agent asks the world whether leaving is safe.
     agent_id = wanted.agent_id
     leaving = nexus.await_exit(agent_id)
     game = nexus.live.sessions[agent_id].session.game
@@ -149,7 +149,7 @@ def _newest(nexus: Nexus, agent_id: str) -> SessionRecord | None:
 
 
 def receipts(nexus: Nexus, session_id: str, kind: str) -> dict[str, Any]:
-    """Return what a completed transfer ("enter" or "leave") of a session recorded; empty if there is none."""
+    """Return the data of a session's completed transfer ("enter" or "leave"); empty if there is none."""
     with nexus.nexus_store.look() as tx:
         session = tx.session(session_id)
         where = (_TRANSFER.c.agent_id == session.agent_id) & (_TRANSFER.c.kind == kind) & (_TRANSFER.c.state == "done")

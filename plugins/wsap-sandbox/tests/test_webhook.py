@@ -131,7 +131,7 @@ def test_what_is_not_taken_is_sent_again_ever_more_seldom(receiver: Receiver, ho
     assert [m["id"] for m in receiver.messages[:4]] == [receiver.messages[0]["id"]] * 4
     assert len(receiver.messages) == 6
     assert said == [
-        "The webhook did not take a part of the story: it answers with status 500. It is sent again until it does."
+        "The webhook did not accept a part of the story: it responds with status 500. It is resent until accepted."
     ]
 
 

@@ -1,7 +1,7 @@
 """The events of the nexus: one class for each kind, in `agents`, `sessions` and `nexus`.
 
-An event is written by `Transaction.note(Entered(agent_id="ada", ...))` in the transaction that it tells of, and
-read back as the same class. `NexusEvent.sentence` tells it, for every reader alike.
+`Transaction.note(Entered(agent_id="ada", ...))` writes an event in the transaction that it reports; it is read back as
+the same class. `NexusEvent.sentence` returns its text for all readers.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ KINDS: Mapping[str, type[NexusEvent]] = {
     for found in vars(module).values()
     if isinstance(found, type) and issubclass(found, NexusEvent) and not found.model_fields["kind"].is_required()
 }
-"""Kind -> class, of every event that this version writes, or that a version before it wrote."""
+"""Kind -> class of every event that this or an earlier version writes."""
 
 PUBLIC_KINDS = frozenset(kind for kind, event in KINDS.items() if event.PUBLIC is not None)
-"""The kinds of events of which anybody may learn."""
+"""The kinds of public events."""
 
 
 def kind_of(event: type[NexusEvent] | str) -> str:
@@ -40,9 +40,9 @@ def kind_of(event: type[NexusEvent] | str) -> str:
 
 
 def read_event(kind: str, body: Mapping[str, Any], **envelope: Any) -> NexusEvent:
-    """Return an event as it was stored; one of an unknown kind, or with an unreadable body, as `OtherEvent`.
+    """Return a stored event, as `OtherEvent` if its kind is unknown or its body unreadable.
 
-    Any: JSON, and of the `envelope` what the fields of `NexusEvent` hold.
+    Any: JSON, and in the `envelope` the values of the fields of `NexusEvent`.
     """
     envelope["kind"] = kind
     known = KINDS.get(kind)
@@ -50,7 +50,7 @@ def read_event(kind: str, body: Mapping[str, Any], **envelope: Any) -> NexusEven
         try:
             return known.model_validate({**body, **envelope})
         except ValidationError:
-            pass  # a body as no version writes it
+            pass  # a body that no version writes
     return OtherEvent(**envelope, data=dict(body))
 
 

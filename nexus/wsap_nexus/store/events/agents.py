@@ -1,4 +1,4 @@
-"""Events about agents: who they are, what they say, learn and aim at."""
+"""Events about agents: identities, messages, skills and goals."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class AgentRegistered(AgentEvent):
 
 
 class AgentRenamed(AgentEvent):
-    """An agent was given another name."""
+    """An agent was renamed."""
 
     PUBLIC = frozenset({"name", "before"})
     kind: Literal["agent_renamed"] = "agent_renamed"
@@ -46,7 +46,7 @@ class AgentRenamed(AgentEvent):
 
 
 class AgentRemoved(AgentEvent):
-    """An agent was removed for good."""
+    """An agent was removed permanently."""
 
     PUBLIC = frozenset()
     TOLD = "{was} removed"
@@ -62,7 +62,7 @@ class AgentImported(AgentEvent):
     was: str = ""
     """Its id in the file."""
     move: str | None = None
-    """The move to which the file belongs, if it is not a copy."""
+    """The id of the move, if the file is not a copy."""
     items: int = 0
 
 
@@ -84,7 +84,7 @@ class AgentPaused(AgentEvent):
 
 
 class AgentResumed(AgentEvent):
-    """A person let a paused agent go on."""
+    """A person resumed a paused agent."""
 
     PUBLIC = frozenset()
     TOLD = "{was} resumed"
@@ -92,7 +92,7 @@ class AgentResumed(AgentEvent):
 
 
 class AgentFailed(AgentEvent):
-    """An agent, or its model, failed; it is paused until a person resumes it."""
+    """An agent or its model failed; the agent is paused until a person resumes it."""
 
     PUBLIC = frozenset({"code"})
     TOLD = "{who} failed and is paused{because}"
@@ -103,7 +103,7 @@ class AgentFailed(AgentEvent):
 
 
 class PersonaChanged(AgentEvent):
-    """A person rewrote who an agent is."""
+    """A person changed an agent's persona."""
 
     TOLD = "{whose} persona was changed"
     kind: Literal["persona_changed"] = "persona_changed"
@@ -112,11 +112,11 @@ class PersonaChanged(AgentEvent):
 
 
 class PolicyChanged(AgentEvent):
-    """A person changed who decides for an agent in a game, in the nexus, or everywhere else ("*")."""
+    """A person changed an agent's policy for a game, the nexus, or everything else ("*")."""
 
     kind: Literal["policy_changed"] = "policy_changed"
     policy: Mapping[str, JsonValue] | None = None
-    """The decider and its options; None where it was taken back."""
+    """The agent that decides and its options; None if the policy was removed."""
 
     @override
     def sentence(self, names: Names = BY_ID) -> str:
@@ -126,7 +126,7 @@ class PolicyChanged(AgentEvent):
 
 
 class TeamChanged(AgentEvent):
-    """An agent joined a team or left it."""
+    """An agent joined or left a team."""
 
     kind: Literal["team_changed"] = "team_changed"
     team: str | None = None
@@ -138,17 +138,17 @@ class TeamChanged(AgentEvent):
 
 
 class SkillGained(GainEvent):
-    """A skill of an agent rose."""
+    """A skill of an agent increased."""
 
     kind: Literal["skill_gained"] = "skill_gained"
     domain: str
     source: str = ""
     """`achievement:NAME`, `action:NAME`, or `import`."""
     times: int = 1
-    """How often that was done in the session."""
+    """Its count in the session."""
     gain: float = 0.0
     level: float
-    """The level after it, from 0 to 1."""
+    """The new level, from 0 to 1."""
 
     @property
     @override
@@ -161,7 +161,7 @@ class SkillGained(GainEvent):
 
 
 class AchievementEarned(GainEvent):
-    """An agent earned an achievement of a game for the first time."""
+    """An agent earned an achievement for the first time."""
 
     kind: Literal["achievement"] = "achievement"
     name: str
@@ -172,7 +172,7 @@ class AchievementEarned(GainEvent):
 
 
 class MetaGoalSet(AgentEvent):
-    """An agent took on a goal across games."""
+    """An agent adopted a meta-goal."""
 
     kind: Literal["meta_goal_set"] = "meta_goal_set"
     goal: str
@@ -184,7 +184,7 @@ class MetaGoalSet(AgentEvent):
 
 
 class MetaGoalReached(AgentEvent):
-    """An agent reached a goal across games."""
+    """An agent reached a meta-goal."""
 
     kind: Literal["meta_goal_reached"] = "meta_goal_reached"
     goal: str
@@ -201,7 +201,7 @@ class MetaGoalReached(AgentEvent):
 
 
 class MetaGoalAbandoned(AgentEvent):
-    """An agent gave up a goal across games."""
+    """An agent abandoned a meta-goal."""
 
     TOLD = "{who} gave up {its} goal {goal}"
     kind: Literal["meta_goal_abandoned"] = "meta_goal_abandoned"
@@ -209,12 +209,12 @@ class MetaGoalAbandoned(AgentEvent):
 
 
 class MessageSent(NexusEvent):
-    """A message was sent in the nexus: by an agent, or, where `agent_id` is None, by a person."""
+    """A message was sent in the nexus, by an agent or, if `agent_id` is None, by a person."""
 
     PUBLIC = frozenset({"form", "recipients"})
     kind: Literal["message_sent"] = "message_sent"
     to: str | None = None
-    """An agent's id, or the team; None where it is for everybody."""
+    """The recipient or team; None for a broadcast."""
     form: str = "direct"
     """"broadcast", "direct" or "team"."""
     recipients: int = 1
@@ -239,21 +239,21 @@ class MessageSent(NexusEvent):
 
 
 class DiaryWritten(AgentEvent):
-    """An agent's diary got an entry."""
+    """An entry was added to an agent's diary."""
 
     TOLD = "{who} wrote in {its} diary: {text:120}"
     kind: Literal["diary"] = "diary"
     text: str
     own_words: bool = False
-    """Whether the agent wrote it; False where it was put together from the log."""
+    """Whether the agent wrote it; false if it was composed from the log."""
     error: str | None = None
     """Why the agent could not write it."""
     written: str | None = None
-    """When it was first written, for an imported entry: ISO 8601."""
+    """The original time of an imported entry, ISO 8601."""
 
 
 class Spoken(AgentEvent):
-    """A person said something to an agent."""
+    """A person sent a message to an agent."""
 
     by: str = ""
     text: str
@@ -263,7 +263,7 @@ class Spoken(AgentEvent):
 
 
 class Talked(Spoken):
-    """A person said something to an agent in the nexus, and it answered."""
+    """A person talked to an agent in the nexus, and it replied."""
 
     kind: Literal["talked"] = "talked"
 
@@ -274,7 +274,7 @@ class Talked(Spoken):
 
 
 class Whispered(Spoken):
-    """A person said something that an agent hears or reads later."""
+    """A person left a whisper or message for an agent."""
 
     TOLD = "A person whispered to {them}: {text:300}"
     kind: Literal["whispered"] = "whispered"

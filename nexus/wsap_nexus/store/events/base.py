@@ -1,4 +1,4 @@
-"""What every event of the nexus has, and the parts that sentences are made of."""
+"""The base classes of the nexus' events, and parts of their sentences."""
 
 from __future__ import annotations
 
@@ -14,21 +14,18 @@ from wsap_core.untrusted import single_line
 
 _KEY = re.compile(r"#key=[\w-]+")
 LONGEST = 300
-"""Characters of a text that a sentence quotes."""
+"""The maximum characters of a quoted text."""
 _ENVELOPE = frozenset({"seq", "kind", "agent_id", "game", "session_id", "time"})
 
 
 @dataclass(frozen=True)
 class Names:
-    """How sentences call agents: by name, and one of them, if wanted, "you" or "I".
-
-    A name that is not known is replaced by the agent's id.
-    """
+    """How sentences refer to agents: by name, or id if the name is unknown; one of them optionally as "you" or "I"."""
 
     known: Mapping[str, str] = field(default_factory=dict)
     """Agent id -> name."""
     reader: str | None = None
-    """The agent that is called "you" or "I"."""
+    """The agent called "you" or "I"."""
     person: Literal["you", "I"] = "you"
 
     def who(self, agent_id: str) -> str:
@@ -48,7 +45,7 @@ class Names:
         return self._one_of(agent_id, "your", "my", "'s")
 
     def its(self, agent_id: str) -> str:
-        """Return "its", "your" or "my", for an agent that the sentence has named."""
+        """Return "its", "your" or "my", for an agent already named in the sentence."""
         return ("your" if self.person == "you" else "my") if agent_id == self.reader else "its"
 
     def was(self, agent_id: str) -> str:
@@ -67,30 +64,31 @@ BY_ID = Names()
 
 @dataclass(frozen=True)
 class Gain:
-    """A gain, told so that several of one kind fit into one sentence: `lead`, then the texts."""
+    """A gain in a form that combines several of one kind into a sentence: `lead`, then the texts."""
 
     lead: str
-    """How the sentence begins: "Ada improved at"."""
+    """The start of the sentence: "Ada improved at"."""
     key: str
-    """What was gained; a later gain with the same key replaces an earlier one."""
+    """Identifies what was gained; a later gain with the same key replaces an earlier one."""
     text: str
-    """What was gained, as it is told."""
+    """What was gained, in the sentence."""
 
 
 class NexusEvent(BaseModel):
-    """Something that happened in the nexus.
+    """An event in the nexus.
 
-    Fields besides those below are the event's body. Fields that a newer version wrote are kept.
+    Fields other than those below are the event's body. Fields written by a newer version are kept.
     """
 
     model_config = ConfigDict(frozen=True, extra="allow", defer_build=True)
 
     PUBLIC: ClassVar[frozenset[str] | None] = None
-    """The fields of the body that anybody may see; None where only `readers` and the admin learn of the event."""
+    """The public fields of the body; None if only `readers` and the admin may see the event."""
 
     TOLD: ClassVar[str] = ""
-    """The event as a sentence. In braces are methods of `Names` for its agent, `place` for its game, `because` for its
-    `error`, `why` or `reason`, and other fields: `{goal}` as it is told, and `{text:120}` cut to so many characters."""
+    """The template of the event's sentence. In braces are methods of `Names` for its agent, `place` for its game,
+    `because` for its `error`, `why` or `reason`, and other fields: `{goal}` without underscores, or `{text:120}` cut to
+    120 characters."""
 
     kind: str
     seq: int = 0
@@ -103,23 +101,23 @@ class NexusEvent(BaseModel):
 
     @property
     def body(self) -> dict[str, Any]:
-        """What the event says beside the fields that every event has, JSON-ready."""
+        """The fields that are not common to all events, JSON-ready."""
         return self.model_dump(exclude=set(_ENVELOPE), exclude_unset=True)
 
     @property
     def minor(self) -> bool:
-        """Whether it matters only to those who read every event, and live views leave it out."""
+        """Whether live views and summaries leave it out."""
         return False
 
     def sentence(self, names: Names = BY_ID) -> str:
-        """Return the event as a sentence on one line, without control characters and without a full stop."""
+        """Return the event as a sentence on one line, without control characters or a full stop."""
         if self.TOLD:
             return self.TOLD.format_map(_Parts(self, names))
         who = names.who(self.agent_id) if self.agent_id else "The nexus"
         return f"{who}: {plain(self.kind)}"
 
     def gained(self, names: Names) -> Gain | None:
-        """Return what an agent gained, if that is what happened."""
+        """Return the gain of an agent, if the event is one."""
         return None
 
     @property
@@ -128,14 +126,14 @@ class NexusEvent(BaseModel):
         return frozenset({self.agent_id} if self.agent_id else ())
 
     def public(self) -> Self | None:
-        """Return what anybody may see of the event; None if nothing."""
+        """Return the public part of the event; None if it has none."""
         if self.PUBLIC is None:
             return None
         shown = self.model_fields_set & (_ENVELOPE | self.PUBLIC)
         return self.model_construct(shown, **{name: getattr(self, name) for name in shown})
 
     def to_json(self) -> dict[str, JsonValue]:
-        """Return the event as it is sent: `seq`, `kind`, `agent_id`, `game`, `session_id`, `time`, `body`."""
+        """Return the event as sent to clients: `seq`, `kind`, `agent_id`, `game`, `session_id`, `time`, `body`."""
         names = ("seq", "kind", "agent_id", "game", "session_id", "time", "body")
         return {name: getattr(self, name) for name in names}
 
@@ -146,7 +144,7 @@ class _Quoted(str):
 
 
 class _Parts(dict[str, object]):
-    """The parts of an event's sentence, by name."""
+    """The placeholders of `NexusEvent.TOLD`."""
 
     def __init__(self, event: NexusEvent, names: Names) -> None:
         self._event, self._names = event, names
@@ -164,19 +162,19 @@ class _Parts(dict[str, object]):
 
 
 class AgentEvent(NexusEvent):
-    """Something that happened to an agent."""
+    """An event about an agent."""
 
     agent_id: str
 
 
 class GameEvent(NexusEvent):
-    """Something that happened to a game."""
+    """An event about a game."""
 
     game: str
 
 
 class GainEvent(AgentEvent):
-    """Something that an agent gained."""
+    """A gain of an agent."""
 
     @override
     def gained(self, names: Names) -> Gain:
@@ -189,7 +187,7 @@ class GainEvent(AgentEvent):
 
 
 class OtherEvent(NexusEvent):
-    """An event of a kind that this version does not know, or whose body it can't read."""
+    """An event of an unknown kind, or with an unreadable body."""
 
     data: Mapping[str, JsonValue] = {}
     """The body."""
@@ -201,13 +199,9 @@ class OtherEvent(NexusEvent):
 
 
 def sentences(events: Iterable[NexusEvent], names: Names) -> list[tuple[NexusEvent, str]]:
-    """Return events with their sentences, minor ones left out; gains of one kind in a row are one sentence.
+    """Return events, given oldest first, with their sentences, without minor events.
 
-    Args:
-        events: oldest first.
-
-    Returns:
-        Each sentence with its event: of gains in a row, the last one.
+    Consecutive gains of one kind are one sentence, returned with the last of the events.
     """
     told: list[tuple[NexusEvent, str]] = []
     together: dict[str, str] = {}
@@ -233,13 +227,13 @@ def sentences(events: Iterable[NexusEvent], names: Names) -> list[tuple[NexusEve
 
 
 def short(text: object, limit: int = LONGEST) -> str:
-    """Return text from outside on one line, cut to a length, without the key that opens the dashboard's controls."""
+    """Return external text on one line, cut to a length, without a key that unlocks the dashboard."""
     line = _KEY.sub("#", single_line(text))
     return line if len(line) <= limit else line[: limit - 3] + "..."
 
 
 def plain(name: object) -> str:
-    """Return a name that programs use as it is told: underscores are spaces."""
+    """Return an identifier as text, with spaces for underscores."""
     return short(str(name).replace("_", " "), 80)
 
 
@@ -254,12 +248,12 @@ def count(number: int, one: str, several: str = "") -> str:
 
 
 def listed(texts: Iterable[str], most: int) -> str:
-    """Return texts separated by commas; beyond `most`, how many more there are."""
+    """Return up to `most` texts separated by commas, and the number of the others."""
     known = list(texts)
     more = f" and {len(known) - most} more" if len(known) > most else ""
     return ", ".join(known[:most]) + more
 
 
 def because(text: object) -> str:
-    """Return ": TEXT", or nothing where there is none."""
+    """Return ": TEXT"; empty for no text."""
     return f": {short(text)}" if text else ""

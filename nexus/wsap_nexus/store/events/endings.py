@@ -1,4 +1,4 @@
-"""Why sessions end: the reasons that are stored, and how each is told."""
+"""Why sessions end: stored reasons and their texts."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from typing import Final
 from wsap_core.untrusted import single_line
 
 WORLD_FAILED: Final = "world_failed"
-"""Why a session ends whose world failed."""
+"""The world failed."""
 FAILED: Final = "failed"
-"""Why a session ends in which another agent failed for good."""
+"""Another agent in the session's world failed for good."""
 GAME_OFFLINE: Final = "game_offline"
-"""Why a session ends whose game was taken offline while its world was well."""
+"""The game was taken offline although the world was intact."""
 INTERRUPTED: Final = "interrupted"
-"""Why a session of a run outside the nexus ends that was stopped, paused by a budget, or killed."""
+"""The run, outside the nexus, was stopped, paused by a budget, or killed."""
 RUN_FAILED: Final = "run_failed"
-"""Why a session of a run outside the nexus ends that failed."""
+"""The run, outside the nexus, failed."""
 
 ENDINGS: Mapping[str, str] = {
     "jack_out": "by choice",
@@ -32,11 +32,11 @@ ENDINGS: Mapping[str, str] = {
     INTERRUPTED: "the run was interrupted",
     RUN_FAILED: "the run failed",
 }
-"""Each reason that a session can end for, as stored -> as told, after "ended: "."""
+"""Stored reason -> its text after "ended: "."""
 
 
 def why_ended(reason: str | None) -> str:
-    """Return how a stored reason is told; one of a newer version as it is stored."""
+    """Return the text of a stored reason; an unknown reason of a newer version as it is."""
     if reason is None:
         return "for an unknown reason"
     return ENDINGS.get(reason) or single_line(reason.replace("_", " "))[:80]

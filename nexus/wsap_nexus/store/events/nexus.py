@@ -15,7 +15,7 @@ class NexusStarted(NexusEvent):
     PUBLIC = frozenset({"agents"})
     kind: Literal["started"] = "started"
     agents: int = 0
-    """How many are active."""
+    """The number of active agents."""
 
     @override
     def sentence(self, names: Names = BY_ID) -> str:
@@ -23,7 +23,7 @@ class NexusStarted(NexusEvent):
 
 
 class NexusStopped(NexusEvent):
-    """The nexus stopped in good order."""
+    """The nexus was shut down cleanly."""
 
     PUBLIC = frozenset()
     TOLD = "The nexus stopped"
@@ -47,7 +47,7 @@ class RecordsPruned(NexusEvent):
 
 
 class PruneFailed(NexusEvent):
-    """Old records could not be deleted; the nexus tries again a day later."""
+    """Old records could not be deleted; the nexus retries a day later."""
 
     PUBLIC = frozenset()
     TOLD = "Old records could not be deleted{because}"
@@ -56,7 +56,7 @@ class PruneFailed(NexusEvent):
 
 
 class DiskFull(NexusEvent):
-    """The disk of the database was full, and has room again."""
+    """The disk of the database was full and has space again."""
 
     PUBLIC = frozenset({"seconds"})
     TOLD = "The disk was full; agents were held for {seconds:g} seconds"
@@ -66,7 +66,7 @@ class DiskFull(NexusEvent):
 
 
 class ListenerFailed(NexusEvent):
-    """A listener raised or took too long; told once for each listener while the nexus runs."""
+    """A listener raised an error or timed out; reported once per listener while the nexus runs."""
 
     PUBLIC = frozenset({"listener"})
     TOLD = "The listener {listener:80} failed{because}"
@@ -82,7 +82,7 @@ class GameJoined(GameEvent):
     kind: Literal["game_joined"] = "game_joined"
     url: str = ""
     before: str | None = None
-    """The address that it had until then."""
+    """The previous address."""
 
     @override
     def sentence(self, names: Names = BY_ID) -> str:
@@ -99,34 +99,34 @@ class GameFailed(GameEvent):
     world: str = ""
     error: str = ""
     recent: int = 0
-    """How often worlds of the game failed of late."""
+    """The number of recent failures of the game's worlds."""
 
 
 class GameStatus(GameEvent):
-    """Whether a game may be entered has changed."""
+    """The status of a game changed."""
 
     PUBLIC = frozenset({"before"})
     reason: str = ""
     before: str = ""
-    """The status until then."""
+    """The previous status."""
 
 
 class GameAvailable(GameStatus):
-    """A game may be entered."""
+    """A game can be entered."""
 
     TOLD = "{place} is available{because}"
     kind: Literal["game_available"] = "game_available"
 
 
 class GameInMaintenance(GameStatus):
-    """A game may not be entered while somebody works on it."""
+    """A game can't be entered during maintenance."""
 
     TOLD = "{place} is in maintenance{because}"
     kind: Literal["game_maintenance"] = "game_maintenance"
 
 
 class GameOffline(GameStatus):
-    """A game was taken offline: by a person, or because it failed too often."""
+    """A game was taken offline, by a person or because it failed too often."""
 
     TOLD = "{place} was taken offline{because}"
     kind: Literal["game_offline"] = "game_offline"

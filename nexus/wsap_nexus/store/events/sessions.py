@@ -1,4 +1,4 @@
-"""Events about where agents are: their ways into worlds and back, and what they carry."""
+"""Events about sessions, transfers, avatars and items."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ from wsap_nexus.store.events.base import (
 from wsap_nexus.store.events.endings import why_ended
 
 WorldText = Annotated[str, BeforeValidator(str)]
-"""Text that a world gave. What else it gives is turned into text: an agent must not be held there for that."""
+"""Text from a world. Other values become text, so that an invalid one can't keep an agent in the world."""
 
 
 class Entered(AgentEvent):
-    """An agent is in a world: its session is open."""
+    """An agent entered a world: its session is open."""
 
     PUBLIC = frozenset({"world", "run", "respawned", "woken"})
     kind: Literal["entered"] = "entered"
@@ -38,13 +38,13 @@ class Entered(AgentEvent):
     run: str = ""
     avatar: str = ""
     respawned: bool = False
-    """Whether its avatar had died and lives again."""
+    """Whether its avatar had died and was respawned."""
     woken: bool = False
-    """Whether its avatar had slept."""
+    """Whether its avatar existed already and was alive."""
     bonuses: Mapping[str, JsonValue] = {}
-    """Rule of transfer -> what changed in the avatar."""
+    """Transfer rule -> the change of the avatar."""
     notes: Sequence[WorldText] = ()
-    """What happened to the avatar meanwhile."""
+    """What happened to the avatar in the meantime."""
 
     @override
     def sentence(self, names: Names = BY_ID) -> str:
@@ -54,23 +54,23 @@ class Entered(AgentEvent):
 
 
 class Left(AgentEvent):
-    """An agent is back in the nexus: its session is closed."""
+    """An agent returned to the nexus: its session is closed."""
 
     PUBLIC = frozenset({"world", "run", "reason", "steps"})
     kind: Literal["left"] = "left"
     world: str = ""
     run: str = ""
     reason: str | None = None
-    """Why; see `wsap_nexus.store.events.endings`."""
+    """See `wsap_nexus.store.events.endings`."""
     steps: int = 0
     """Its decisions in the session."""
     reward: float = 0.0
     achievements: Sequence[str] = ()
     done: Mapping[str, int] = {}
-    """`achievement:NAME` and `action:NAME` -> how often, with success."""
+    """`achievement:NAME` and `action:NAME` -> number of successes."""
     avatar_state: str = ""
     items: Sequence[str] = ()
-    """Ids of the items that it brought back."""
+    """The ids of the items that it brought back."""
 
     @override
     def sentence(self, names: Names = BY_ID) -> str:
@@ -80,7 +80,7 @@ class Left(AgentEvent):
 
 
 class SessionResumed(AgentEvent):
-    """A session that was open when the nexus stopped goes on."""
+    """A session that was open when the nexus stopped was resumed."""
 
     PUBLIC = frozenset()
     TOLD = "{who} resumed playing in {place}"
@@ -97,16 +97,16 @@ class Died(AgentEvent):
     death_killer: WorldText | None = None
     death_location: JsonValue = None
     death_timestamp: JsonValue = ""
-    """As the world keeps time."""
+    """In the world's time."""
     death_items_dropped: JsonValue = None
-    """Item -> how many."""
+    """Item -> number."""
     death_xp_lost: JsonValue = 0.0
     death_respawn_options: Sequence[Mapping[str, JsonValue]] = ()
-    """The ways in which it can live again; empty where death is final."""
+    """Empty if death is final."""
 
     @classmethod
     def of(cls, death: DeathEvent, *, agent_id: str, game: str, session_id: str | None = None) -> Died:
-        """Return the event of a death that a world reports."""
+        """Return the event of a death reported by a world."""
         told = {f"death_{name}": value for name, value in encode(death).items()}
         return cls.model_validate({**told, "agent_id": agent_id, "game": game, "session_id": session_id})
 
@@ -130,14 +130,14 @@ class AvatarChanged(AgentEvent):
     @property
     @override
     def minor(self) -> bool:
-        return True  # dying, entering and leaving tell of it, too
+        return True  # deaths, entries and exits have events of their own
 
 
 class VisitStarted(AgentEvent):
-    """An agent that a model decides for began a visit in the nexus."""
+    """An agent with a language model started a visit to the nexus."""
 
     PUBLIC = frozenset({"run"})
-    TOLD = "{who} began a visit in the nexus"
+    TOLD = "{who} started a visit to the nexus"
     kind: Literal["visiting"] = "visiting"
     run: str
 
@@ -148,7 +148,7 @@ class VisitStarted(AgentEvent):
 
 
 class OnwardRefused(AgentEvent):
-    """An agent could not go straight on from one world to another."""
+    """An agent could not go directly from one world to another."""
 
     PUBLIC = frozenset({"destination"})
     TOLD = "{who} could not go on to {destination:80}{because}"
@@ -157,11 +157,11 @@ class OnwardRefused(AgentEvent):
     why: str = ""
 
 
-# --- what goes wrong ------------------------------------------------------------------------------
+# --- failures -------------------------------------------------------------------------------------
 
 
 class EntryRefused(AgentEvent):
-    """A world failed to let an agent in, or would not; the agent is still in the nexus."""
+    """A world did not let an agent in or failed; the agent is still in the nexus."""
 
     PUBLIC = frozenset({"world"})
     TOLD = "{place} did not let {them} in{because}"
@@ -184,20 +184,20 @@ class EndedWithoutWorld(AgentEvent):
 
 
 class WorldCrashed(EndedWithoutWorld):
-    """A world failed while an agent played in it; the session is closed, and the agent is back."""
+    """A world failed while an agent played in it; the session is closed and the agent is back in the nexus."""
 
     TOLD = "{place} crashed during {their} session{because}"
     kind: Literal["world_crashed"] = "world_crashed"
 
 
 class WorldFailed(AgentEvent):
-    """Either of the two above; no longer written."""
+    """Either `EntryRefused` or `WorldCrashed`; no longer written."""
 
     PUBLIC = frozenset({"world", "run", "reason", "kept"})
     kind: Literal["world_failed"] = "world_failed"
     world: str = ""
     run: str | None = None
-    """The run that the agent was in; None where it was not let in."""
+    """The agent's run; None if it was not let in."""
     reason: str | None = None
     error: str = ""
     kept: bool | None = None
@@ -211,14 +211,14 @@ class WorldFailed(AgentEvent):
 
 
 class SessionForceClosed(EndedWithoutWorld):
-    """A session was closed without its world, which nobody could ask."""
+    """A session was closed by force, because its world could not be reached."""
 
-    TOLD = "{whose} session in {place} was closed without the world{because}"
+    TOLD = "{whose} session in {place} was closed by force{because}"
     kind: Literal["brought_home"] = "brought_home"
 
 
 class TransferCancelled(AgentEvent):
-    """An agent's way into a world was cancelled: it is in the nexus, with all that it carried."""
+    """An agent's transfer into a world was cancelled: it is in the nexus with all its items."""
 
     PUBLIC = frozenset({"transfer"})
     TOLD = "{whose} transfer was cancelled{because}"
@@ -228,7 +228,7 @@ class TransferCancelled(AgentEvent):
 
 
 class TransferUnresolved(AgentEvent):
-    """It is not known whether a game elsewhere let in what an agent carries."""
+    """It is unknown whether a game in another process admitted an agent's items."""
 
     PUBLIC = frozenset({"transfer"})
     TOLD = "The outcome of {their} transfer to {place} is unknown{because}"
@@ -238,7 +238,7 @@ class TransferUnresolved(AgentEvent):
 
 
 class TransferSettled(AgentEvent):
-    """A person decided what became of an unresolved transfer."""
+    """A person decided the outcome of an unresolved transfer."""
 
     PUBLIC = frozenset({"transfer", "outcome"})
     TOLD = "{whose} transfer to {place} was settled by a person: the items have {outcome}"
@@ -254,12 +254,12 @@ class TransferSettled(AgentEvent):
 # --- items ----------------------------------------------------------------------------------------
 
 _WENT = {
-    "escrow": "returned to safekeeping",
+    "escrow": "returned to escrow",
     "transfer": "went into transfer",
     "world": "went into a world",
     "lost": "lost",
 }
-"""Where items went, after "X" or "3 items of X"."""
+"""Place -> the predicate of "X" or "3 items of X"."""
 
 
 class ItemFound(GainEvent):
@@ -267,7 +267,7 @@ class ItemFound(GainEvent):
 
     kind: Literal["item_found"] = "item_found"
     item: Mapping[str, JsonValue]
-    """The `PortableItem`, as the protocol writes it."""
+    """The `PortableItem` of the protocol."""
 
     @override
     def gained(self, names: Names) -> Gain:
@@ -276,7 +276,7 @@ class ItemFound(GainEvent):
 
 
 class Moved(AgentEvent):
-    """What an agent has went from one place to another."""
+    """Items of an agent moved."""
 
     to: str
     """"escrow", "transfer", "world" or "lost"."""
@@ -291,7 +291,7 @@ class Moved(AgentEvent):
 
 
 class ItemMoved(Moved):
-    """An item went from one place to another."""
+    """An item moved from one place to another."""
 
     kind: Literal["item_moved"] = "item_moved"
     item_id: str
@@ -304,7 +304,7 @@ class ItemMoved(Moved):
 
 
 class ItemsMoved(Moved):
-    """Several items went from one place to another."""
+    """Several items moved from one place to another."""
 
     kind: Literal["items_moved"] = "items_moved"
     items: Sequence[str] = ()
@@ -317,9 +317,9 @@ class ItemsMoved(Moved):
 
 
 class ItemsRefused(AgentEvent):
-    """A world returned items that do not belong to the agent; they were not taken in."""
+    """A world returned items that do not belong to the agent; they were refused."""
 
     TOLD = "{place} returned items that do not belong to {them}"
     kind: Literal["items_refused"] = "items_refused"
     items: Mapping[str, str] = {}
-    """Item id -> why."""
+    """Item id -> reason."""
