@@ -33,12 +33,7 @@ UNTIL_IT_WORKS = Retries(first=1.0, longest=300.0, jitter=0.0)
 
 
 class Tries:
-    """The tries of one request.
-
-    Args:
-        repeatable: whether it can be sent twice without harm.
-        chance: returns random numbers from 0 to 1.
-    """
+    """The tries of one request; a `repeatable` one can be sent twice without harm. `chance` returns numbers in 0..1."""
 
     def __init__(self, retries: Retries, *, repeatable: bool, chance: Callable[[], float] = random.random) -> None:
         self._retries = retries

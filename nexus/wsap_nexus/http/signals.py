@@ -17,11 +17,8 @@ INSISTED = 130
 def told_to_stop(asked: Callable[[], None], insisted: Callable[[], None]) -> Iterator[asyncio.Event]:
     """Yield an event of the running loop that is set by SIGINT, SIGTERM or SIGHUP; a second one ends the process.
 
-    The handlers are Python's and not the loop's, because these also run while a game blocks the loop.
-
-    Args:
-        asked: called at the first signal.
-        insisted: called at the second, right before the process ends.
+    `asked` is called at the first signal, `insisted` at the second, right before the end. The handlers are Python's and
+    not the loop's, because these also run while a game blocks the loop.
     """
     loop = asyncio.get_running_loop()
     told = asyncio.Event()

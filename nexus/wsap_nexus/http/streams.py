@@ -46,11 +46,8 @@ class Bell:
 class EventStream(Response):
     """A response of server-sent events with heartbeats, counted among the caller's open streams.
 
-    It ends if the client reads nothing for too long; the client can continue from its last event.
-
-    Args:
-        later: waits for the next events and returns their text; None at the end. It can be cancelled while it waits,
-            and is then called again.
+    It ends if the client reads nothing for too long; the client can continue from its last event. `later` waits for the
+    next events and returns their text, None at the end; it can be cancelled while it waits, and is then called again.
     """
 
     def __init__(self, later: Callable[[], Awaitable[str | None]], streams: Streams, who: Caller | None) -> None:
@@ -118,11 +115,7 @@ class Streams:
 
     @contextmanager
     def hold(self, who: Caller | None) -> Iterator[None]:
-        """Count a stream of a caller while it is open; all callers without a token count as one.
-
-        Raises:
-            TooManyStreamsError: the caller's limit or the total limit is reached.
-        """
+        """Count an open stream; all callers without a token count as one. TooManyStreamsError if a limit is reached."""
         most, name = self.limits.streams, "" if who is None else who.name
         if who is None or who.agent_id is not None:
             most -= most // 4

@@ -69,8 +69,7 @@ class DaySpent:
 class DayBudget(Budget):
     """The daily budget for all runs and processes of a database.
 
-    The usage of other processes is read every `FRESH` seconds, so several processes can exceed the limit by the usage
-    in that time.
+    The usage of other processes is read every `FRESH` seconds; their usage in between can exceed the limit.
     """
 
     def __init__(self, limits: BudgetLimits, recorded: DaySpent, now: Callable[[], datetime]) -> None:

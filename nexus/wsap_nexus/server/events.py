@@ -133,7 +133,7 @@ async def about(nexus: Hub, request: Request) -> Response:
 
 @router.get("/health", responses={200: {"model": responses.Health}, 503: {"model": responses.Health}})
 async def health(nexus: Hub, request: Request) -> Response:
-    """Health: 200, or 503 with a reason if the database can be neither read nor written."""
+    """Health: 200, or 503 with a reason if the database can't be read or written."""
     streams: Streams = request.app.state.streams
     agents, storage, reason = 0, None, nexus.live.full
     try:

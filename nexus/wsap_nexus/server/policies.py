@@ -21,10 +21,7 @@ _OF_THIS_MACHINE = {"prompts": "a folder", "command": "a program", "cwd": "a fol
 def read_policies(
     nexus: Nexus, given: Mapping[str, requests.PolicyShape], known: Mapping[str, Policy] | None = None
 ) -> dict[str, Policy]:
-    """Return the policies of a request, by game.
-
-    Args:
-        known: the agent's current policies, which may be repeated unchanged.
+    """Return the policies of a request, by game; the agent's current ones (`known`) may be repeated unchanged.
 
     Raises:
         ForbiddenError: a policy names a file, a folder or a program.

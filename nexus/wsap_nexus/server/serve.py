@@ -32,7 +32,6 @@ async def serve(
     """Start a nexus, serve it until stopped, and stop it.
 
     Args:
-        nexus: an unstarted nexus.
         token_file: the file with the admin's token.
         ready: called with the URL once requests are served.
         until: set to stop; None to serve until the task is cancelled.

@@ -57,11 +57,7 @@ def back_up(database: Database, target: Path, *, force: bool = False, progress: 
 
 
 def restore(copy: Path, where: Path, *, now: datetime | None = None) -> Path | None:
-    """Replace a database by a backup, and return the new path of the replaced one; None if there was none.
-
-    Args:
-        copy: a file written by `back_up`.
-        now: used in the name of the replaced database.
+    """Replace a database by a copy from `back_up`; return the path of the replaced one, which has `now` in its name.
 
     Raises:
         NotADatabaseError: the copy is not a WSAP database, or has triggers or views, which none of ours has.

@@ -71,14 +71,10 @@ class Database:
         read_only: bool = False,
         busy_seconds: float = BUSY_SECONDS,
     ) -> Database:
-        """Return the database at a location, migrated to the newest revision.
+        """Return the database at a path, `sqlite:///path` or `postgresql://user@host/name`, at the newest revision.
 
-        A new file is readable and writable by its owner only.
-
-        Args:
-            location: a path, `sqlite:///path`, or `postgresql://user@host/name`.
-            read_only: never write, not even migrations.
-            busy_seconds: seconds to wait for another process that is writing.
+        A new file is readable and writable by its owner only. `read_only` excludes even migrations; `busy_seconds` is
+        the time to wait for another process that is writing.
 
         Raises:
             NotADatabaseError: the file is not a WSAP database.

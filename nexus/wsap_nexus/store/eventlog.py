@@ -53,13 +53,8 @@ TRY_AGAIN = 1.0
 class LogWriter:
     """Appends events to runs, thread-safe. Close it, or use it as a context manager.
 
-    Args:
-        database: must stay open as long as the writer.
-        wall_clock: returns the time of each event, in seconds since 1970.
-        group: the maximum number of events in one commit.
-        delay: seconds that an event waits for others in its commit.
-        limit: queued events above which `append` waits.
-        busy_seconds: seconds to wait for another process that is writing, before the log fails.
+    The database must stay open as long as the writer. `wall_clock` returns the time of an event in seconds since 1970;
+    the other arguments are described at their defaults.
     """
 
     def __init__(
@@ -159,12 +154,7 @@ class LogWriter:
         return seq
 
     def set_status(self, run_id: str, status: RunStatus, summary: Mapping[str, Any] | None = None) -> None:
-        """Set the status of a run, in order with its events; a `summary` replaces the stored one.
-
-        Raises:
-            StorageError: an earlier event could not be written.
-            UnknownNameError: the database has no such run.
-        """
+        """Set the status of a run, in order with its events, and its summary if given. Raises as `append` does."""
         packed = None if summary is None else wire.dumps(dict(summary))
         with self._lock:
             if self._failure is not None or self._closing:
@@ -180,11 +170,7 @@ class LogWriter:
             yield
 
     def flush(self) -> None:
-        """Return when everything appended so far is committed.
-
-        Raises:
-            StorageError: it can't be committed; the message says why.
-        """
+        """Return when everything appended so far is committed; StorageError, with the reason, if that fails."""
         with self._lock:
             goal = self._taken + len(self._pending)
             self._wait_while(lambda: self._done < goal and self._thread.is_alive())
@@ -217,11 +203,7 @@ class LogWriter:
         return found_run(self._database, run_id)[0]
 
     def close(self) -> None:
-        """Commit all queued events, sync them to disk and stop; idempotent.
-
-        Raises:
-            StorageError: a write failed, and no call has raised that yet.
-        """
+        """Commit and sync all queued events and stop; idempotent. StorageError if an unreported write failed."""
         self._stop()
         with self._lock:
             if self._failure is not None and not self._told:

@@ -42,10 +42,8 @@ def read_history(
     """Yield the events of some kinds from the first to the last tick (None for the newest), without rewound ones.
 
     An event belongs to the tick in its step, else in `tick` of its body, else to the next tick. Ticks before a branch
-    are read from the parent run as it was then, and left out if that run was deleted.
-
-    Args:
-        before: the event number to stop before; None for the end.
+    are read from the parent run as it was then, and left out if that run was deleted. Events from number `before` on
+    do not count.
     """
     since = branched_at(run)
     parent = _parent(repository, run) if max(first, 1) <= since else None

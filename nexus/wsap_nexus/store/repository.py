@@ -110,12 +110,9 @@ class Repository:
         return True
 
     def set_status(self, run_id: str, status: RunStatus, summary: Mapping[str, Any] | None = None) -> None:
-        """Set the status of a run at once; a `summary` replaces the stored one.
+        """Set the status of a run at once, and its summary if given; UnknownNameError if the full id is unknown.
 
         While a `LogWriter` appends to the run, use its `set_status`.
-
-        Raises:
-            UnknownNameError: there is no run with this full id.
         """
         values: dict[str, Any] = {"status": RunStatus(status).value, "updated": self._now().isoformat()}
         if summary is not None:
@@ -234,11 +231,9 @@ class Repository:
         seat: str | None = None,
         skip: int = 0,
     ) -> Iterator[EventRecord]:
-        """Yield the committed events of a run, oldest first, in bounded memory.
+        """Yield the committed events of a run numbered below `to_seq`, oldest first, in bounded memory.
 
-        Args:
-            to_seq: the number to stop before; None for the end.
-            skip: the number of leading events to leave out.
+        `skip` is the number of matching events to leave out at the start.
         """
         decoder = BodyDecoder(f"Run {run_id!r} in {self.database.where}")
         query = select(_EVENT).where(_EVENT.c.run_id == run_id).order_by(_EVENT.c.seq)

@@ -167,9 +167,9 @@ class SqliteSink:
     def force(self) -> None:
         """Return when every commit has reached the disk.
 
-        Commits are in the write-ahead log until a checkpoint, which syncs them itself, so the log's file is synced
-        here. `synchronous = FULL` would sync each commit, which is too slow. SQLite holds no lock on this file, so
-        closing it here releases none.
+        Until a checkpoint, which syncs them itself, commits are in the write-ahead log, so its file is synced here.
+        `synchronous = FULL` would sync each commit, which is too slow. SQLite holds no lock on the file, so closing it
+        releases none.
         """
         with self._wal.open("r+b") as file:
             if fcntl is not None and hasattr(fcntl, "F_FULLFSYNC"):  # macOS: fsync stops at the drive's cache

@@ -53,12 +53,7 @@ class GameTimeouts:
 
 
 class GameClient:
-    """The client of a game in another process; as the factory of that game it refuses to create a world here.
-
-    Args:
-        url: the base URL of its bridge.
-        token: the bearer token; None for an open bridge.
-    """
+    """The client of a game's bridge, by base URL and token; as the game's factory it refuses to create a world."""
 
     def __init__(
         self,

@@ -37,11 +37,9 @@ BACK = 60.0
 
 
 class HttpLine:
-    """The line to one world during one process of its game.
+    """The line to one world during one process of its game, which may report its `process_id`.
 
-    Args:
-        process_id: the id that the game reports for its process, if any.
-        on_lost: called once, with the reason and whether this world alone had an open request.
+    `on_lost` is called once, with the reason and whether this world alone had an open request.
     """
 
     def __init__(
@@ -158,7 +156,7 @@ class HttpLine:
 
 def _check_state(told: Mapping[str, Any], game: str) -> None:
     try:
-        base64.b64decode(told.get("state"), validate=True)  # type: ignore[arg-type]  # what is no text raises, too
+        base64.b64decode(told.get("state"), validate=True)  # type: ignore[arg-type]  # other types raise, too
     except (TypeError, ValueError):
         raise WorldFailedError(f"The game {game!r} returned an invalid snapshot.") from None
 
@@ -166,9 +164,7 @@ def _check_state(told: Mapping[str, Any], game: str) -> None:
 class HttpLines:
     """Provides the lines of one world to its `RebuildingLine`, one after another.
 
-    Args:
-        world_id: the world's id in the game's process.
-        on_failure: called once for each process of the game that ended.
+    `world_id` is its id in the game's process; `on_failure` is called once for each process that ended.
     """
 
     def __init__(self, spec: AdapterSpec, world_id: str, client: GameClient, on_failure: OnFailure | None) -> None:

@@ -19,13 +19,7 @@ FailureListener = Callable[[str, str, WorldFailedError], object]
 
 
 class Placement:
-    """Creates worlds.
-
-    Args:
-        pool: None to run all worlds in the nexus' process.
-        context: returns the context of a world in this process.
-        on_failure: called for each crash of a worker.
-    """
+    """Creates worlds in workers or, with a `context()`, in this process; without a `pool`, all in this process."""
 
     def __init__(self, pool: WorkerPool | None, context: Callable[[], Context], on_failure: FailureListener) -> None:
         self.pool = pool

@@ -87,12 +87,7 @@ class WorldPort(Protocol):
 
 
 class LocalWorld:
-    """A world in this process.
-
-    Args:
-        context: the clock and the services.
-        offline: leave secrets in the options unresolved, because no external service is called.
-    """
+    """A world in this process; `offline` leaves secrets in its options unresolved, as it calls no external service."""
 
     def __init__(
         self,
@@ -205,10 +200,7 @@ def is_alive(avatar: protocol.Avatar) -> bool:
 
 
 async def let_in_again(world: WorldPort, seat: str, arrival: Mapping[str, Any]) -> SeatPort:
-    """Repeat a recorded entry into a world, and return the seat.
-
-    Args:
-        arrival: `wanted`, `entry`, the created `avatar` and the `receipt`, as JSON.
+    """Repeat a recorded entry (`wanted`, `entry`, created `avatar` and `receipt`, as JSON), and return the seat.
 
     Raises:
         WorldFailedError: the world gives a different receipt.

@@ -48,11 +48,7 @@ class AgentRepository(EventRepository):
     def register(
         self, agent_id: str, *, name: str = "", persona: str = "", policies: Mapping[str, Policy] | None = None
     ) -> tuple[AgentIdentity, bool]:
-        """Return the agent of that id, and whether it is new; an existing one is not changed.
-
-        Raises:
-            UsageError: an argument is invalid, or the agent was removed.
-        """
+        """Return the agent of that id, unchanged if it exists, and whether it is new; UsageError if that is refused."""
         check_agent_id(agent_id)
         if not (name or agent_id).isprintable() or len(name) > 200 or len(persona) > LONGEST_TEXT:
             raise UsageError(

@@ -70,13 +70,7 @@ class Call:
 
 
 class WorkerPipe(asyncio.SubprocessProtocol):
-    """A worker process.
-
-    Args:
-        name: for messages.
-        output: the log of its output.
-        on_lost: called once, with the reason, when the process has ended.
-    """
+    """A worker process; `on_lost` is called once, with the reason, when it has ended."""
 
     def __init__(self, name: str, output: OutputLog, on_lost: Callable[[WorkerPipe, str], None]) -> None:
         self.name = name

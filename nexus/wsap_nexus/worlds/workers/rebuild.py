@@ -74,10 +74,7 @@ class WorkerLostError(WorldFailedError):
 class RebuildingLine:
     """Calls a world in another process, and rebuilds it in a new process when that one is lost.
 
-    Args:
-        factory: the reference to the game in any process.
-        on_failure: called each time the world crashed its process.
-        snapshot_every: steps between two saved states.
+    The arguments are those of `RemoteWorld`.
     """
 
     def __init__(
@@ -139,10 +136,7 @@ class RebuildingLine:
     ) -> tuple[Any, bytes | None]:
         """Call an operation as `ask` does, and return the reply and the text of its observation, if any.
 
-        Args:
-            changes: whether it may change the world.
-            waits: whether it may wait for other seats.
-            values: the arguments of the operation.
+        `changes`: it may change the world; `waits`: it may wait for other seats.
         """
         await self._ready()
         what = f"{op} of {values['seat']!r}" if "seat" in values else op

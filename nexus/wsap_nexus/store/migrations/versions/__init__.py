@@ -1,3 +1,3 @@
-"""Alembic's scripts that bring a database up to date, shipped in the package."""
+"""The migrations."""
 
 from __future__ import annotations
