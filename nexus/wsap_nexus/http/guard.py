@@ -61,7 +61,7 @@ class HttpLimits:
     head_seconds: float = 15.0
     """Seconds from the connection or the last request within which the head of a request must arrive."""
     connections: int | None = None
-    """The maximum number of open connections; None for the limit of open files minus `OWN_FILES`."""
+    """The maximum number of open connections; None for the limit of open files minus `serving.OWN_FILES`."""
 
 
 class Rates:

@@ -29,7 +29,7 @@ class Retries:
 
 
 UNTIL_IT_WORKS = Retries(first=1.0, longest=300.0, jitter=0.0)
-"""Retries without an end, after one second at first and up to five minutes."""
+"""Pauses for requests that are retried until they succeed: one second at first, up to five minutes."""
 
 
 class Tries:

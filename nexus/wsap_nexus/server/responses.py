@@ -196,7 +196,7 @@ class Left(Answer):
     entered: Entered | None
     """Its entry into the next game."""
     onward_error: ErrorShape | None
-    """Why it did not enter the next game but is in the nexus."""
+    """Why it is in the nexus instead of the next game."""
 
 
 class MessageShape(Answer):

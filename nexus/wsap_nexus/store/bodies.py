@@ -45,7 +45,7 @@ LARGEST_BODY = 1 << 28
 
 _READY = 64  # cached compressors, about half a megabyte each; creating one takes 0.1 ms
 _TRIED = 4  # dictionaries of other runs tried before a run gets its own
-_NEARLY = 1.15  # the maximum size with another run's dictionary, relative to an own one
+_NEARLY = 1.15  # the maximum size with another run's dictionary, relative to the run's own
 _RUNS = 10_000  # runs with cached dictionaries, 2 KB each; beyond that the least recently used run gets new ones
 _KINDS = 1_000  # event kinds whose dictionaries are shared between runs
 

@@ -33,7 +33,7 @@ BUSY_SECONDS = 5.0
 """Seconds to wait for another process that is writing."""
 
 SETUP_SECONDS = 30.0
-"""Seconds to wait for another process that is creating or migrating the database."""
+"""Seconds to wait for another process that is creating or migrating the database; the log writer waits as long."""
 
 PAGE_BYTES = 4096
 """SQLite's page size for new databases; larger ones waste space on snapshots."""
@@ -139,7 +139,7 @@ class Database:
 
     @contextmanager
     def turn_to_write(self) -> Iterator[None]:
-        """Hold this process' write lock: SQLite polls for its own with pauses of up to 0.1 s, even on an event loop."""
+        """Hold a lock that wakes at once; SQLite polls for its own with pauses of up to 0.1 s, even on an event loop."""
         if not self.is_sqlite:
             yield
             return

@@ -152,7 +152,7 @@ class GameClient:
             headers = {"Authorization": f"Bearer {self.token}"} if self.token else {}
             limits = httpx2.Limits(max_connections=None, max_keepalive_connections=32)
             timeout = httpx2.Timeout(_WAIT + 15, connect=5)
-            # trust_env: the environment's proxy is not for games.
+            # The environment's proxy settings are not for games.
             self._client = httpx2.AsyncClient(headers=headers, limits=limits, timeout=timeout, trust_env=False)
         headers = {} if method == "GET" else {"Idempotency-Key": key, "Content-Type": "application/json"}
         content = None if body is None else dumps(body).encode()

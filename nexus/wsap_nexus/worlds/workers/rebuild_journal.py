@@ -79,7 +79,7 @@ class RebuildJournal:
         return self.forgotten + len(self.events)
 
     def follow(self, op: str, seat: str) -> None:
-        """Track the seats' progress, which saved states lack, before an operation is called."""
+        """Track an operation by which a seat enters or leaves a condition that saved states do not contain."""
         if op == "observe":
             self._pondering.add(seat)
         elif op in ("resolve", "leave"):
