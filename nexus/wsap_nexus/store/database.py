@@ -139,7 +139,7 @@ class Database:
 
     @contextmanager
     def turn_to_write(self) -> Iterator[None]:
-        """Hold a lock that wakes at once; SQLite polls for its own with pauses of up to 0.1 s, even on an event loop."""
+        """Hold a lock that wakes at once; SQLite polls for its own with pauses up to 0.1 s, even on an event loop."""
         if not self.is_sqlite:
             yield
             return

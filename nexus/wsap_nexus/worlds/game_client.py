@@ -131,8 +131,7 @@ class GameClient:
                 raise
             except httpx2.TransportError as error:
                 if at_work is None:
-                    # The end of a process interrupts all open requests at once; a request that fails to connect came
-                    # later.
+                    # The end of a process interrupts all open requests at once; one that fails to connect came later.
                     at_work = frozenset() if isinstance(error, _NOBODY_THERE) else self.at_work
                 if waited >= self._timeouts.seconds:
                     detail = error_line(error, 200) or type(error).__name__

@@ -121,6 +121,6 @@ class GameHost:
         task = kept[1]
         done, _ = await asyncio.wait({task}, timeout=wait)
         if not done:
-            return pending("Still running; ask again with the same key.")
+            return pending("The request is in progress; repeat it with the same key.")
         reply = task.result()
         return Response(reply.body, reply.status, media_type="application/json")
