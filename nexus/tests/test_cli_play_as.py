@@ -92,7 +92,7 @@ def test_what_an_agent_remembers_is_shown_searched_and_forgotten(capsys: pytest.
     assert listed(capsys) == []
     code, out, err = typed(capsys, "play", *WITNESS, "--as", "ada", "--json")
     assert code == 0
-    assert err.splitlines()[0] == "ada is a new agent; see what becomes of it with: wsap nexus agents show ada"
+    assert err.splitlines()[0] == "Created the agent ada; show it with: wsap nexus agents show ada"
     run = json.loads(out)["run"]
     assert listed(capsys) == ["ada"]
     found = shown(capsys)
@@ -182,7 +182,7 @@ def test_beside_a_running_nexus_memories_are_shown_and_forgotten_and_playing_as_
         assert answered(capsys, *WHO, "memory", "ada", "--search", "room 7")["memories"][0]["step"] == 7
         code, out, err = typed(capsys, "play", *WITNESS, "--as", "ada")
         assert (code, out, len(err.splitlines())) == (6, "", 1)
-        assert "'ada' lives there; send it into the game with: wsap nexus agents send ada GAME" in err
+        assert "which 'ada' belongs to; send it into the game with: wsap nexus agents send ada GAME" in err
         assert typed(capsys, *WHO, "forget", "ada", "--yes")[1] == "ada remembers nothing now.\n"
         assert answered(capsys, *WHO, "memory", "ada")["kinds"] == []
         assert shown(capsys)["state"] == "active"
@@ -241,7 +241,7 @@ def test_agents_of_several_seats_each_remember(capsys: pytest.CaptureFixture[str
         (["matrix", "--as", "ada"], "Say which seat 'ada' takes"),
         (["matrix", "--as", "row=ada", "--as", "column=ada"], "can't be in two seats at once"),
         (["--resume", "last", "--as", "ada"], "leave out --as"),
-        ([*MODEL, "--as", "ada", "--agent-option", "memory.path=x.db"], "leave memory.path out"),
+        ([*MODEL, "--as", "ada", "--agent-option", "memory.path=x.db"], "leave out memory.path"),
         ([*WITNESS, "--mind", "ada"], "No such option '--mind'"),
     ],
 )

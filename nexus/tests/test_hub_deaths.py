@@ -210,7 +210,7 @@ def test_a_world_whose_dead_can_not_live_again_is_not_kept(mortal: Nexus) -> Non
             await mortal.enter("ida", "quarry", EntryRequest())
         with mortal.nexus_store.look() as tx:
             assert [tx.has_state(s.world_id) for s in (session, asleep)] == [False, False]
-        with pytest.raises(UsageError, match="no more"):
+        with pytest.raises(UsageError, match="no longer exists"):
             await mortal.enter("ida", "quarry", EntryRequest(avatar=asleep.world_id))
         await mortal.stop()
 
@@ -237,7 +237,7 @@ def test_a_world_with_only_a_dead_body_is_forgotten_when_it_is_old(
                 assert (tx.has_state(dead), tx.has_state(asleep.world_id)) == (kept, True)
                 assert tx.world(dead).id == dead
             if not kept:
-                with pytest.raises(UsageError, match="no more"):
+                with pytest.raises(UsageError, match="no longer exists"):
                     await place.nexus.enter("ida", "crafter", EntryRequest(avatar=dead))
 
     play(scene)

@@ -104,7 +104,7 @@ def test_whoever_plays_as_an_agent_in_another_process_holds_off_the_nexus_until_
             assert is_played(store.database, run)
             with pytest.raises(StorageLockedError, match="is being played"), hold_run(store.database, run):
                 pass
-            with pytest.raises(AlreadyInWorldError, match=f"'luna' plays in the run '{run}'"):
+            with pytest.raises(AlreadyInWorldError, match=f"'luna' is playing in the run '{run}'"):
                 asyncio.run(Nexus(PluginHost.discovered(), store).start())
         finally:
             player.kill()

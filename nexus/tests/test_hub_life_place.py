@@ -154,7 +154,7 @@ def test_an_agents_own_goal_is_counted_and_is_not_worth_anything(nexus: Nexus) -
     assert goal.progress == "0/0.2"
     success, why = act(nexus, "set_meta_goal", goal="traveller", about="visit_game")
     assert not success
-    assert "take another name" in why
+    assert "choose another name" in why
     success, why = act(nexus, "set_meta_goal", goal="Traveller!", about="visit_game")
     assert not success
     success, why = act(nexus, "set_meta_goal", goal="be happy")

@@ -266,7 +266,7 @@ class Forgetter(hub_kit.Quarry):
         return Receipt(entry.transfer_id)
 
 
-@pytest.mark.parametrize(("factory", "complaint"), [(Giver, "bonus 'pick'"), (Forgetter, "every item")])
+@pytest.mark.parametrize(("factory", "complaint"), [(Giver, "bonus 'pick'"), (Forgetter, "each item")])
 def test_a_world_whose_receipt_can_not_be_is_not_entered_and_nothing_has_changed(
     store: Store, factory: Callable[[Context], Any], complaint: str
 ) -> None:

@@ -312,7 +312,7 @@ def test_an_agent_is_in_one_run_at_a_time_and_the_second_leaves_no_trace(place: 
     plan = RunPlan("cave", (SeatPlan("seat-1", "llm", OPTIONS, "ada"),), steps=40)
     with open_store(place.database) as store, start_as(plan, host_of(Model()), store) as session:
         runs = len(store.repository.list_runs())
-        with pytest.raises(AlreadyInWorldError, match=f"'ada' plays in the run '{session.run.run_id}' just now"):
+        with pytest.raises(AlreadyInWorldError, match=f"'ada' is playing in the run '{session.run.run_id}'"):
             place.play(Model())
         with pytest.raises(AlreadyInWorldError):
             place.stopped(Model(), 3)
@@ -409,7 +409,7 @@ def test_what_makes_no_sense_is_refused_in_a_sentence_and_harms_no_memory(place:
     model = Model()
     refused(lambda: place.play(model, memory="none", reflect="yes"), "Lessons need a memory")
     refused(lambda: place.play(model, who="../ada"), "can't be an agent's id")
-    refused(lambda: place.play(model, **{"memory.path": "x.db"}), "leave memory.path out")
+    refused(lambda: place.play(model, **{"memory.path": "x.db"}), "leave out memory.path")
     refused(
         lambda: play("cave", "llm", agent_options=OPTIONS, as_="ada", record=False, host=host_of(model)),
         "has to be recorded",
@@ -466,4 +466,4 @@ def test_a_memory_that_was_damaged_while_a_run_was_stopped_is_left_alone(
         tx.save_memories("ada", place.remembered().having("fulltext", damaged, lives=2).to_bytes())
     assert place.resume(Model(), first.run_id).steps == 40
     assert place.memory() == damaged
-    assert "'ada' remembers is damaged" in caplog.text
+    assert "memory of 'ada' is damaged" in caplog.text

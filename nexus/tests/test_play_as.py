@@ -209,7 +209,7 @@ def test_an_agent_of_a_running_nexus_is_refused_and_one_that_is_in_its_world_aft
     async def test() -> None:
         async with nexus_at(tmp_path, {"luna": {"*": EXTERNAL}}, host=host(), games=("cave",)) as place:
             await place.nexus.enter("luna", "cave", EntryRequest())
-            with pytest.raises(NexusRunningError, match=r"A nexus runs on the database .*'luna' lives there"):
+            with pytest.raises(NexusRunningError, match=r"A nexus runs on the database .*'luna' belongs to"):
                 await asyncio.to_thread(as_luna, database)
 
     asyncio.run(test())
@@ -228,7 +228,7 @@ def test_a_nexus_does_not_start_while_one_of_its_agents_plays_outside_it(databas
         async def test() -> None:
             nexus = Nexus(host(), store)
             with start_as(plan, host(), store) as session:
-                with pytest.raises(AlreadyInWorldError, match=f"'luna' plays in the run '{session.run.run_id}'"):
+                with pytest.raises(AlreadyInWorldError, match=f"'luna' is playing in the run '{session.run.run_id}'"):
                     await nexus.start()
                 await session.play()
             await nexus.start()

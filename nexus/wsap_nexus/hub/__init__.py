@@ -1,5 +1,5 @@
-"""The nexus: where agents are when they are in no world, and what moves them between worlds.
+"""The nexus: the place between worlds, and the transit of agents.
 
-`nexus` runs it all; `sessions` plays agents in worlds; `entering` and `leaving` move them; `place` is the nexus as a
-world that an agent perceives and acts in.
+`nexus` runs the services; `sessions` plays agents in worlds; `entering` and `leaving` move them; `place` is the nexus
+as a world in which an agent perceives and acts.
 """

@@ -1,4 +1,4 @@
-"""What makes agents live: what they remember, say and write, hear in worlds, and where they go on to."""
+"""Memories, talk, diaries, whispers and next destinations of agents."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ from wsap_nexus.store.records import RunStatus
 from wsap_nexus.worlds.seats import SeatPort
 
 DIARIES = 100
-"""Entries of diaries that are written at a time."""
+"""Diary entries written concurrently."""
 
 
 class AgentContext:
-    """The inner side of a nexus: the memories, words, whispers and diaries of its agents."""
+    """The memories, talk, whispers and diaries of a nexus' agents."""
 
     def __init__(self, context: HubContext, entrance: Entrance) -> None:
         self._context = context
@@ -65,29 +65,29 @@ class AgentContext:
     def memories(
         self, run_id: str, owners: Mapping[str, str], past: Mapping[str, MemorySnapshot] | None, recorder: Recorder
     ) -> AgentMemories:
-        """Return the memories of a run's seats; `owners` says which agent of the nexus sits in which."""
+        """Return the memories of a run's seats; `owners` maps seats to agents of the nexus."""
         self._memories[run_id] = AgentMemories(self.saved, owners, past, recorder=recorder, run_id=run_id)
         return self._memories[run_id]
 
     def remembered(self, run_id: str, seat: str) -> bytes | None:
-        """Return what a seat's agent remembers now, for its row."""
+        """Return the current memories of a seat's agent, ready to be stored; None if it has none."""
         memories = self._memories.get(run_id)
         return None if memories is None else memories.remembered(seat)
 
     def guests(
         self, sessions: Mapping[str, SessionRecord], past: Checkpoint | None, recorder: Recorder
     ) -> Callable[[str, SeatPort], SeatPort]:
-        """Return what puts the agents of open sessions, by seat, into their seats.
+        """Return a function that wraps each seat for its agent.
 
         Args:
             sessions: the open sessions, by seat.
-            past: what was recorded before, for a session that is resumed.
+            past: the recorded past of a resumed session.
         """
         whispered = self.whispered(next(iter(sessions.values())).run_id) if past is not None else {}
 
         def wrap_seat(name: str, seat: SeatPort) -> SeatPort:
             session = sessions.get(name)
-            if session is None:  # whoever sat there has left
+            if session is None:  # its agent has left
                 return VisitorSeat(seat)
             return self.guest(
                 session,
@@ -102,7 +102,7 @@ class AgentContext:
         return wrap_seat
 
     def whispered(self, run_id: str) -> dict[str, dict[int, dict[int, str]]]:
-        """Return what was whispered in a run: seat -> decision -> whispers."""
+        """Return the whispers of a run: seat -> decision -> whispers."""
         logged = self._context.store.repository.read_events(run_id, kinds=(WHISPER,))
         return read_whispers(event.data for event in logged)
 
@@ -110,7 +110,7 @@ class AgentContext:
         self, session: SessionRecord, seat: SeatPort, recorder: Recorder, *, decision: int, fresh: int, unheard: int,
         whispered: Mapping[int, Whispers] | None = None,
     ) -> VisitorSeat:  # fmt: skip
-        """Return the seat of an agent in a world, with what it has to do with besides; see `VisitorSeat`."""
+        """Return an agent's seat in a world, wrapped in a `VisitorSeat`."""
         agent_id = session.agent_id
         self._guests[agent_id] = guest = VisitorSeat(
             seat,
@@ -126,19 +126,19 @@ class AgentContext:
         return guest
 
     def exit_of(self, agent_id: str) -> Exit | None:
-        """Return how an agent left its world, if it did so by `exit_game`."""
+        """Return how an agent left its world by `exit_game`; None if it did not."""
         guest = self._guests.get(agent_id)
         return None if guest is None else guest.exit
 
     def save_memories(self, tx: Transaction, session: SessionRecord) -> None:
-        """Keep what an agent remembers of a stay that ended without a departure."""
+        """Store an agent's memories after a session that ended without an exit."""
         memories = self._memories.get(session.run_id)
         now = None if memories is None else memories.remembered_by(session.agent_id)
         if now is not None:
             tx.save_memories(session.agent_id, now)
 
     def with_memories(self, world_exit: WorldExit, session: SessionRecord, seat: str) -> WorldExit:
-        """Return a departure with what the agent remembers, and with how it left."""
+        """Return an exit with the agent's memories and its reason for leaving added."""
         way = self.exit_of(session.agent_id)
         told = {} if way is None else {"exit_reason": way.reason, "destination": way.destination}
         return replace(
@@ -146,21 +146,21 @@ class AgentContext:
         )
 
     def gone(self, agent_id: str) -> None:
-        """Forget a seat that is empty now."""
+        """Forget an agent's seat after it has left."""
         self._guests.pop(agent_id, None)
 
     def over(self, run_id: str) -> None:
-        """Forget a run that nobody plays any more."""
+        """Forget the memories of a run that has ended."""
         self._memories.pop(run_id, None)
 
     def came_back(self, session: SessionRecord) -> None:
-        """Take in that an agent is back: it may go straight on."""
+        """Note where a returned agent wants to go next, if it left for another world."""
         destination = str(session.stats.get("destination") or "")
         if session.reason == "exit_game" and destination:
             self._onward[session.agent_id] = destination
 
     def go_on(self, agent_id: str) -> None:
-        """Send an agent straight on to where it wanted to go, if it did; what hinders that is told as news."""
+        """Send an agent to the destination it left for, if any; a refusal becomes an event that it is shown."""
         destination = self._onward.pop(agent_id, None)
         if agent_id not in self._looked:
             self._looked.add(agent_id)
@@ -174,7 +174,7 @@ class AgentContext:
                 tx.note(OnwardRefused(agent_id=agent_id, destination=destination[:80], why=str(error)[:500]))
 
     def _unfinished(self, agent_id: str) -> str:
-        """Return where an agent wanted to go straight on to when the nexus ended, empty if nowhere."""
+        """Return the destination an agent had when the nexus stopped; empty if none."""
         with self._context.nexus_store.look() as tx:
             sessions = tx.sessions(agent_id=agent_id, limit=1)
             if not sessions or sessions[0].reason != EXIT_GAME.name:
@@ -188,9 +188,9 @@ class AgentContext:
         return str(sessions[0].stats.get("destination") or "")
 
     def earlier_calls(self, agent_id: str, seat: SeatPlan, run_id: str) -> Checkpoint | None:
-        """Return what the agent's last visit asked of models, if that was cut short; None otherwise.
+        """Return the model calls of the agent's last visit if it was interrupted; None otherwise.
 
-        A visit that was cut short begins anew. What it asked, and asks again, is not bought twice.
+        An interrupted visit starts over; repeated model calls are answered from the log and not paid for twice.
         """
         if "model" not in seat.options:
             return None
@@ -207,7 +207,7 @@ class AgentContext:
         return Checkpoint(calls=read_call_events(repository, earlier.id))
 
     def end_visit(self, agent_id: str, run_id: str) -> None:
-        """Keep what an agent remembers of a visit."""
+        """Store an agent's memories after a visit."""
         now = self.remembered(run_id, agent_id)
         self._memories.pop(run_id, None)
         if now is not None:
@@ -215,11 +215,11 @@ class AgentContext:
                 tx.save_memories(agent_id, now)
 
     def start(self) -> None:
-        """Write diaries from now on, those first that were not written when the nexus ended."""
+        """Start writing diaries, first the entries still missing when the nexus stopped."""
         self._diary.start()
 
     async def aclose(self) -> None:
-        """End what is being written: entries that are not done are put together from the log."""
+        """Stop writing; unfinished entries are compiled from the log."""
         await self._diary.aclose()
 
     def _whispers(self, agent_id: str) -> dict[int, str]:
@@ -234,11 +234,11 @@ class AgentContext:
             messages.mark_read(tx, agent_id, ids)
 
     def ring(self, agent_id: str) -> None:
-        """Have an agent in a world look for whispers at its next decision."""
+        """Make an agent in a world check for whispers at its next decision."""
         if (guest := self._guests.get(agent_id)) is not None:
             guest.ring()
 
     def saved(self, agent_id: str) -> SavedMemories:
-        """Return what an agent remembers, as it was saved; StorageError if it is damaged."""
+        """Return an agent's saved memories; StorageError if they are damaged."""
         with self._context.nexus_store.look() as tx:
             return SavedMemories.from_bytes(tx.memories(agent_id))

@@ -1,4 +1,4 @@
-"""Which games there are for agents to enter, and which of them are available."""
+"""The games that agents can enter, and their availability."""
 
 from __future__ import annotations
 
@@ -41,18 +41,18 @@ class Availability:
 
     status: Status = "available"
     reason: str = ""
-    """Why, where it is not available."""
+    """Why it is not available."""
     failed_at: tuple[float, ...] = ()
-    """When it failed of late, in seconds since 1970."""
+    """Times of recent failures, in seconds since 1970."""
 
 
 class CircuitBreaker:
-    """Takes games offline that fail too often; what it knows is kept in the database.
+    """Takes games offline that fail too often; its state is stored in the database.
 
     Args:
         limit: failures within the window after which a game is taken offline.
         window: seconds.
-        on_close: told of each game that may not be entered from now on.
+        on_close: called with each game that can no longer be entered.
     """
 
     def __init__(
@@ -69,14 +69,10 @@ class CircuitBreaker:
         return self._all().get(game, Availability())
 
     def put(self, game: str, status: str, reason: str = "") -> Availability:
-        """Set whether a game may be entered; its failures are forgotten once it is available again.
-
-        Raises:
-            UsageError: there is no such status.
-        """
+        """Set a game's status, for which `available` forgets its failures; UsageError if there is no such status."""
         known = get_args(Status)
         if status not in known:
-            raise UsageError(f"A game is {', '.join(known[:-1])} or {known[-1]}, not {status!r}.")
+            raise UsageError(f"A game's status is {', '.join(known[:-1])} or {known[-1]}, not {status!r}.")
         before = self.of(game)
         failed_at = () if status == "available" else before.failed_at
         standing = Availability(status, single_line(reason)[:_LONGEST_REASON], failed_at)  # type: ignore[arg-type]  # looked up
@@ -88,7 +84,7 @@ class CircuitBreaker:
         return standing
 
     def count(self, game: str, world_id: str, error: BaseException) -> bool:
-        """Count a failure of a world; return True if that was one too many, so that its game is offline now."""
+        """Count a failure of a world; return whether it took the game offline."""
         reason = single_line(error)[:_LONGEST_REASON]
         before = self.of(game)
         with self._nexus_store.change() as tx:
@@ -99,7 +95,7 @@ class CircuitBreaker:
             tx.note(GameFailed(game=game, world=world_id, error=reason, recent=len(failed_at)))
             standing = Availability(before.status, before.reason, failed_at)
             if too_often:
-                why = f"It failed {len(failed_at)} times within {_span(self._window)}, the last time so: {reason}"
+                why = f"It failed {len(failed_at)} times within {_span(self._window)}; the last error was: {reason}"
                 standing = Availability("offline", why[:_LONGEST_REASON], failed_at)
                 tx.note(GameOffline(game=game, reason=standing.reason, before=before.status))
             self._keep(tx, game, standing)
@@ -122,7 +118,7 @@ class CircuitBreaker:
 
 
 def _standing(status: str, reason: str, data: Mapping[str, Any]) -> Availability:
-    # Any: JSON. What somebody wrote into the table by hand is not better than nothing.
+    # Any: JSON. A status edited by hand into the table may be invalid: treat it as offline.
     known: Any = status if status in get_args(Status) else "offline"
     return Availability(known, reason, tuple(float(t) for t in data.get(_TIMES, ())))
 
@@ -136,8 +132,8 @@ class Catalog:
     """The games of a nexus.
 
     Args:
-        wanted: the games that agents may enter; None for all that are installed.
-        kept: the games of worlds that live in the nexus, also where they are not `wanted`.
+        wanted: the games that agents may enter; None for all installed ones.
+        kept: the games of the nexus' living worlds, whether `wanted` or not.
     """
 
     host: PluginHost
@@ -146,20 +142,20 @@ class Catalog:
     breaker: CircuitBreaker
     kept: Sequence[str] = ()
     known: dict[str, AdapterSpec] = field(default_factory=dict, init=False)
-    """Games in this process that were looked at, by name and by reference."""
+    """Loaded games of this process, by name and by reference."""
 
     def spec(self, game: str, options: Mapping[str, Any] | None = None) -> AdapterSpec:
-        """Return a game, as it is with these options.
+        """Return a game's spec with these options.
 
         Raises:
-            UnknownNameError: there is none of that name.
-            UsageError: it can't be with these options.
-            PluginError: it can't be loaded.
+            UnknownNameError: there is no such game.
+            UsageError: the options are invalid.
+            PluginError: the game can't be loaded.
         """
         if game in self.remote_games.specs():
             return self.remote_games.specs()[game]
         for reference in self.wanted or ():
-            # One in a file is known by its own name, too, once it has been looked at.
+            # A game in a file is also known by its own name once it has been loaded.
             if reference not in self.known and names_object(reference):
                 spec = load_adapter_spec(reference, self.host)
                 self.known[reference] = self.known[spec.name] = spec
@@ -168,11 +164,11 @@ class Catalog:
         return self.known[game].with_options(options or {})
 
     def infos(self, active: Mapping[str, int], busy: Callable[[AdapterSpec], bool]) -> list[GameInfo]:
-        """Return what is known of every game that can be entered.
+        """Return information about every game that can be loaded.
 
         Args:
-            active: how many agents are in each.
-            busy: whether there is no world for one more.
+            active: the number of agents in each game.
+            busy: whether a game has no world for one more agent.
         """
         found = []
         names = tuple(dict.fromkeys((*(self.wanted or self.host.games.names()), *self.kept)))
@@ -189,7 +185,7 @@ class Catalog:
 
 
 def codec_of(spec: AdapterSpec) -> Codec:
-    """Return what reads a game's recorded messages; WorldFailedError if its types can't be loaded."""
+    """Return the codec of a game's recorded messages; WorldFailedError if its types can't be loaded."""
     try:
         return Codec([load(reference) for reference in spec.wire_types])
     except PluginError as error:

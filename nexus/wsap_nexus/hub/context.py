@@ -1,4 +1,4 @@
-"""What the services of a running nexus share: the database, the games, and what is held in memory."""
+"""The shared state of a running nexus' services: database, games, and what is held in memory."""
 
 from __future__ import annotations
 
@@ -31,36 +31,36 @@ T = TypeVar("T")
 
 
 class PendingFutures(Generic[T]):
-    """What is waited for, by agent; all who wait for the same get the same."""
+    """Pending results by agent; all waiters for an agent share one future."""
 
     def __init__(self) -> None:
         self._waiting: dict[str, asyncio.Future[T]] = {}
 
     def wait(self, agent_id: str) -> asyncio.Future[T]:
-        """Return where it will be."""
+        """Return the future of an agent's next result."""
         waiting = self._waiting.get(agent_id)
         if waiting is None or waiting.done():
-            # Whoever waited may have given it up.
+            # A waiter may have cancelled the previous one.
             waiting = self._waiting[agent_id] = asyncio.get_running_loop().create_future()
         return waiting
 
     def resolve(self, agent_id: str, outcome: T | Exception) -> None:
-        """Give whoever waits for an agent what came of it, if anybody does."""
+        """Give the waiters for an agent, if any, its result."""
         future = self._waiting.pop(agent_id, None)
         if future is None or future.done():
             return
         if isinstance(outcome, Exception):
             future.set_exception(outcome)
-            future.exception()  # whoever waited may have given up
+            future.exception()  # the waiter may be gone
         else:
             future.set_result(outcome)
 
 
 class Room(Protocol):
-    """Says when there is room on the disk."""
+    """Waits for free disk space."""
 
     async def room(self) -> None:
-        """Return once there is room to write."""
+        """Return once the database can be written again."""
         ...
 
 
@@ -72,38 +72,38 @@ StepListener = Callable[[LiveSession, StepTaken], None]
 
 @dataclass
 class LiveState:
-    """What a running nexus holds in memory, and loses when it ends."""
+    """The state of a running nexus that is held in memory only."""
 
     sessions: dict[str, LiveSession] = field(default_factory=dict)
-    """Open sessions that are being played, by agent."""
+    """Open sessions in play, by agent."""
     entries: dict[str, PreparedEntry] = field(default_factory=dict)
-    """Prepared ways into worlds, by agent, until they are taken."""
+    """Prepared entries into worlds, by agent, until they are used."""
     external: Outside = field(default_factory=Outside)
-    """Agents that somebody outside decides for, while they are in a world or in the nexus."""
+    """The seats of externally controlled agents, in worlds or in the nexus."""
     arriving: PendingFutures[LiveSession] = field(default_factory=PendingFutures)
-    """Who waits for an agent to be in a world."""
+    """Waiters for an agent's arrival in a world."""
     leaving: PendingFutures[SessionRecord] = field(default_factory=PendingFutures)
-    """Who waits for an agent to be back."""
+    """Waiters for an agent's return."""
     visits: dict[str, str] = field(default_factory=dict)
-    """The runs that agents in the nexus are in, by agent."""
+    """The runs of visits in the nexus, by agent."""
     ports: dict[str, WorldPort] = field(default_factory=dict)
-    """Worlds that somebody is in, by run; for looking at."""
+    """Worlds in play, by run, for viewers."""
     runs: dict[str, Run] = field(default_factory=dict)
-    """Runs that are being played in a world, by their ids."""
+    """Runs in play in a world, by id."""
     run_tasks: dict[str, asyncio.Task[None]] = field(default_factory=dict)
     """The tasks that play them, by run."""
     agent_tasks: dict[str, asyncio.Task[None]] = field(default_factory=dict)
-    """The tasks of agents, by agent; some may be done."""
+    """By agent; some may be done."""
     controls: dict[str, Controls] = field(default_factory=dict)
-    """What pauses and stops each agent, by agent."""
+    """By agent."""
     listeners: list[StepListener] = field(default_factory=list)
     gate: Gate = field(default_factory=Gate)
-    """Closed while the nexus is starting its agents, so that none decides: a few hundred who play would take all the
-    time there is, and the last of thousands would come to life after minutes."""
+    """Closed while the nexus starts its agents, so that none decides: a few hundred playing agents would use all CPU
+    time, and the last of thousands would start minutes later."""
     stopping: bool = False
-    """Whether the nexus is being stopped: nothing begins any more."""
+    """Whether the nexus is stopping: nothing new starts."""
     full: str = ""
-    """Why nothing can be written and agents are held; empty while there is room."""
+    """Why nothing can be written and agents are held; empty while there is disk space."""
 
     def is_active(self, agent_id: str) -> bool:
         """Return whether an agent's task is running."""
@@ -124,17 +124,17 @@ class LiveState:
 
 @dataclass(frozen=True)
 class HubContext:
-    """What the services of a nexus work with."""
+    """The shared objects of a nexus' services."""
 
     host: PluginHost
     store: Store
     nexus_store: NexusStore
-    """Who is where and with what."""
+    """Where agents and items are."""
     settings: Settings
     clock: Clock
     services: Services
     breaker: CircuitBreaker
-    """Which games may be entered, and why others may not."""
+    """The availability of games."""
     placement: Placement
     remote_games: RemoteGames
     catalog: Catalog
@@ -142,21 +142,17 @@ class HubContext:
     """Wakes agents that wait in the nexus."""
     live: LiveState
     storage: Room
-    """Where agents wait while the disk is full."""
+    """Agents wait here while the disk is full."""
     make_near: WorldMaker
-    """Makes worlds of games that are installed here."""
+    """Makes worlds of games installed here."""
 
     def make_world(self, spec: AdapterSpec, record: WorldRecord) -> WorldPort:
-        """Return a new, unstarted world, in this process or another one.
-
-        Raises:
-            WorldFailedError: the game can't be loaded or made.
-        """
+        """Return a new, unstarted world, in this process or another; WorldFailedError if it can't be made."""
         far = spec.name in self.remote_games.specs()
         return self.remote_games.world(spec, record) if far else self.make_near(spec, record)
 
     def new_controls(self, agent: AgentIdentity) -> Controls:
-        """Return new controls of an agent: paused if it is paused, stopped if the nexus is being stopped."""
+        """Return new controls for an agent: paused if it is paused, stopped if the nexus is stopping."""
         controls = Controls(pace=self.settings.pace, gate=self.live.gate)
         if agent.state == "paused":
             controls.pause()

@@ -1,4 +1,4 @@
-"""The nexus around one agent, as a game: it tells the agent what it perceives, and carries out what it asks for."""
+"""The nexus as a game for one agent: its observations and actions."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from wsap_nexus.hub.lobby import Entrance
 from wsap_nexus.hub.place import DESCRIPTION, NEXUS_ACTIONS, NexusObservation
 from wsap_nexus.store.entities import AvatarRecord, EntryRequest, SessionRecord
 
-# Any, in this module: parameters of actions, which were checked against their declaration.
+# Any, in this module: parameters of actions, checked against their declaration.
 
 _DECLARED = index_actions(NEXUS_ACTIONS)
 _MESSAGES = {"say": "broadcast", "tell": "direct", "tell_team": "team"}
 
 
 class NexusAdapter:
-    """The nexus around one agent: a `GameAdapter` with one seat."""
+    """The nexus as a `GameAdapter` with one seat."""
 
     def __init__(self, context: HubContext, entrance: Entrance, agent_id: str) -> None:
         self._context = context
@@ -38,29 +38,29 @@ class NexusAdapter:
 
     @property
     def game_description(self) -> str:
-        """What the nexus is."""
+        """The nexus' description."""
         return DESCRIPTION
 
     @property
     def action_space(self) -> protocol.ActionSpace:
-        """What can be done here."""
+        """The actions of the nexus."""
         return NEXUS_ACTIONS
 
     def observe(self) -> NexusObservation:
-        """Return what the agent perceives; the same until it acts."""
+        """Return the agent's observation; the same one until it acts."""
         if self._seen is None:
             self._seen = self._perceive()
         return self._seen
 
     def reset(self) -> NexusObservation:
-        """Arrive."""
+        """Start a visit and return its first observation."""
         self._step, self._leaving, self._seen = 0, False, None
         return self.observe()
 
     async def act(self, action: protocol.Action) -> protocol.ActionResult:
-        """Carry out an action of the nexus; messages that were shown count as read."""
+        """Carry out an action; messages shown before it are marked read."""
         if self._leaving:
-            return protocol.ActionResult(False, "You are on your way already.", done=True, observation=self.observe())
+            return protocol.ActionResult(False, "You are already on your way.", done=True, observation=self.observe())
         action, wrong = check_action(action, _DECLARED)
         if wrong:
             return protocol.ActionResult(False, wrong, observation=self.observe())
@@ -73,7 +73,7 @@ class NexusAdapter:
             success, message = True, await self._carry_out(action)
         except WsapError as error:
             success, message = False, str(error)
-        leaving = success and action.name == "enter_game"  # nobody decides on what is seen then
+        leaving = success and action.name == "enter_game"  # then nobody decides on this observation
         self._seen = replace(seen, step=self._step, messages=()) if leaving else None
         return protocol.ActionResult(success, message, done=self._leaving, observation=self.observe())
 
@@ -162,7 +162,7 @@ class NexusAdapter:
         )
 
     def _game_details(self, game: str) -> str:
-        """Return what there is to know of a game, for this agent; UnknownNameError if there is no such game."""
+        """Return a description of a game for this agent; UnknownNameError if there is no such game."""
         info = self._entrance.game_info(game)
         spec = self._entrance.specs()[game]
         with self._context.nexus_store.look() as tx:
@@ -192,18 +192,18 @@ class NexusAdapter:
         goals = "; ".join(f"{g.id}: {g.description} ({g.progress})" for g in now.current_goals)
         parts += [f"Your goals: {goals}."] if goals else []
         parts += [f"You remember: {line}" for line in own.core_memories[:10]]
-        parts += [f"You hold to: {line}" for line in own.strategies[:10]]
+        parts += [f"Your strategy: {line}" for line in own.strategies[:10]]
         return single_line(" ".join(part for part in parts if part))
 
     def _set_goal(self, wanted: Mapping[str, Any]) -> str:
-        """Give the agent a meta-goal: a template by its name, or one in its own terms."""
+        """Give the agent a meta-goal: a template by name, or one of its own."""
         name = str(wanted["goal"]).strip()
         goal = metagoals.TEMPLATES.get(name)
         if goal is None:
             if not wanted.get("about"):
                 known = "; ".join(f"{g.id} ({g.description})" for g in metagoals.TEMPLATES.values())
                 raise UsageError(
-                    f"There is no goal {name[:60]!r}. There are: {known}. For your own, say what it is about."
+                    f"There is no goal {name[:60]!r}. There are: {known}. For a goal of your own, give `about`."
                 )
             about, count = str(wanted["about"]), float(wanted.get("count") or 1)
             goal = metagoals.own_goal(
@@ -216,7 +216,7 @@ class NexusAdapter:
                 worlds=int(wanted.get("worlds") or 0),
             )
         if wanted.get("about") and goal.id in metagoals.TEMPLATES:
-            raise UsageError(f"{goal.id!r} is a goal that there is already; take another name for your own.")
+            raise UsageError(f"There is already a goal {goal.id!r}; choose another name for your own.")
         with self._context.nexus_store.change() as tx:
             games = [info.id for info in self._entrance.games()]
             pursuit = metagoals.set_goal(tx, self._agent_id, goal, games)
@@ -234,7 +234,7 @@ def _terms(given: Mapping[str, Any]) -> EntryRequest:
 
 
 def _told_bodies(bodies: Sequence[AvatarRecord]) -> list[str]:
-    """Return an agent's bodies in a game as they are shown, those that live first."""
+    """Return descriptions of an agent's bodies in a game, living ones first."""
     ordered = sorted(bodies, key=lambda body: body.avatar.state is protocol.AvatarState.DESTROYED)
     return [f"{body.avatar.avatar_id} ({body.avatar.state.value})" for body in ordered[:10]]
 

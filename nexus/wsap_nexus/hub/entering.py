@@ -1,13 +1,14 @@
-"""Agents on their way into worlds, with their skills and their items, and nothing twice.
+"""Agents entering worlds with their skills and items; no item is ever duplicated.
 
-Entering: the way is *prepared* (checks, items taken out of escrow into the transfer) in one
-transaction; then the world is made or woken, lets in what it will, and gives a first observation;
-then everything is *committed* in a second transaction: body, items, session, place. A nexus that
-is killed in between finds the prepared transfer when it starts again and takes it back: the world
-had not been kept yet, so nothing has happened.
+1. *Prepare*, in one transaction: check, and move items from escrow into the transfer.
+2. Make the world or restore it; it admits items and gives a first observation.
+3. *Commit*, in a second transaction: body, items, session and place.
 
-Whatever a world says, the books are right: an item that it gives out and that is elsewhere stays
-elsewhere, one that it writes off and never had is not lost, and the agent can leave all the same.
+A nexus killed in between finds the prepared transfer at its next start and cancels it: the world had not been stored
+yet, so nothing has happened.
+
+The nexus does not trust worlds about items: one that a world releases but that is elsewhere stays elsewhere, one that
+it reports lost but never had is not lost, and the agent can leave all the same.
 """
 
 from __future__ import annotations
@@ -34,19 +35,19 @@ from wsap_nexus.worlds.seats import SeatPort, leave
 
 @dataclass(frozen=True)
 class PreparedEntry:
-    """An agent's entry into a game, prepared in a transaction of its own."""
+    """An agent's prepared entry into a game."""
 
     transfer_id: str
     agent_id: str
     game: str
     terms: EntryRequest
     avatar: AvatarRecord | None
-    """The body to wake or bring back; None for a new one."""
+    """The body to wake or respawn; None for a new one."""
 
 
 @dataclass(frozen=True)
 class WorldEntry:
-    """An agent that a world has let in, before that is committed."""
+    """An agent that a world has admitted, before the commit."""
 
     prepared: PreparedEntry
     seat_name: str
@@ -56,23 +57,23 @@ class WorldEntry:
     seat: SeatPort
     respawned: bool = False
     wanted: protocol.AvatarSpec | None = None
-    """What body was asked for; None where there was one."""
+    """The requested body; None where there was one already."""
     death: protocol.DeathEvent | None = None
-    """What the body died of while it slept, if it did; it was brought back, as had been asked for."""
+    """The death of the body while it was dormant, if it died; it has been respawned as requested."""
     package: protocol.TransitPackage | None = None
-    """What came out of the body that died in its sleep, and what was lost with it."""
+    """What the dead body released and lost."""
 
 
 def prepare_enter(tx: Transaction, agent_id: str, spec: AdapterSpec, terms: EntryRequest) -> PreparedEntry:
-    """Return the prepared entry of an agent into a game; its portable items are in the transfer now.
+    """Prepare an agent's entry into a game; its escrowed items are in the transfer afterwards.
 
     Raises:
         UnknownNameError: there is no such agent.
         AgentPausedError: it is paused.
-        AlreadyInWorldError: it is in a world, or on its way.
-        RosterFullError: it has as many living bodies in the game as it may.
-        UsageError: the avatar asked for is not there.
-        ConfigError: the exit condition can't be read.
+        AlreadyInWorldError: it is in a world, or on its way into one.
+        RosterFullError: it has the maximum of living bodies in the game.
+        UsageError: the requested avatar does not exist.
+        ConfigError: the exit condition is invalid.
     """
     agent = tx.agent(agent_id)
     if agent.state == "paused":
@@ -80,12 +81,12 @@ def prepare_enter(tx: Transaction, agent_id: str, spec: AdapterSpec, terms: Entr
     if agent.state != "active":
         raise UsageError(f"{agent_id!r} was removed.")
     if agent.place != "nexus":
-        raise AlreadyInWorldError(f"{agent_id!r} is in a world already; it has to leave that first.")
+        raise AlreadyInWorldError(f"{agent_id!r} is already in a world; it has to leave that first.")
     if terms.exit_when:
         parse_condition(terms.exit_when)
     avatar = _choose_avatar(tx, agent, spec, terms)
     if avatar is not None and not tx.has_state(avatar.world_id):
-        raise UsageError(f"The world of {avatar.avatar.avatar_id!r} ({avatar.world_id}) is no more.")
+        raise UsageError(f"The world of {avatar.avatar.avatar_id!r} ({avatar.world_id}) no longer exists.")
     carried = [record.item.item_id for record in tx.items(agent_id, place="escrow")]
     world_id = avatar.world_id if avatar else None
     transfer_id = tx.prepare(agent_id, "enter", world_id=world_id, game=spec.name, terms=terms.to_json(), items=carried)
@@ -94,7 +95,7 @@ def prepare_enter(tx: Transaction, agent_id: str, spec: AdapterSpec, terms: Entr
 
 
 def cancel_entry(tx: Transaction, transfer_id: str, agent_id: str, why: str) -> None:
-    """Cancel a prepared entry: the items are in escrow again, and the agent never left the nexus."""
+    """Cancel a prepared entry: its items return to escrow, and the agent never left the nexus."""
     items = [record.item.item_id for record in tx.items(agent_id, place="transfer", place_id=transfer_id)]
     tx.move_items(agent_id, items, from_place="transfer", from_id=transfer_id, to_place="escrow", note=why)
     tx.settle(transfer_id, "cancelled", why=why)
@@ -110,16 +111,15 @@ async def enter_world(
     seat_name: str,
     kept: bytes | None,
 ) -> WorldEntry:
-    """Bring an agent into a world, new or woken, up to its seat; nothing is committed yet.
+    """Bring an agent into a new or restored world and its seat; nothing is committed yet.
 
     Args:
-        world: begun, if it is new; just made, if `kept` is given.
-        seat_name: the seat, which is also who the agent is in the world.
-        kept: the world's state to wake; None for a new world.
+        world: started, or unstarted if `kept` is given.
+        seat_name: the seat, and the agent's id in the world.
+        kept: the world's state to restore; None for a new world.
 
     Raises:
-        DiedAsleepError: the body died while it slept, and the way says nothing of how it is to live again;
-            `commit_death` writes that down.
+        DiedAsleepError: the body died while dormant, and the entry requests no respawn; record it with `commit_death`.
         WorldError: the world refuses or fails.
     """
     with nexus_store.look() as tx:
@@ -132,12 +132,12 @@ async def enter_world(
     wanted: protocol.AvatarSpec | None = None
     made: protocol.Avatar | None = None
     if kept is not None:
-        # A snapshot is given back to a world with the same seats.
+        # A snapshot is restored to a world with the same seats.
         await world.begin(record.seed)
         sleeping = await world.open_seat(seat_name)
         await world.restore(kept)
         if sleeping.left is None:
-            # It was saved in the middle of play: nobody left it in order, because the world failed.
+            # Saved in the middle of play: the world failed, so the agent never left it properly.
             await leave(sleeping, "suspend")
         avatar = await avatar_in(world, seat_name, prepared.avatar.avatar.avatar_id if prepared.avatar else None)
     else:
@@ -151,7 +151,7 @@ async def enter_world(
     _check_receipt(entry, receipt, world.spec)
     death = package = None
     if asleep and (await avatar_in(world, seat_name, avatar.avatar_id)).state is protocol.AvatarState.DESTROYED:
-        # Nobody was there when it died; it is learned of on coming back.
+        # It died while its agent was away.
         package = await world.release(avatar.avatar_id, f"{prepared.transfer_id}-death")
         if prepared.terms.respawn is None:
             raise await _found_dead(world, seat_name, avatar.avatar_id, receipt, package)
@@ -163,7 +163,7 @@ async def enter_world(
         avatar = observation.avatar
     else:
         avatar = await avatar_in(world, seat_name, avatar.avatar_id if kept is not None or made else None)
-    # In its own process, or by its own account, the game may go by another name.
+    # The game may use another name for itself, in its own process for example.
     avatar = replace(avatar, game_id=world.spec.name)
     if avatar.state is not protocol.AvatarState.BOUND:
         raise WorldError(
@@ -175,7 +175,7 @@ async def enter_world(
 async def _found_dead(
     world: WorldPort, seat_name: str, avatar_id: str, receipt: protocol.Receipt, package: protocol.TransitPackage
 ) -> DiedAsleepError:
-    """Return what there is to tell of a body that died in its sleep."""
+    """Return the error that reports a body's death while dormant."""
     body = replace(await avatar_in(world, seat_name, avatar_id), bound_agent=None)
     death = await world.death(avatar_id) or protocol.DeathEvent(avatar_id, "unknown causes")
     state = await world.snapshot() if death.respawn_options else None
@@ -187,19 +187,19 @@ async def _found_dead(
 
 
 async def _bring_back(world: WorldPort, seat_name: str, avatar_id: str, wanted: str | None) -> protocol.DeathEvent:
-    """Have a dead body live again, as was asked for or in the first way there is, and return what it died of."""
+    """Respawn a dead body by the requested option, or the first there is, and return its death."""
     death = await world.death(avatar_id)
     options = {option.id: option for option in death.respawn_options} if death is not None else {}
     if death is None or not options:
-        raise WorldError(f"The avatar {avatar_id!r} can't live again.")
+        raise WorldError(f"The avatar {avatar_id!r} can't respawn.")
     if wanted is not None and wanted not in options:
-        raise UsageError(f"The avatar {avatar_id!r} can't live again by {wanted!r}; there are: {', '.join(options)}.")
+        raise UsageError(f"The avatar {avatar_id!r} can't respawn by {wanted!r}; there are: {', '.join(options)}.")
     await world.respawn(seat_name, avatar_id, wanted or next(iter(options)))
     return death
 
 
 def commit_enter(tx: Transaction, arrived: WorldEntry, record: WorldRecord, run_id: str) -> SessionRecord:
-    """Write down that an agent is in a world: body, items, session and place, as one.
+    """Commit an agent's entry (body, items, session, place) and return its session.
 
     Raises:
         AgentPausedError: it was paused meanwhile.
@@ -217,7 +217,7 @@ def commit_enter(tx: Transaction, arrived: WorldEntry, record: WorldRecord, run_
         tx.note(Died.of(arrived.death, agent_id=prepared.agent_id, game=prepared.game))
     tx.put_avatar(record.id, prepared.agent_id, avatar, respawning=arrived.respawned or arrived.death is not None)
     if arrived.package is not None:
-        # Before the newcomer's own things are written in: this is about what lay there.
+        # Before the items that the agent brings: this is about those already in the world.
         take_items(tx, prepared.agent_id, record.id, prepared.game, arrived.package, session="")
     source = {"from_place": "transfer", "from_id": prepared.transfer_id}
     tx.move_items(prepared.agent_id, receipt.admitted, **source, to_place="world", to_id=record.id)
@@ -244,7 +244,7 @@ def commit_enter(tx: Transaction, arrived: WorldEntry, record: WorldRecord, run_
 
 
 def commit_death(tx: Transaction, prepared: PreparedEntry, record: WorldRecord, found: DiedAsleepError) -> None:
-    """Write down that a body died in its sleep, and that its agent, whose choice it is now, is still in the nexus."""
+    """Commit a body's death while dormant; its agent is still in the nexus and chooses what to do."""
     tx.put_avatar(record.id, prepared.agent_id, replace(found.body, state=protocol.AvatarState.DESTROYED))
     tx.note(Died.of(found.death, agent_id=prepared.agent_id, game=prepared.game))
     source = {"from_place": "transfer", "from_id": prepared.transfer_id}
@@ -262,7 +262,7 @@ def commit_death(tx: Transaction, prepared: PreparedEntry, record: WorldRecord, 
 def _choose_avatar(
     tx: Transaction, agent: AgentIdentity, spec: AdapterSpec, terms: EntryRequest
 ) -> AvatarRecord | None:
-    """Return the body to enter: the one asked for, else one that sleeps, else a dead one where no more may live."""
+    """Return the body to enter: the requested one, else a living one; None for a new one."""
     if spec.seats[1] > 1:
         return None
     bodies = [b for b in tx.avatars(agent.id, spec.name) if "snapshot" in spec.abilities]
@@ -277,25 +277,25 @@ def _choose_avatar(
         return living[0]
     if len(living) >= spec.max_avatars:
         raise RosterFullError(
-            f"{agent.id!r} has {len(living)} living avatars in {spec.name!r}, as many as it may; enter one of them."
+            f"{agent.id!r} has {len(living)} living avatars in {spec.name!r}, the maximum; enter one of them."
         )
     return None
 
 
 def _check_receipt(entry: protocol.Entry, receipt: protocol.Receipt, spec: AdapterSpec) -> None:
-    """Refuse a receipt that is not of this entry, leaves items out, or tells of bonuses that there can't be."""
+    """Refuse a receipt that is of another entry, leaves items out, or claims bonuses that are not due."""
     game = spec.name
     if receipt.transfer_id != entry.transfer_id:
         raise WorldError(f"The game {game!r} gave no receipt for {entry.transfer_id!r}.")
     brought = sorted(item.item_id for item in entry.items)
     if brought != sorted([*receipt.admitted, *receipt.refused]):
-        raise WorldError(f"The game {game!r} did not say of every item whether it lets it in.")
+        raise WorldError(f"The game {game!r} must admit or refuse each item exactly once.")
     due = {rule.id for rule in spec.transfer_rules if entry.skills.get(rule.domain, 0.0) >= rule.threshold}
     undue = sorted(set(receipt.bonuses_applied) - due)
     if undue:
-        raise WorldError(f"The game {game!r} applied the bonus {undue[0]!r}, which it has no rule for, or not yet.")
+        raise WorldError(f"The game {game!r} applied the bonus {undue[0]!r}, which no rule grants at this skill level.")
 
 
 def entry_seed(seed: int, prepared: PreparedEntry) -> int:
-    """Return the seed of what is decided by chance during a stay."""
+    """Return the seed of an entry's session."""
     return derive_seed(seed, "way", prepared.transfer_id)

@@ -1,4 +1,4 @@
-"""An agent that somebody outside decides for: what it sees waits to be fetched, and its actions come in."""
+"""Externally controlled agents: a client fetches their observations and submits their actions."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class ActionPendingError(UsageError):
 
 
 class SeatLeftError(WsapError):
-    """The agent is no longer where it was asked; it is somewhere else now, or will be soon."""
+    """The agent has left the seat that was asked; it is, or soon will be, in another one."""
 
     code = "INTERRUPTED"
     http_status = 503
@@ -26,24 +26,24 @@ class SeatLeftError(WsapError):
 
 
 class ExternalAgent:
-    """Stands in a seat for an agent elsewhere. All methods are called from the nexus' own loop.
+    """Occupies a seat for a client's agent. Call all methods from the nexus' event loop.
 
     Args:
-        deadline: seconds for a decision; then the world's default action is taken. None for as long as it takes.
+        deadline: seconds for a decision, after which the world takes its default action; None for no limit.
     """
 
     def __init__(self, deadline: float | None = None) -> None:
         self.description = ""
         """The game, its goals and mechanics."""
         self.action_space = ActionSpace()
-        """All actions there are."""
+        """The game's actions."""
         self.decisions = 0
-        """How many decisions it has made in this seat, those of others before a restart left out."""
+        """Decisions made in this seat; those before a restart are not counted."""
         self._deadline = deadline
         self._seen: asyncio.Future[Observation] | None = None
         self._wanted: asyncio.Future[Action] | None = None
         self._early: Action | None = None
-        """Came in after the last result and before the next decision, which it will be."""
+        """An action submitted before its decision point."""
         self._resolving = False
         self._open: asyncio.Future[ActionResult] | None = None
         self._closed = False
@@ -51,11 +51,11 @@ class ExternalAgent:
     # --- the seat's side --------------------------------------------------------------------------
 
     def initialize(self, game_desc: str, action_space: ActionSpace) -> None:
-        """Keep what the game is, for whoever asks."""
+        """Store the game's description and actions."""
         self.description, self.action_space = game_desc, action_space
 
     async def decide(self, observation: Observation) -> Action:
-        """Show what is seen, and wait for the action; TimeoutError if it did not come by the deadline."""
+        """Publish the observation and wait for the action; TimeoutError after the deadline."""
         loop = asyncio.get_running_loop()
         if self._seen is None or self._seen.done():
             self._seen = loop.create_future()
@@ -72,9 +72,9 @@ class ExternalAgent:
             self._resolving = True
 
     def reflect(self, result: ActionResult) -> None:
-        """Give the answer to whoever sent the action."""
+        """Deliver the result to the client that sent the action."""
         if self._seen is not None and self._seen.done():
-            # Whoever waits already, while recorded steps are gone through again, goes on waiting for the next decision.
+            # If not done, a client already waits while recorded steps are replayed: it gets the next decision.
             self._seen = None
         self.decisions += 1
         self._resolving = False
@@ -84,11 +84,11 @@ class ExternalAgent:
                 opened.set_result(result)
 
     def plan(self, goals: Sequence[Goal]) -> list[str]:
-        """Return no plan: that is made elsewhere."""
+        """Return no plan: the client makes its own."""
         return []
 
     async def aclose(self) -> None:
-        """Let nobody wait any longer."""
+        """Release all waiters with `SeatLeftError`."""
         self._closed = True
         for waiting in (self._seen, self._open):
             if waiting is not None and not waiting.done():
@@ -99,15 +99,11 @@ class ExternalAgent:
 
     @property
     def closed(self) -> bool:
-        """Whether nothing is decided here any more."""
+        """Whether the agent has left this seat."""
         return self._closed
 
     async def observation(self) -> Observation:
-        """Return what the agent sees at its next decision; waits for it.
-
-        Raises:
-            SeatLeftError: there is no other decision here.
-        """
+        """Wait for the agent's next observation and return it; SeatLeftError if it has left this seat."""
         if self._closed:
             raise SeatLeftError("The agent has left this seat; ask where it is now.")
         if self._seen is None:
@@ -115,13 +111,11 @@ class ExternalAgent:
         return await asyncio.shield(self._seen)
 
     async def act(self, action: Action) -> ActionResult:
-        """Hand in an action and return its result.
-
-        Whoever has the result of the last action may act again at once: until the agent decides, the action waits.
+        """Submit an action and return its result; submitted before the decision point, it waits for that.
 
         Raises:
             ActionPendingError: an action is being resolved.
-            SeatLeftError: the agent is no longer there, or play was stopped before the action was resolved.
+            SeatLeftError: the agent has left this seat, or play stopped before the action was resolved.
         """
         if self._closed:
             raise SeatLeftError("The agent has left this seat; ask where it is now.")
@@ -136,27 +130,27 @@ class ExternalAgent:
 
 
 class Outside(dict[str, ExternalAgent]):
-    """The seats of agents that are decided for outside, by agent; the newest of each."""
+    """The newest seats of externally controlled agents, by agent."""
 
     def __init__(self) -> None:
         super().__init__()
         self._changed: dict[str, asyncio.Event] = {}
 
     def __setitem__(self, agent_id: str, seat: ExternalAgent) -> None:
-        """Put an agent into another seat."""
+        """Set an agent's newest seat."""
         super().__setitem__(agent_id, seat)
         changed = self._changed.pop(agent_id, None)
         if changed is not None:
             changed.set()
 
     async def seat(self, agent_id: str) -> ExternalAgent:
-        """Return the seat that an agent is in, waiting while it is on its way."""
+        """Return an agent's seat, waiting while it is in transit."""
         while (seat := self.get(agent_id)) is None or seat.closed:
             await self._changed.setdefault(agent_id, asyncio.Event()).wait()
         return seat
 
     async def observation(self, agent_id: str) -> tuple[ExternalAgent, Observation]:
-        """Return what an agent sees at its next decision, wherever that is; waits for it."""
+        """Wait for an agent's next observation, wherever it is, and return it with its seat."""
         while True:
             seat = await self.seat(agent_id)
             try:

@@ -1,4 +1,4 @@
-"""Failures of agents and worlds: entries that come to nothing, and agents whose world can't be asked."""
+"""Failures of agents and worlds: failed entries, and agents whose world does not respond."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ from wsap_nexus.worlds.seats import SeatPort, leave
 
 
 def last_state(repository: Repository, run_id: str) -> bytes | None:
-    """Return the newest state of a world in its run's log, None where none was saved."""
+    """Return the newest saved state of a world from its run's log; None if there is none."""
     saved = repository.last_event(run_id, "snapshot")
     if saved is not None:
         try:
             return read_snapshot(saved.body)[0]
         except WireError:
-            pass  # then what the stay began with will do
+            pass  # use the state at the session's start
     for start in repository.read_events(run_id, kinds=(START,)):
         world = start.data.get("world")
         return None if world is None else base64.b64decode(world)
@@ -50,7 +50,7 @@ def last_state(repository: Repository, run_id: str) -> bytes | None:
 
 
 def logged_stats(repository: Repository, run_id: str, seat: str | None = None) -> SessionStats:
-    """Return what was done in a run, in one seat or in all."""
+    """Return the statistics of a run's log, of one seat or all."""
     stats = SessionStats()
     for event in repository.read_events(run_id, kinds=("step",)):
         if seat is None or event.seat == seat:
@@ -69,13 +69,13 @@ def force_close(
     state: bytes | None = None,
     seconds: float = 0.0,
 ) -> SessionRecord:
-    """Close a session whose world can't be asked, put its agent back into the nexus, and return it closed.
+    """Close a session without its world, put its agent back into the nexus, and return the closed session.
 
     Args:
-        session: open.
-        state: the world as it was last saved; None where it is no more.
+        session: the open session.
+        state: the world's last saved state; None where it no longer exists.
     """
-    # The transfer that the agent was leaving by when it went wrong, or a new one.
+    # The transfer of the exit that failed, or a new one.
     own = (row.id for row in tx.open_transfers(session.agent_id) if row.kind == "leave")
     transfer_id = str(next(own, None) or tx.prepare_leave(session))
     if state is None:
@@ -86,7 +86,7 @@ def force_close(
                 from_place="world",
                 from_id=session.world_id,
                 to_place="escrow",
-                note="the world that it was in failed and is no more",
+                note="its world failed and no longer exists",
             )
     if error:
         kind = WorldCrashed if reason == WORLD_FAILED else SessionForceClosed
@@ -139,11 +139,11 @@ async def _go_through(port: WorldPort, player: SeatPort, repository: Repository,
         await player.observe()
         outcome = await player.step(step.action)
         if step_line(player.agent_id, outcome.action, outcome.result) != step.line:
-            raise WorldError(f"{port.spec.name!r} did not go the way it was recorded.")
+            raise WorldError(f"{port.spec.name!r} diverged from its recording.")
 
 
 class FailureHandler:
-    """Brings agents of a nexus home without their world's help, and holds failures against games."""
+    """Returns agents to the nexus without their world, and counts failures of games."""
 
     def __init__(self, context: HubContext, agent_context: AgentContext) -> None:
         self._context = context
@@ -152,7 +152,7 @@ class FailureHandler:
     def not_let_in(
         self, entries: Sequence[PreparedEntry], record: WorldRecord | None, *, new: bool, error: Exception
     ) -> None:
-        """Take back the ways of agents whom a world did not let in, and tell them why; `record` is the world."""
+        """Cancel the entries of agents that a world did not admit, and report the error to their waiters."""
         with self._context.nexus_store.change() as tx:
             for prepared in entries:
                 if not self._context.remote_games.doubt(
@@ -171,8 +171,8 @@ class FailureHandler:
             self._context.live.arriving.resolve(prepared.agent_id, known)
 
     def settle(self, agent_id: str | None = None) -> None:
-        """Take back what was prepared and not committed when the nexus last ended, or when an agent could not write."""
-        why = "the nexus ended in the middle of it" if agent_id is None else "the disk was full"
+        """Cancel transfers left uncommitted: all of them when the nexus starts, or one agent's after a full disk."""
+        why = "the nexus stopped before it was committed" if agent_id is None else "the disk was full"
         with self._context.nexus_store.look() as tx:
             if not self._unsettled(tx, agent_id):
                 return
@@ -184,20 +184,20 @@ class FailureHandler:
                     if row.world_id is not None and not tx.lived_in(row.world_id):
                         tx.drop_world(row.world_id)
                 else:
-                    # The stay goes on, and ends with the same transfer.
+                    # The session goes on, and ends with the same transfer.
                     tx.settle(row.id, "cancelled", why=why)
 
     def _unsettled(self, tx: Transaction, agent_id: str | None) -> list[Row[Any]]:
         if agent_id is None:
             return tx.open_transfers()
-        # An entry that is still to be taken is not given up.
+        # An entry that is still to be made is not cancelled.
         coming = self._context.live.entries.get(agent_id)
         return [row for row in tx.open_transfers(agent_id) if coming is None or row.id != coming.transfer_id]
 
     async def run_failed(
         self, run: Run, stays: Mapping[str, LiveSession], error: Exception, state: bytes | None, leaving: bool
     ) -> None:
-        """See to it that nobody is stuck: pause the agent that failed, or bring all home from a world that did."""
+        """Pause the agent whose failure ended a run, or bring all agents back from a failed world."""
         stats = {stay.session.id: stay.stats for stay in stays.values()}
         sessions = [stay.session for stay in stays.values()]
         alone = next(iter(stays.values())) if len(run.plan.seats) == 1 else None
@@ -205,7 +205,7 @@ class FailureHandler:
         if isinstance(error, WsapError) and not isinstance(error, WorldError) and culprit:
             self.agent_failed(culprit.session.agent_id, error, culprit.session)
             if len(stays) > 1 and culprit.controls.paused:
-                # It was to stand still while the others go on, and can't do even that.
+                # Its failure was meant to pause it alone, but the run has ended for the others too.
                 self.force_close(sessions, str(error), reason=FAILED, stats=stats, seconds=run.summary().seconds)
             return
         if alone is not None:
@@ -215,7 +215,7 @@ class FailureHandler:
         )
 
     def agent_failed(self, agent_id: str, error: WsapError, session: SessionRecord | None = None) -> None:
-        """Pause an agent that failed, or whose model did; where it is, it goes on once it is resumed."""
+        """Pause an agent that failed, or whose model did; it continues where it is once resumed."""
         with self._context.nexus_store.change() as tx:
             tx.update_agent(agent_id, state="paused")
             game, stay = (session.game, session.id) if session else (None, None)
@@ -231,7 +231,7 @@ class FailureHandler:
         stats: Mapping[str, SessionStats] | None = None,
         seconds: float = 0.0,
     ) -> None:
-        """Bring all home from a world that failed, and hold it against the game."""
+        """Bring all agents back from a failed world, and count the failure against its game."""
         self.force_close(sessions, str(error), state=state, stats=stats, seconds=seconds)
         known = isinstance(error, SnapshotError) or (isinstance(error, WorldFailedError) and error.counted)
         if not known:
@@ -248,10 +248,10 @@ class FailureHandler:
         seconds: float = 0.0,
         living: WorldRecord | None = None,
     ) -> list[SessionRecord]:
-        """Close sessions of one run without asking their world, and return them closed.
+        """Close sessions of one run without their world, and return them closed.
 
         Args:
-            living: the world, if it goes on by itself, so that what is saved of it is not theirs to come back to.
+            living: the world, if it lives; its saved state is then not kept for these agents.
         """
         run_id, game = sessions[0].run_id, sessions[0].game
         self._context.store.writer.flush()
@@ -259,7 +259,7 @@ class FailureHandler:
         try:
             spec = self._context.catalog.spec(game, None if living is None else living.options)
         except WsapError:
-            spec = AdapterSpec(game, "", "")  # it is not installed any more
+            spec = AdapterSpec(game, "", "")  # it is no longer installed
         if state is None and living is None:
             state = last_state(repository, run_id)
         closed = []
@@ -280,13 +280,12 @@ class FailureHandler:
         return closed
 
     async def last_good(self, session: SessionRecord) -> bytes | None:
-        """Return the state of an agent's own world after its last recorded step, with its body suspended there.
+        """Return the state of an agent's own world after its last recorded step, with its body suspended.
 
-        The world is made anew, elsewhere if worlds are made elsewhere, and goes through what it went through
-        without failing; the step at which it failed was not recorded.
+        A new world replays the recorded steps; the step at which the old one failed was not recorded.
 
         Returns:
-            None where the world keeps nothing, or does not get there again.
+            None if the world has no snapshots, or the replay fails.
         """
         self._context.store.writer.flush()
         with self._context.nexus_store.look() as tx:
@@ -314,7 +313,7 @@ class FailureHandler:
                     await port.close()
 
     def stuck(self, agent_id: str) -> SessionRecord | None:
-        """Return the open session of an agent that nobody plays now, because the agent is paused."""
+        """Return the agent's open session if nothing plays it, because the agent is paused; None otherwise."""
         if agent_id in self._context.live.sessions:
             return None
         with self._context.nexus_store.look() as tx:
@@ -325,6 +324,6 @@ class FailureHandler:
         return session
 
     def recall(self, agent_id: str, reason: str, state: bytes | None = None) -> SessionRecord | None:
-        """Bring an agent home whose world nobody plays in now; None if that is not so."""
+        """Close an agent's session if nothing plays it, and return it closed; None otherwise."""
         stuck = self.stuck(agent_id)
         return None if stuck is None else next(iter(self.force_close([stuck], "", reason=reason, state=state)), None)

@@ -1,4 +1,4 @@
-"""What becomes of things that worlds let out, lose, or take with them when they end."""
+"""Items that worlds release, lose, or still hold when they end."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from wsap_nexus.store.nexus_store import Transaction
 def take_items(
     tx: Transaction, agent_id: str, world_id: str, game: str, package: TransitPackage, *, session: str
 ) -> dict[str, str]:
-    """Write down what a world let out and what is lost; return what it claimed and is not so: item id -> why."""
+    """Record what a world released and lost; return its false claims: item id -> reason."""
     inside = {r.item.item_id for r in tx.items(agent_id, place="world", place_id=world_id)}
     there = {"from_place": "world", "from_id": world_id}
     refused: dict[str, str] = {}
@@ -31,7 +31,7 @@ def take_items(
     for why, gone in by_reason(package.lost).items():
         for item_id in gone:
             if item_id not in inside:
-                refused.setdefault(str(item_id)[:200], "it was said to be lost, and was not there")
+                refused.setdefault(str(item_id)[:200], "it was reported lost but was not in the world")
         lost = [item_id for item_id in gone if item_id in inside]
         tx.move_items(agent_id, lost, **there, to_place="lost", note=why)
     if refused:
@@ -40,14 +40,14 @@ def take_items(
 
 
 def lose_world(tx: Transaction, agent_id: str, world_id: str) -> None:
-    """Write off what lies in a world that is not kept."""
+    """Record an agent's items in a world that is not kept as lost."""
     items = [record.item.item_id for record in tx.items(agent_id, place="world", place_id=world_id)]
-    why = "the world that it was in is no more"
+    why = "its world no longer exists"
     tx.move_items(agent_id, items, from_place="world", from_id=world_id, to_place="lost", note=why)
 
 
 def by_reason(reasons: Mapping[str, str]) -> dict[str, list[str]]:
-    """Return the items of each reason: reason -> item ids."""
+    """Return item ids grouped by reason."""
     found: dict[str, list[str]] = {}
     for item_id, why in sorted(reasons.items()):
         found.setdefault(str(why), []).append(item_id)

@@ -1,4 +1,4 @@
-"""The worlds that live in a nexus: each is played in a run of its own, whether somebody is in it or not."""
+"""The worlds that live in a nexus: each is played in its own run, with or without agents."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _LOGGER = logging.getLogger(__name__)
 
 @dataclass
 class OpenWorld:
-    """A world that is being played."""
+    """A world in play."""
 
     world: KeptWorld
     record: WorldRecord
@@ -53,7 +53,7 @@ class OpenWorld:
 
 @dataclass(eq=False)
 class KeptWorlds:
-    """Plays the worlds that live in a nexus, and lets agents in."""
+    """Plays the worlds that live in a nexus, and admits agents to them."""
 
     context: HubContext
     agent_context: AgentContext
@@ -61,19 +61,19 @@ class KeptWorlds:
     sessions: SessionRunner
     _worlds: dict[str, OpenWorld] = field(default_factory=dict)
     _failed: dict[str, int] = field(default_factory=dict)
-    """How often a world has failed since its last tick."""
+    """Failures of each world since its last tick."""
     _again: set[asyncio.Task[None]] = field(default_factory=set)
 
     @property
     def open(self) -> Sequence[OpenWorld]:
-        """The worlds that are being played."""
+        """The worlds in play."""
         return tuple(self._worlds.values())
 
     def start(self) -> None:
-        """Begin to play the worlds of the settings, and those that agents are in, or go on with them.
+        """Start or resume the worlds of the settings and those that agents are in.
 
-        One that can't be played, now or later, is told in the log of the process; its agents come back, and it is tried
-        again, after one second first and after five minutes at most.
+        When one fails, now or later, its error is logged, its agents return, and it is retried with a growing delay
+        of one second to five minutes.
         """
         wanted = {world.name: world for world in self.context.settings.worlds}
         with self.context.nexus_store.look() as tx:
@@ -84,7 +84,7 @@ class KeptWorlds:
             self._try(world)
 
     async def stop(self) -> None:
-        """Try no world again."""
+        """Stop retrying failed worlds."""
         await ended(*self._again)
 
     def _try(self, world: KeptWorld) -> None:
@@ -109,17 +109,17 @@ class KeptWorlds:
         task.add_done_callback(self._again.discard)
 
     def check(self, spec: AdapterSpec, world: str | None, seat: str | None) -> None:
-        """Refuse a way into a game that can't be had.
+        """Refuse an entry that names an impossible world or seat.
 
         Raises:
-            UsageError: the game has no such world, or its worlds do not go on by themselves.
-            GameUnavailableError: none of its worlds is played.
+            UsageError: the game has no such world, or none that lives.
+            GameUnavailableError: none of its worlds is in play.
         """
         if "lives" not in spec.abilities:
             if world is not None or seat is not None:
                 raise UsageError(
-                    f"{spec.display_title} has no worlds that go on by themselves; leave out world and seat. A body of "
-                    "yours is chosen with avatar."
+                    f"{spec.display_title} has no worlds that live; leave out world and seat. Choose a body of yours "
+                    "with avatar."
                 )
             return
         names = [name for name, kept in self._worlds.items() if kept.record.game == spec.name]
@@ -131,10 +131,10 @@ class KeptWorlds:
             raise UsageError(f"{spec.display_title} has no world {world!r}; there are: {', '.join(names)}.")
 
     async def join(self, prepared: PreparedEntry) -> str | None:
-        """Bring an agent into a world in play before its next tick, and return the run; None if it isn't let in."""
+        """Bring an agent into a world in play before its next tick, and return the run; None if it is refused."""
         kept = self._kept_for(prepared)
         if kept is None:
-            error = GameUnavailableError(f"No world of {prepared.game} is played now.")
+            error = GameUnavailableError(f"No world of {prepared.game} is in play.")
             self.failures.not_let_in([prepared], None, new=False, error=error)
             return None
         done: asyncio.Future[str | None] = asyncio.get_running_loop().create_future()
@@ -169,7 +169,7 @@ class KeptWorlds:
         context = self.context
         spec = context.catalog.spec(world.game, world.options)
         if "lives" not in spec.abilities:
-            raise UsageError(f"{spec.display_title} does not go on by itself, so it can't be a world of the nexus.")
+            raise UsageError(f"{spec.display_title} does not live, so it can't be a world of the nexus.")
         record = self._record_of(world, spec)
         run_id = record.run_id or self._new_run(record, spec)
         repository = context.store.repository
@@ -207,7 +207,7 @@ class KeptWorlds:
             if tx.has_world(world.name):
                 record = tx.world(world.name)
                 if record.game != spec.name:
-                    raise UsageError(f"The world {world.name!r} is one of {record.game!r}; choose another name.")
+                    raise UsageError(f"The world {world.name!r} belongs to {record.game!r}; choose another name.")
                 return record
             seed = derive_seed(self.context.settings.seed, "world", world.name)
             return tx.add_world(spec.name, None, seed, world.options, world_id=world.name)
@@ -219,7 +219,7 @@ class KeptWorlds:
             lives=True, open=True,
         )  # fmt: skip
         new = NewRun(game=spec.name, agent=plan.agent_label, seed=plan.seed, config=plan.to_config(), id=run_id)
-        with contextlib.suppress(UsageError):  # the nexus was killed before it had noted it
+        with contextlib.suppress(UsageError):  # it exists if the nexus was killed before the commit below
             repository.create_run(new)
         with self.context.nexus_store.change() as tx:
             tx.keep_world(record.id, run_id=run_id)
@@ -281,7 +281,7 @@ class KeptWorlds:
         return 0 if newest is None else newest.step or 0
 
     def _bring_back(self, world_id: str, error: Exception) -> None:
-        """Bring all back from a world that can't be played; what they carried there is theirs again."""
+        """Bring all agents back from a world that can't be played; their items there return to them."""
         with self.context.nexus_store.look() as tx:
             sessions = tx.sessions(world_id=world_id, only_open=True)
             record = tx.world(world_id) if sessions else None

@@ -1,8 +1,8 @@
-"""Agents on their way out of worlds, with their items, skills and memories.
+"""Agents leaving worlds with their items, skills and memories.
 
-The world gives out what the agent may carry; then body, items, skills, achievements,
-memories, the world's state and the agent's place are committed in one transaction. Killed before
-it, the session is still open, and goes on from the log.
+The world releases the agent's items; then body, items, skills, achievements, memories, the world's state and the
+agent's place are committed in one transaction. If the nexus is killed before it, the session is still open and is
+resumed from the log.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from wsap_nexus.worlds.seats import SeatPort, leave
 
 @dataclass(frozen=True)
 class WorldExit:
-    """What an agent leaves a world with."""
+    """An agent's exit from a world, before the commit."""
 
     reason: str
     package: TransitPackage
@@ -36,12 +36,12 @@ class WorldExit:
     stats: SessionStats
     death: DeathEvent | None = None
     details: Mapping[str, Any] = field(default_factory=dict)
-    """Final statistics, as the world and the log have them. Any: JSON-ready."""
+    """Further final statistics. Any: JSON-ready."""
     seconds: float = 0.0
     world_state: bytes | None = None
-    """The world's state to be kept; None where nobody can go there again."""
+    """The world's state to store; None if nobody can return there."""
     memories: bytes | None = None
-    """What the agent's memory gave to keep."""
+    """The agent's memories to store."""
 
 
 def commit_exit(
@@ -53,12 +53,9 @@ def commit_exit(
     *,
     lives_on: bool = False,
 ) -> None:
-    """Write down that an agent is back in the nexus, with all it brings, as one.
+    """Commit an agent's return to the nexus with all it brings; NotInWorldError if its session is already closed.
 
-    In a world that `lives_on` the body goes on without it, with what it could not take along.
-
-    Raises:
-        NotInWorldError: its session is over already.
+    If the world `lives_on`, the agent's body stays there with the items that were not released.
     """
     agent = tx.agent(session.agent_id)
     stats = world_exit.stats
@@ -76,7 +73,7 @@ def commit_exit(
         memories=world_exit.memories, avatar=world_exit.avatar.state, items=items,
     )  # fmt: skip
     if lives_on or tx.is_played(session.world_id):
-        pass  # whoever leaves last says what becomes of it
+        pass  # the last agent's exit decides
     elif world_exit.world_state is None:
         tx.end_world(session.world_id)
     else:
@@ -86,7 +83,7 @@ def commit_exit(
 
 
 def learn(tx: Transaction, session: SessionRecord, declared: Mapping[str, Sequence[str]], stats: SessionStats) -> None:
-    """Write down what was achieved in a session, and what skills it is worth by what the game declares."""
+    """Record a session's achievements, and the skill gains that the game declares for them."""
     agent_id, game = session.agent_id, session.game
     for name in stats.achievements:
         tx.add_achievement(agent_id, game, session.id, name, stats.done[f"achievement:{name}"])
@@ -100,15 +97,15 @@ def close(
     memories: bytes | None, details: Mapping[str, Any] | None = None, avatar: AvatarState = AvatarState.DESTROYED,
     items: Sequence[str] = (),
 ) -> None:  # fmt: skip
-    """Close a session with what was done in it and what its agent remembers now; the agent is in the nexus then.
+    """Close a session with its statistics and its agent's memories, and put the agent into the nexus.
 
     Args:
         details: final statistics besides those of the log.
-        avatar: what became of its body.
-        items: the ids of what it brought back.
+        avatar: the final state of its body.
+        items: the ids of the items it brought back.
 
     Raises:
-        NotInWorldError: it was closed before.
+        NotInWorldError: the session is already closed.
     """
     agent = tx.agent(session.agent_id)
     reward, done = round(stats.reward, 6), dict(sorted(stats.done.items()))
@@ -147,19 +144,19 @@ async def exit_world(
     others: bool = False,
     lives_on: bool = False,
 ) -> WorldExit:
-    """Take an agent out of its seat with what it may carry; nothing is committed yet.
+    """Take an agent out of its seat with the items it may carry; nothing is committed yet.
 
-    One that has not left by itself is taken out as it is, safe or not, and its body is frozen:
-    nothing can happen to it, and whoever comes back is where it was.
+    An agent that has not left by itself is taken out, safe or not, and its body is suspended: nothing can happen to it
+    until the agent returns.
 
     Args:
-        transfer_id: of the transfer; the world does everything once for it.
-        reason: why it leaves, as far as that is known; a death is found out here.
-        others: whether others play on there: the world is theirs then, and nobody comes back to this body.
-        lives_on: the world goes on by itself, and so does the body, until its agent comes back.
+        transfer_id: makes the exit idempotent: the world carries it out once.
+        reason: why the agent leaves; a death is detected here.
+        others: others play on: the world is theirs, and the agent can't return to this body.
+        lives_on: the world lives, and the body stays in it until its agent returns.
 
     Raises:
-        WorldError: the world fails, or gives out something that is no package.
+        WorldError: the world fails, or releases an invalid package.
     """
     body = await avatar_in(world, seat.agent_id, session.avatar_id)
     chose = seat.left is not None
@@ -177,7 +174,7 @@ async def exit_world(
         body = replace(body, state=AvatarState.SUSPENDED, bound_agent=None)
     death = await world.death(body.avatar_id) if died else None
     if death is not None and not death.respawn_options:
-        keeps = False  # nobody can come back to it
+        keeps = False  # nobody can return to it
     package = await world.release(body.avatar_id, transfer_id)
     if not isinstance(package, TransitPackage):
         raise WorldError(f"The game {world.spec.name!r} released a {type(package).__name__}, not a TransitPackage.")

@@ -1,4 +1,4 @@
-"""Listeners: told of events after their commit, each at its own pace, from where it was left when the nexus ended."""
+"""Listeners: they receive events after their commit, each at its own pace, across restarts."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from wsap_nexus.store.nexus_store import NexusStore
 from wsap_nexus.tasks import ended
 
 SECONDS = 60.0
-"""How long a plugin's listener may take for an event."""
+"""Time limit of a plugin's listener for one event."""
 GRACE = 5.0
-"""How long plugins' listeners may take for what is left when the nexus stops; they get the rest at its next start."""
+"""Seconds that plugins' listeners get for remaining events when the nexus stops; the rest follow at its next start."""
 KEEP_EVERY = 1.0
-"""Seconds between two times that the place of a busy listener is stored."""
+"""Interval in seconds at which the position of a busy listener is stored."""
 _PAGE = 100
 
 _LOG = logging.getLogger(__name__)
@@ -37,14 +37,14 @@ OnEvent = Callable[[NexusEvent], Awaitable[None]]
 
 @dataclass(eq=False)
 class Delivery:
-    """Delivers the events of a nexus to one listener, in a task of its own.
+    """Delivers the events of a nexus to one listener, in its own task.
 
     Args:
-        kinds: the kinds of events that it is told of; empty for all.
-        at_once: how many events it may be told of at a time.
-        seconds: how long it may take for one; None for no limit.
-        on_failure: told once, when it first raises or takes too long.
-        new_after: the kind of event after the newest of which a new listener starts; None to start with the next event.
+        kinds: the kinds of events to deliver; empty for all.
+        at_once: maximum number of events delivered concurrently.
+        seconds: time limit for one event; None for no limit.
+        on_failure: called once, at the first exception or timeout.
+        new_after: a new listener starts after the newest event of this kind; None to start with the next event.
     """
 
     nexus_store: NexusStore
@@ -67,7 +67,7 @@ class Delivery:
         self._stop: Callable[[], None] = lambda: None
 
     def start(self) -> None:
-        """Begin with the first event that was not delivered yet."""
+        """Start delivering, from the first event not delivered yet."""
         with self.nexus_store.change() as tx:
             self._read = self._kept = tx.place_of_listener(self.name, new_after=self.new_after)
         loop = asyncio.get_running_loop()
@@ -80,7 +80,7 @@ class Delivery:
         self._task = asyncio.create_task(self._deliver(), name=f"listener {self.name}")
 
     async def aclose(self, grace: float = 0.0) -> None:
-        """Deliver what is left within some seconds, end what is being delivered, and store how far it came."""
+        """Deliver remaining events for up to `grace` seconds, cancel the others, and store the position."""
         self._stop()
         self._closing = True
         self._fresh.set()
@@ -91,7 +91,7 @@ class Delivery:
 
     @property
     def delivered(self) -> int:
-        """The number up to which all events are delivered."""
+        """The sequence number up to which all events are delivered."""
         return min(self._open, default=self._read + 1) - 1
 
     async def _deliver(self) -> None:
@@ -113,7 +113,7 @@ class Delivery:
             self._keep()
 
     async def _deliver_page(self) -> int:
-        """Deliver the next events, and return how many that were."""
+        """Start delivering the next events, and return their number."""
         try:
             with self.nexus_store.look() as tx:
                 events = tx.events(after=self._read, kinds=self.kinds, limit=_PAGE)
@@ -132,7 +132,7 @@ class Delivery:
 
     def _told(self, seq: int, task: asyncio.Task[None]) -> None:
         self._capacity.release()
-        if not task.cancelled():  # one that was cut off is not delivered
+        if not task.cancelled():  # a cancelled one was not delivered
             del self._open[seq]
             self._fresh.set()
 
@@ -144,7 +144,7 @@ class Delivery:
         except StorageFullError:
             await asyncio.sleep(TRY_AGAIN)
             await self._tell(event)
-        except Exception as error:  # whoever only listens stops nobody, itself included
+        except Exception as error:  # a failing listener stops nothing, not even its own deliveries
             _LOG.debug("The listener %s failed.", self.name, exc_info=error)
             report, self.on_failure = self.on_failure, None
             if report is not None:
@@ -156,8 +156,8 @@ class Delivery:
         try:
             with self.nexus_store.change() as tx:
                 tx.keep_place_of_listener(self.name, self.delivered)
-        except WsapError as error:  # another nexus has taken over, or the disk is full: some events come again
-            _LOG.warning("The place of the listener %s is not stored: %s", self.name, error)
+        except WsapError as error:  # another nexus has taken over, or the disk is full: some events are redelivered
+            _LOG.warning("The position of the listener %s is not stored: %s", self.name, error)
             return
         self._kept, self._kept_at = self.delivered, time.monotonic()
 
@@ -171,7 +171,7 @@ class PluginListeners:
         self._deliveries: list[Delivery] = []
 
     def start(self) -> None:
-        """Make every listener that plugins offer, and begin to tell it of events."""
+        """Create every listener that plugins offer, and start its delivery."""
         offered = self._host.add_hook(hookspecs, "wsap_listeners", ListenerSpec, "listener")
         broken: list[tuple[str, Exception]] = []
         for name in offered.names():
@@ -189,7 +189,7 @@ class PluginListeners:
             self._report(name, fault)
 
     async def aclose(self) -> None:
-        """Deliver what is left, within a few seconds, and end."""
+        """Deliver remaining events within `GRACE` seconds, and stop."""
         await asyncio.gather(*(delivery.aclose(GRACE) for delivery in self._deliveries))
 
     def _report(self, name: str, error: BaseException) -> None:

@@ -1,4 +1,4 @@
-"""One agent's stay in one world, as it is lived: what it has done, what is around it, and when it ends."""
+"""A session in play: its statistics, its controls, and its end."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ from wsap_nexus.store.entities import SessionRecord
 from wsap_nexus.store.records import EventRecord
 
 SHUTDOWN = "shutdown"
-"""Why a stay ends that goes on when the nexus is started again."""
+"""The reason a session stops when the nexus does; it is resumed at the next start."""
 
 
 @dataclass
 class SessionStats:
-    """What was done in a session: the evidence for skills, and its totals."""
+    """A session's totals, and the evidence for skills."""
 
     done: Counter[str] = field(default_factory=Counter)
-    """`achievement:NAME` and `action:NAME` -> how often, with success."""
+    """`achievement:NAME` and `action:NAME` -> number of successes."""
     steps: int = 0
     reward: float = 0.0
 
     @classmethod
     def of(cls, tally: SeatTally) -> SessionStats | None:
-        """Return what was done in the session of a seat by its totals; None if an earlier version recorded these."""
+        """Return a session's statistics from its seat's tally; None if that was recorded by an earlier version."""
         return None if tally.worked is None else cls(tally.worked.copy(), tally.steps, tally.reward)
 
     def add(self, action: str, success: bool, reward: float, achievements: Iterable[str]) -> None:
@@ -46,11 +46,11 @@ class SessionStats:
 
     @property
     def achievements(self) -> list[str]:
-        """What was achieved, sorted."""
+        """The names of achievements, sorted."""
         return sorted(key.partition(":")[2] for key in self.done if key.startswith("achievement:"))
 
     def count_logged(self, event: EventRecord, codec: Codec | None = None) -> ActionResult:
-        """Count a step from the log and return its result; WireError if the event is no step."""
+        """Count a logged step and return its result; WireError if the event is invalid."""
         step = read_step(event.seq, event.episode, event.step or 0, event.body, codec or Codec())
         self.add(step.action.name, step.result.success, step.result.reward, step.result.achievements)
         return step.result
@@ -58,7 +58,7 @@ class SessionStats:
 
 @dataclass(eq=False)
 class LiveSession:
-    """An open session, being played. `stats`: what was done before, in a session that is resumed."""
+    """An open session in play; `stats` has the previous totals of a resumed session."""
 
     session: SessionRecord
     seat_name: str
@@ -68,19 +68,18 @@ class LiveSession:
     stopped: str | None = field(default=None, init=False)
     """Why it was asked to end, if it was."""
     catching_up: bool = field(default=False, init=False)
-    """Whether recorded decisions are being gone through again: until that is done, the world is not
-    yet where the log is, and must not be left."""
+    """Whether recorded decisions are being replayed: until then the world is behind the log, and must not be left."""
     home: asyncio.Event = field(default_factory=asyncio.Event, init=False)
-    """Set once nobody plays it any more: its agent is back, or the nexus has stopped."""
+    """Set once it is no longer played: its agent is back, or the nexus has stopped."""
     last: StepTaken | None = field(default=None, init=False)
-    """The newest decision."""
+    """The latest step."""
 
     def __post_init__(self) -> None:
         text = self.session.terms.exit_when
         self._exit: Condition | None = parse_condition(text) if text else None
 
     def stop(self, reason: str, *, at_once: bool = False) -> None:
-        """End it before the next decision; `at_once` even before the world is where the log is, to go on later."""
+        """End it before the next decision; `at_once` even during the replay, to be resumed later."""
         self.stopped = reason if at_once else self.stopped or reason
         if self.catching_up and not at_once:
             self.controls.finish()
@@ -88,7 +87,7 @@ class LiveSession:
             self.controls.stop()
 
     def observe(self, step: StepTaken) -> None:
-        """Count a decision, and see whether the exit condition holds now."""
+        """Count a step, and stop the session if its exit condition holds."""
         if step.seat != self.seat_name:
             return
         self.last = step
@@ -99,10 +98,7 @@ class LiveSession:
         self.on_step(self, step)
 
     def take_up(self, last: ActionResult | None) -> None:
-        """Go on after the last recorded decision: if its result met the exit condition, nothing more is decided.
-
-        Call it before play begins.
-        """
+        """Continue after the last recorded result, or stop if it met the exit condition; call it before play."""
         if last is None:
             return
         self.catching_up = True

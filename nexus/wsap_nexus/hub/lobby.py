@@ -1,4 +1,4 @@
-"""The way into a game: which can be entered, whether there is a free world, and waiting for others."""
+"""Entering games: which can be entered, their capacity, and lobbies for several seats."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ _SESSION = METADATA.tables["session"]
 
 
 class Capacity:
-    """How many worlds of each game are taken."""
+    """Counts the worlds in use, for games that limit them."""
 
     def __init__(self, context: HubContext) -> None:
         self._context = context
         self._sitting: dict[str, list[frozenset[str]]] = {}
-        """By game, the ways of those who are sitting down now, a set for each world."""
+        """By game, the transfer ids of agents entering now, a set for each world."""
         self._closing: dict[str, list[str]] = {}
-        """By game, the runs of worlds that nobody is in any more, and that are not let go of yet."""
+        """By game, the runs of empty worlds that are still being closed."""
 
     def busy(self, spec: AdapterSpec) -> bool:
-        """Return whether one more agent would find no world."""
+        """Return whether there is no world for one more agent."""
         if spec.max_worlds is None:
             return False
         going = set().union(*self._sitting.get(spec.name, ()))
@@ -46,11 +46,11 @@ class Capacity:
         return bool(self._taken(spec) + wanted > spec.max_worlds)
 
     async def enter_together(self, ways: Sequence[PreparedEntry], spec: AdapterSpec, play: EnterTogether) -> str | None:
-        """Bring agents into one world by `play`, if there is one for them, and return the run; None if there is not."""
+        """Bring agents into one world by `play` if one is free, and return the run; None otherwise."""
         if spec.max_worlds is None:
             return await play(ways, spec)
         if self._taken(spec) >= spec.max_worlds:
-            # Those who are late for the world that others sat down in need one of their own.
+            # They came too late for the others' world, and none is left for them.
             error = _full(spec)
             with self._context.nexus_store.change() as tx:
                 for way in ways:
@@ -68,7 +68,7 @@ class Capacity:
 
     @contextmanager
     def closing(self, spec: AdapterSpec, run_id: str) -> Iterator[None]:
-        """Count a world as taken while it is let go of; then whoever waits for a world looks again."""
+        """Count a world as in use while it is being closed; then wake the agents that wait for one."""
         if spec.max_worlds is None:
             yield
             return
@@ -88,21 +88,16 @@ class Capacity:
 
 
 def _full(spec: AdapterSpec) -> GameUnavailableError:
-    worlds = "its only world is" if spec.max_worlds == 1 else f"all of its {spec.max_worlds} worlds are"
-    return GameUnavailableError(f"{spec.display_title} is busy: {worlds} taken. Wait until somebody leaves.")
+    worlds = "its only world is" if spec.max_worlds == 1 else f"all its {spec.max_worlds} worlds are"
+    return GameUnavailableError(f"{spec.display_title} is busy: {worlds} taken. Wait until an agent leaves.")
 
 
 EnterTogether = Callable[[Sequence[PreparedEntry], AdapterSpec], Awaitable[str | None]]
-"""Brings agents into one world, and returns the run that is played there."""
+"""Brings agents into one world, and returns the run."""
 
 
 class Lobby:
-    """Gathers agents for one game: it begins when all seats are taken, or when those who came have waited enough.
-
-    Args:
-        seconds: how long the first one waits for others.
-        sit_down: begins the game.
-    """
+    """Gathers agents for one game, which starts when all seats are taken or the first agent has waited `seconds`."""
 
     def __init__(self, spec: AdapterSpec, seconds: float, clock: Clock, enter_together: EnterTogether) -> None:
         self._spec = spec
@@ -115,7 +110,7 @@ class Lobby:
         self._timer: asyncio.Task[None] | None = None
 
     async def join(self, way: PreparedEntry) -> str | None:
-        """Wait for others and return the run that is played; None if the world didn't let them in."""
+        """Wait for others and return the run; None if the world refused them."""
         if self._begun is None:
             self._begun = asyncio.get_running_loop().create_future()
             self._timer = asyncio.create_task(self._wait())
@@ -141,30 +136,30 @@ class Lobby:
             begun.set_result(await self._enter_together(ways, self._spec))
         except BaseException as error:
             begun.set_exception(error)
-            begun.exception()  # nobody may be waiting any more
+            begun.exception()  # the waiters may be gone
             raise
 
 
 class Entrance:
-    """The games of a running nexus as agents meet them."""
+    """Games as agents see and enter them."""
 
     def __init__(self, context: HubContext, capacity: Capacity) -> None:
         self.check: Callable[[AdapterSpec, str | None, str | None], None] = lambda spec, world, seat: None
-        """Refuses a world or seat that a game has not."""
+        """Refuses a world or seat that a game does not have."""
         self._context = context
         self._capacity = capacity
 
     def games(self) -> list[GameInfo]:
-        """Return what is known of every game that can be entered."""
+        """Return information about every game."""
         active = Counter(stay.session.game for stay in self._context.live.sessions.values())
         return self._context.catalog.infos(active, self._capacity.busy)
 
     def specs(self) -> dict[str, AdapterSpec]:
-        """Return every game that can be entered, by name."""
+        """Return the specs of all games by name."""
         return {info.id: self._context.catalog.spec(info.id) for info in self.games()}
 
     def game_info(self, game: str) -> GameInfo:
-        """Return what is known of a game; UnknownNameError if there is none of that name."""
+        """Return information about a game; UnknownNameError if there is no such game."""
         games = self.games()
         for info in games:
             if info.id == game:
@@ -172,11 +167,11 @@ class Entrance:
         raise UnknownNameError("world", game, [g.id for g in games])
 
     def request_enter(self, agent_id: str, game: str, terms: EntryRequest) -> str:
-        """Prepare an agent's way into a game, and return what to tell it.
+        """Prepare an agent's entry into a game, and return a confirmation for it.
 
         Raises:
             UnknownNameError: there is no such game or agent.
-            TransitError: it can't go there now.
+            TransitError: it can't enter now.
         """
         info = self.game_info(game)
         if info.status == "busy":
@@ -186,7 +181,7 @@ class Entrance:
             raise GameUnavailableError(f"{info.name} is {info.status}{': ' if reason else ''}{reason or '.'}")
         if info.protocol_version.split(".")[0] != PROTOCOL_VERSION.split(".")[0]:
             raise IncompatibleGameError(
-                f"{info.name} speaks version {info.protocol_version} of the protocol, the nexus {PROTOCOL_VERSION}."
+                f"{info.name} speaks protocol {info.protocol_version}, and this nexus speaks {PROTOCOL_VERSION}."
             )
         self.check(self._context.catalog.spec(game), terms.world, terms.seat)
         with self._context.nexus_store.change() as tx:

@@ -45,11 +45,11 @@ from wsap_nexus.worlds.workers.pool import WorkerPool
 
 
 class Nexus:
-    """Agents, the worlds they are in, and the place between.
+    """Runs agents, their worlds, and the place between.
 
     Args:
-        services: handed to games and agents; models are added.
-        make_world: how worlds are made; in this process when None.
+        services: passed to games and agents; models are added if missing.
+        make_world: makes worlds of installed games; by default in this process or in workers, as `settings` say.
     """
 
     def __init__(
@@ -76,14 +76,14 @@ class Nexus:
             services = replace(services, models=self._models, parts=InstalledSpecs(host))
         self.services = services
         self.live = LiveState()
-        """What is held in memory."""
+        """The state held in memory."""
         self.breaker = CircuitBreaker(
             self.nexus_store,
             self.settings.max_failures,
             self.settings.failure_window,
             on_close=lambda game: self.live.stop_game(game, GAME_OFFLINE),
         )
-        """Which games may be entered, and why others may not."""
+        """The availability of games."""
         workers, timeouts, logs = self.settings.workers, self.settings.timeouts, self.settings.logs
         self.placement = Placement(
             WorkerPool(workers, timeouts, logs=logs) if workers else None,
@@ -94,7 +94,7 @@ class Nexus:
         kept = [world.game for world in self.settings.worlds]
         self.catalog = Catalog(host, self.settings.games, self.remote_games, self.breaker, kept=kept)
         self.storage = StorageWatch(store, self.nexus_store, self.live, self.settings.keep_bytes)
-        """Holds the agents while the disk is full, and measures the database."""
+        """Holds agents while the disk is full, and measures the database."""
         wakeups = Wakeups(self.clock)
         self.nexus_store.listen(wakeups.heard)
         context = self.context = HubContext(
@@ -114,22 +114,22 @@ class Nexus:
             make_near=make_world or self.placement.make,
         )
         self.capacity = Capacity(context)
-        """Whether games have a world for one more."""
+        """The free worlds of games."""
         self.entrance = Entrance(context, self.capacity)
-        """Which games can be entered, and the ways into them."""
+        """Lists games and prepares entries."""
         self.agent_context = AgentContext(context, self.entrance)
-        """What agents perceive in the nexus, remember, say and write."""
+        """Memories, talk, whispers and diaries of agents."""
         self.failures = FailureHandler(context, self.agent_context)
-        """What becomes of agents when something fails."""
+        """Handles failures of agents and worlds."""
         self.sessions = SessionRunner(context, self.agent_context, self.failures, self.capacity)
-        """What is played in worlds."""
+        """Runs sessions in worlds."""
         self.kept = KeptWorlds(context, self.agent_context, self.failures, self.sessions)
-        """The worlds that live here."""
+        """The worlds that live in this nexus."""
         self.entrance.check = self.kept.check
         self.agent_tasks = AgentTasks(
             context, self.sessions, self.capacity, self.entrance, self.agent_context, self.failures, self.kept
         )
-        """Agents that live now."""
+        """The running tasks of agents."""
         self._listeners = PluginListeners(self.nexus_store, host)
         self._lock = instance_lock(store.database)
         self._watching_lock: asyncio.Task[None] | None = None
@@ -139,10 +139,10 @@ class Nexus:
     # --- life -----------------------------------------------------------------------------------
 
     async def start(self) -> None:
-        """Lead the database, settle what was under way, go on with open sessions, and let agents live.
+        """Lock the database, settle unfinished transfers, resume open sessions, and start the agents.
 
         Raises:
-            NexusRunningError: another nexus leads it.
+            NexusRunningError: another nexus has locked the database.
             AlreadyInWorldError: one of its agents plays in a run outside the nexus.
         """
         self._lock.acquire()
@@ -166,9 +166,9 @@ class Nexus:
         self._scheduler.start()
 
     async def until_lost(self) -> LockLostError:
-        """Return why it has to stop, once another nexus has taken over the database; call it after `start`."""
+        """Wait until another nexus takes over the database, and return the error; call it after `start`."""
         if self._lost is None:
-            raise UsageError("The nexus leads nothing yet; start it first.")
+            raise UsageError("The nexus is not running; start it first.")
         return await asyncio.shield(self._lost)
 
     async def _watch_lock(self, lost: asyncio.Future[LockLostError]) -> None:
@@ -180,9 +180,9 @@ class Nexus:
                 lost.set_result(error)
 
     async def stop(self) -> None:
-        """Let every agent finish its decision, keep everything, and stop leading.
+        """Let every agent finish its decision, store everything, and release the lock.
 
-        Where another nexus has taken over, nothing is kept: what this one did since is not so.
+        If another nexus has taken over, nothing is stored: what this one did since then is void.
         """
         self.live.stopping = True
         await self.storage.stop()
@@ -208,7 +208,7 @@ class Nexus:
                 tx.note(NexusStopped())
             self.store.writer.flush()
         except LockLostError:
-            # What another nexus leads is the other's to tell of; what waits in the log is refused for the same reason.
+            # Another nexus owns the database and its log now; pending log entries are refused for the same reason.
             with suppress(LockLostError):
                 self.store.writer.flush()
         finally:
@@ -216,20 +216,20 @@ class Nexus:
             self._lock.release()
 
     def playing(self, run_id: str) -> Run | None:
-        """Return a run that is being played in a world, None if it is not."""
+        """Return a run in play in a world; None if it is not in play."""
         return self.sessions.runs.get(run_id)
 
     def on_step(self, listener: StepListener) -> None:
-        """Have a listener told after each decision in a world."""
+        """Call a listener after each decision in a world."""
         self.live.listeners.append(listener)
 
     def start_agent(self, agent: AgentIdentity) -> None:
-        """Let an agent live, unless somebody outside decides for it."""
+        """Start an agent's task, unless it runs or the nexus is stopping."""
         if not self.live.stopping:
             self.agent_tasks.begin(agent.id)
 
     def pause(self, agent_id: str) -> None:
-        """Let an agent begin no further decision."""
+        """Pause an agent before its next decision."""
         with self.nexus_store.change() as tx:
             tx.agent(agent_id)
             tx.update_agent(agent_id, state="paused")
@@ -238,7 +238,7 @@ class Nexus:
             self.live.controls[agent_id].pause()
 
     def resume(self, agent_id: str) -> None:
-        """Let a paused agent go on."""
+        """Resume a paused agent."""
         with self.nexus_store.change() as tx:
             agent = tx.agent(agent_id)
             tx.update_agent(agent_id, state="active")
@@ -253,7 +253,7 @@ class Nexus:
             self.live.controls[agent_id].step_once()
 
     async def halt(self, agent_id: str) -> None:
-        """Pause an agent, bring it back from its world or its way there, and end its task; it is in the nexus then."""
+        """Pause an agent, bring it back to the nexus from its world or transit, and end its task."""
         self.pause(agent_id)
         asked = False
         while agent_id in self.live.sessions or self._on_its_way(agent_id):
@@ -269,18 +269,18 @@ class Nexus:
             return bool(tx.open_transfers(agent_id))
 
     def recall(self, agent_id: str, reason: str = "kicked") -> bool:
-        """Bring an agent back from its world, safe or not; return whether it was in one."""
+        """Make an agent leave its world, safe or not; return whether it was in one."""
         stay = self.live.sessions.get(agent_id)
         if stay is not None:
             stay.stop(reason)
         return stay is not None or self.failures.recall(agent_id, reason) is not None
 
     async def enter(self, agent_id: str, game: str, terms: EntryRequest) -> LiveSession:
-        """Send an agent that is in the nexus into a game, and return its stay once it has arrived.
+        """Send an agent from the nexus into a game, and return its session once it has arrived.
 
         Raises:
-            TransitError: it can't go there now.
-            WorldError: the world didn't let it in; it is still in the nexus.
+            TransitError: it can't enter now.
+            WorldError: the world refused it; it is still in the nexus.
         """
         self.entrance.request_enter(agent_id, game, terms)
         arriving = self.live.arriving.wait(agent_id)
@@ -292,11 +292,7 @@ class Nexus:
         return await arriving
 
     async def exit(self, agent_id: str) -> SessionRecord:
-        """Bring an agent back from its world, safe or not, and return the closed session.
-
-        Raises:
-            NotInWorldError: it is in no world.
-        """
+        """Bring an agent back from its world, safe or not, and return its closed session; NotInWorldError if none."""
         stuck = self.failures.stuck(agent_id)
         if stuck is not None:
             state = await self.failures.last_good(stuck)
@@ -308,24 +304,20 @@ class Nexus:
         return await leaving
 
     def await_exit(self, agent_id: str) -> asyncio.Future[SessionRecord]:
-        """Return where the closed session will be, once the agent has left its world.
-
-        Raises:
-            NotInWorldError: it is in no world.
-        """
+        """Return a future of the agent's closed session; NotInWorldError if it is in no world."""
         if agent_id not in self.live.sessions:
             raise NotInWorldError(f"{agent_id!r} is in no world.")
         return self.live.leaving.wait(agent_id)
 
     def set_game_status(self, game: str, status: str, reason: str = "") -> Availability:
-        """Say whether a game may be entered, from now on and after a restart; who is in it comes back if not.
+        """Set a game's status, which survives restarts; unless it is available, its agents return.
 
         Args:
             status: "available", "maintenance" or "offline".
-            reason: told to whoever wants to enter.
+            reason: shown to agents that try to enter.
 
         Raises:
-            UnknownNameError: there is none of that name.
+            UnknownNameError: there is no such game.
             UsageError: there is no such status.
         """
         self.entrance.game_info(game)

@@ -1,8 +1,8 @@
-"""Agents that come into a world that lives, and leave it, between two of its ticks.
+"""Agents entering and leaving a world that lives, between its ticks.
 
-Whoever comes is let in by the world, recorded in its run (`joined`), and then committed to the nexus' books; whoever
-leaves takes out what it may carry, which is recorded (`departed`) and then committed. Killed in between, an arrival
-that was not committed did not take place, and a departure is committed when the run comes by it again.
+An arrival is admitted by the world, recorded in its run (`joined`), and then committed in the nexus; a departure
+releases the agent's items, is recorded (`departed`), and then committed. If the nexus is killed in between, an
+uncommitted arrival did not take place, and a departure is committed when the run's replay reaches it.
 """
 
 from __future__ import annotations
@@ -46,36 +46,35 @@ from wsap_nexus.worlds.seats import SeatPort
 
 @dataclass
 class Visit:
-    """Somebody who is in the world."""
+    """An agent in the world."""
 
     plan: SeatPlan
     session: SessionRecord
-    """Open; or, of a stay that is gone through again, as much of it as that takes."""
+    """The open session; for the replay of a closed one, a stand-in."""
     face: SeatPort
-    """The seat."""
 
 
 @dataclass
 class Past:
-    """What the log of a resumed run has of those who came."""
+    """The agents in the log of a resumed run."""
 
     there: Mapping[str, LoggedPassage]
-    """The arrivals of those who were there when the state was saved, by seat."""
+    """The arrivals of the agents present when the state was saved, by seat."""
     minds: list[tuple[int, str, MemorySnapshot]]
-    """What agents remembered when they came, with the number of the event and the seat."""
+    """Memories of agents at their arrival, with the event's number and the seat."""
     whispered: Mapping[str, Mapping[int, Mapping[int, str]]]
-    """What was whispered, by seat and decision."""
+    """Whispers by seat and decision."""
     counted: Callable[[str, int], tuple[SessionStats, Any]]
-    """Gives what a seat has done since an event, and the result of its last step."""
+    """Returns a seat's statistics since an event, and the result of its last step."""
 
 
 @dataclass(eq=False)
 class WorldPassages:
-    """Those who come into one world in play, and leave it.
+    """Lets agents into and out of one world in play.
 
     Args:
         spec: the game with the world's options.
-        past: of a run that is resumed.
+        past: the past of a resumed run.
     """
 
     context: HubContext
@@ -89,13 +88,13 @@ class WorldPassages:
     run: OpenRun = field(init=False)
     """The run; set before it is played."""
     memories: AgentMemories = field(init=False)
-    """What those who are there remember; likewise."""
+    """The memories of the agents present; set before the run is played."""
     stays: dict[str, LiveSession] = field(default_factory=dict)
     """Open sessions, by seat."""
     controls: dict[str, Controls] = field(default_factory=dict)
-    """What holds and stops each seat."""
+    """By seat."""
     waiting: deque[Callable[[int], Awaitable[None]]] = field(default_factory=deque)
-    """What is to be done before the next tick."""
+    """Arrivals and departures to carry out before the next tick."""
 
     def __post_init__(self) -> None:
         self._visits: dict[str, Visit] = {}
@@ -105,13 +104,13 @@ class WorldPassages:
     # --- for the run --------------------------------------------------------------------------------
 
     async def take(self, episode: int) -> None:
-        """Let in and out whoever waits for that."""
+        """Carry out the waiting arrivals and departures."""
         self.context.live.ports[str(self.run.run_id)] = self._port
         while self.waiting:
             await self.waiting.popleft()(episode)
 
     async def again(self, logged: LoggedPassage) -> None:
-        """Carry out an arrival or departure again."""
+        """Replay an arrival or departure."""
         if logged.arrives:
             await self._arrive_again(logged)
             return
@@ -122,7 +121,7 @@ class WorldPassages:
             await self._let_out(logged.seat, 0, logged.body)
 
     async def restored(self, restore: Callable[[], Awaitable[None]]) -> None:
-        """Open the seats of those who were there when the state was saved, have it restored, and seat them."""
+        """Open the seats of the agents present when the state was saved, restore it, and seat them."""
         there = self.past.there if self.past is not None else {}
         faces = {seat: await self._port.open_seat(seat) for seat in there}
         await restore()
@@ -130,7 +129,7 @@ class WorldPassages:
             await self._sit_again(logged, faces[seat], resting=True)
 
     async def departed(self, seat: str) -> None:
-        """Have somebody who has left let out, and return after that."""
+        """Let the agent of a seat out, and return afterwards."""
         self._going[seat] = out = asyncio.get_running_loop().create_future()
         self._goes.set()
         if self.run.world_ended:
@@ -138,21 +137,21 @@ class WorldPassages:
             return
 
         async def let_out(episode: int) -> None:
-            if self._going.get(seat) is out:  # or it was let out as was recorded
+            if self._going.get(seat) is out:  # else a recorded departure has let it out
                 await self._let_out(seat, episode, None)
 
         self.waiting.append(let_out)
         await out
 
     def failed(self, seat: str, error: WsapError) -> None:
-        """Pause an agent that failed; it is about to leave."""
+        """Pause a seat's agent that failed; it is about to leave."""
         if (stay := self.stays.get(seat)) is not None:
             self.failures.agent_failed(stay.session.agent_id, error, stay.session)
 
     # --- coming ---------------------------------------------------------------------------------------
 
     async def arrive(self, prepared: PreparedEntry, episode: int) -> None:
-        """Let an agent in; WsapError if the world or the nexus does not."""
+        """Let an agent in; WsapError if the world or the nexus refuses it."""
         name = prepared.terms.seat or prepared.agent_id
         prepared = replace(prepared, avatar=self._body_of(name, prepared.agent_id))
         arrived = await enter_world(
@@ -172,14 +171,14 @@ class WorldPassages:
             with self.context.nexus_store.change() as tx:
                 session = commit_enter(tx, arrived, self.record, str(self.run.run_id))
         except BaseException:
-            # It was there and is not any more; in the nexus it never left.
+            # Undo the recorded arrival; for the nexus the agent never left.
             await self._take_out(name, self._pseudo(name, prepared.agent_id, arrived.avatar.avatar_id), arrived.seat,
                                  prepared.transfer_id, episode)  # fmt: skip
             raise
         await self._sit(plan, session, arrived.seat, limit=limit)
 
     def _body_of(self, seat: str, agent_id: str) -> AvatarRecord | None:
-        """Return the body that an agent has left behind in a seat; one of somebody else is the newcomer's now."""
+        """Return the dormant body that an agent left in a seat; one of another agent becomes the newcomer's."""
         found = None
         with self.context.nexus_store.change() as tx:
             for body in tx.bodies(self.record.id, f"{seat}@{self.spec.name}"):
@@ -225,14 +224,14 @@ class WorldPassages:
         plan = SeatPlan(seat, str(body["decider"]), body["options"])
         with self.context.nexus_store.look() as tx:
             sessions = tx.sessions(agent_id=agent_id, world_id=self.record.id, only_open=True)
-        # An agent is in one place, so an open stay is that of its last arrival.
+        # An agent is in one place, so an open session belongs to its last arrival.
         again = any(event.kind == "joined" and event.data["agent"] == agent_id for event in self._later(logged))
         mine = [] if again else sessions
         session = mine[0] if mine else self._pseudo(seat, agent_id, str(body["avatar"]), tuple(body["goals"]))
         await self._sit(plan, session, face, limit=body["limit"], logged=logged, open_=bool(mine), resting=resting)
 
     def _pseudo(self, seat: str, agent_id: str, avatar: str, goals: tuple[str, ...] = ()) -> SessionRecord:
-        """Return as much of a session as it takes to leave the world, of a stay that is over."""
+        """Return a stand-in for a closed session, sufficient to leave the world."""
         run_id, record = str(self.run.run_id), self.record
         made = SessionRecord("", agent_id, self.spec.name, record.id, avatar, run_id, "")
         return replace(made, terms=replace(made.terms, goals=goals))
@@ -248,7 +247,7 @@ class WorldPassages:
         open_: bool = True,
         resting: bool = False,
     ) -> None:
-        """Have an agent play; `logged` is its arrival, if it is gone through again, and `open_` whether it is there."""
+        """Seat an agent; `logged` is its arrival in a replay, and `open_` whether it is still in the world."""
         name, run = plan.name, self.run
         whispered = self.past.whispered.get(name) if self.past is not None and logged is not None else None
         around: dict[str, Any] = {
@@ -301,7 +300,7 @@ class WorldPassages:
     # --- leaving ----------------------------------------------------------------------------------------
 
     async def _let_out(self, name: str, episode: int, recorded: Mapping[str, JsonValue] | None) -> None:
-        """Let an agent out with what it may carry; `recorded` is its departure, if it is gone through again."""
+        """Let an agent out with the items it may carry; `recorded` is its departure in a replay."""
         out = self._going.pop(name, None)
         visit = self._visits.pop(name, None)
         if visit is None:
@@ -353,7 +352,7 @@ class WorldPassages:
         self.sessions.forget(stay)
 
     async def let_all_out(self) -> None:
-        """Let out all who are there, because the world has come to its end."""
+        """Let all agents out because the world has ended."""
         for name in list(self._visits):
             self._going.setdefault(name, asyncio.get_running_loop().create_future())
             await self._let_out(name, 0, None)

@@ -1,4 +1,4 @@
-"""The nexus as a world: what an agent perceives while it is in no other, and the actions that it has there."""
+"""The nexus as a world: its observations, actions and spec."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from wsap_core.worlds.mailbox import MESSAGE_ACTIONS
 from wsap_nexus.agents.skills import GameEntry, Suggestion
 
 GAME = "nexus"
-"""What the nexus is called where a game's name stands."""
+"""The nexus' name as a game."""
 
 
 @dataclass(frozen=True)
 class NexusObservation(protocol.Observation):
-    """What an agent in the nexus perceives: itself, the worlds, and where it might go.
+    """An agent's observation in the nexus: itself, the worlds, and suggestions.
 
-    Its meta-goals are the `current_goals`, what happened since it last set out the `recent_events`,
-    and what others said to it the `messages`.
+    `current_goals` are its meta-goals, `recent_events` what happened since it last entered a world, and `messages`
+    what others said to it.
     """
 
     agent: str = field(default="", kw_only=True)
     skills: Mapping[str, float] = field(default_factory=dict, kw_only=True)
     """Domain -> level from 0 to 1."""
     carried: Sequence[str] = field(default=(), kw_only=True)
-    """The items in its keeping."""
+    """The names of its items in escrow."""
     games: Sequence[GameEntry] = field(default=(), kw_only=True)
     suggestions: Sequence[Suggestion] = field(default=(), kw_only=True)
     """Best first."""
@@ -39,7 +39,7 @@ class NexusObservation(protocol.Observation):
     """Other agents in the nexus."""
 
     def to_text(self) -> str:
-        """Return it for a model: the protocol's layout, with the worlds in it."""
+        """Return the observation in the protocol's message layout, with sections for the worlds."""
         worlds = []
         for entry in self.games:
             where = f", {entry.visits} visits" if entry.visits else ", never visited"
@@ -61,7 +61,7 @@ _GOAL_TYPES = "survive_steps|visit_game|earn_achievement|reach_skill_level|compl
 
 NEXUS_ACTIONS = protocol.ActionSpace(
     (
-        protocol.ActionDef("list_games", "See all worlds and how they stand", (), (), "nexus"),
+        protocol.ActionDef("list_games", "List all worlds and their status", (), (), "nexus"),
         protocol.ActionDef(
             "game_details", "Read more about one world", (protocol.ParamDef("game", "a world's name"),), (), "nexus"
         ),
@@ -76,18 +76,18 @@ NEXUS_ACTIONS = protocol.ActionSpace(
                 protocol.ParamDef(
                     "exit_when", "when to come back by itself, such as: health < 10% or step >= 500", optional=True
                 ),
-                protocol.ParamDef("steps", "1-1000000", optional=True, description="most decisions there"),
+                protocol.ParamDef("steps", "1-1000000", optional=True, description="maximum number of decisions"),
                 protocol.ParamDef("avatar", "which of your bodies, or: new", optional=True),
-                protocol.ParamDef("respawn", "how a dead body lives again, by the world's own words", optional=True),
-                protocol.ParamDef("world", "which of the game's worlds that go on by themselves", optional=True),
-                protocol.ParamDef("seat", "whom to be there, where you can be somebody", optional=True),
+                protocol.ParamDef("respawn", "how a dead body respawns, in the world's own words", optional=True),
+                protocol.ParamDef("world", "which of the game's worlds that live", optional=True),
+                protocol.ParamDef("seat", "which character to be, in a world that has characters", optional=True),
             ),
             ("The world is available",),
             "nexus",
         ),
         protocol.ActionDef(
             "wait_for_game",
-            "Wait here until a world opens, somebody speaks to you, or the time is up",
+            "Wait here until a world opens, someone speaks to you, or the time is up",
             (protocol.ParamDef("timeout", "1-600", optional=True, description="seconds"),),
             (),
             "nexus",
@@ -101,7 +101,7 @@ NEXUS_ACTIONS = protocol.ActionSpace(
                 protocol.ParamDef("goal", "one of these, or a name for your own"),
                 protocol.ParamDef("about", _GOAL_TYPES, optional=True),
                 protocol.ParamDef("what", "the achievement, action, skill or kind of item", optional=True),
-                protocol.ParamDef("count", "1-1000000", optional=True, description="how much; percent of a skill"),
+                protocol.ParamDef("count", "1-1000000", optional=True, description="how many; for a skill, percent"),
                 protocol.ParamDef("games", "any, all, or worlds separated by commas", optional=True),
                 protocol.ParamDef("worlds", "1-1000", optional=True, description="in how many different worlds"),
             ),

@@ -1,7 +1,7 @@
 """Playing outside the nexus as an agent of the database: `wsap play --as luna`.
 
-Such a run is a session of the agent: while it lasts, the agent is in a world and nowhere else. It
-begins while nobody leads the database, and no nexus leads it before the session is over.
+Such a run is a session of the agent, which is in no other world meanwhile. It can only start while no nexus has locked
+the database, and no nexus starts before the session is over.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ from wsap_nexus.store.nexus_store import NexusStore, Transaction
 from wsap_nexus.store.repositories.agents import check_agent_id
 
 PATIENCE = 2.0
-"""Seconds to wait for another run that is just beginning; a nexus that runs keeps the database for longer."""
+"""Seconds to wait for another run that is starting; a running nexus holds the lock for longer."""
 MEMORY = "fulltext"
-"""What a model remembers with that plays as an agent without a memory, unless `--memory` says otherwise."""
+"""The memory of a model that plays as an agent without one, unless `--memory` names another."""
 
 
 def start_as(
@@ -44,12 +44,12 @@ def start_as(
     """Give a new recorded run, as `start` does, with agents of the database in the seats that have an identity.
 
     Args:
-        store: where agents are, and where the run is recorded.
-        tell: told of agents that are new, and of memories of earlier versions that are taken over.
+        store: holds the agents and the recording.
+        tell: receives messages about new agents and about memories taken over from earlier versions.
         around: further arguments of `start`.
 
     Raises:
-        TransitError: one of the agents is in a world, or a nexus leads the database; nothing is recorded then.
+        TransitError: one of the agents is in a world, or a nexus has locked the database; nothing is recorded then.
         WsapError: as `start`.
     """
     past: Checkpoint | None = around.get("past")
@@ -61,10 +61,10 @@ def start_as(
 def resume_as(
     name: str, host: PluginHost, store: Store, *, tell: Tell | None = None, **around: Any
 ) -> AbstractContextManager[RunHandle]:
-    """Give a recorded run that was stopped, as `resume` does, with its agents of the database back in their seats.
+    """Give a resumed run, as `resume` does, with its agents of the database back in their seats.
 
     Raises:
-        TransitError: one of the agents is in a world, or a nexus leads the database.
+        TransitError: one of the agents is in a world, or a nexus has locked the database.
         WsapError: as `resume`.
     """
     record = store.repository.get_run(name)
@@ -89,14 +89,14 @@ def _playing_as(
             with admitted():
                 playing.append(RunSessions(store, spec, plan, run_id, recorder, past, told))
         except WsapError:
-            if past is None:  # another run took an agent in this very moment
+            if past is None:  # another run took an agent in the meantime
                 store.writer.flush()
                 store.repository.delete_run(run_id)
             raise
         return playing[0]
 
     with admitted(told):
-        pass  # whoever is refused leaves no run behind; reading a long run's past would keep others waiting
+        pass  # checked first, so that a refusal leaves no run behind; reading a long past would hold the lock too long
     with ExitStack() as stack:
         try:
             session: RunHandle = stack.enter_context(begin(made))
@@ -105,20 +105,19 @@ def _playing_as(
             yield session
         finally:
             for one in playing:
-                with suppress(StorageError):  # the next one that needs the agent closes its session
+                with suppress(StorageError):  # the next run or nexus that needs the agent closes its session
                     one.close()
 
 
 @contextmanager
 def admission(store: Store, host: PluginHost, agents: Iterable[str], tell: Tell | None = None) -> Iterator[None]:
-    """Keep the nexus and other runs from beginning within the block, in which agents are free to play.
+    """Check that agents are free to play, and let no nexus and no other run start within the block.
 
-    Sessions whose process was killed are closed first and, where somebody is told of it, memories of earlier
-    versions are taken over.
+    Sessions of killed processes are closed first and, given `tell`, memories of earlier versions are taken over.
 
     Raises:
-        NexusRunningError: a nexus leads the database.
-        UsageError: a name that can't be an agent's, or one that is given twice.
+        NexusRunningError: a nexus has locked the database.
+        UsageError: an agent's name is invalid or given twice.
         AlreadyInWorldError: an agent is in a world.
         AgentPausedError: an agent is paused.
     """
@@ -132,8 +131,8 @@ def admission(store: Store, host: PluginHost, agents: Iterable[str], tell: Tell 
     except NexusRunningError:
         first = names[0]
         raise NexusRunningError(
-            f"A nexus runs on the database {store.database.where}, and {first!r} lives there; send it into the game "
-            f"with: wsap nexus agents send {first} GAME, or end the nexus first with: wsap nexus stop"
+            f"A nexus runs on the database {store.database.where}, which {first!r} belongs to; send it into the game "
+            f"with: wsap nexus agents send {first} GAME, or stop the nexus first with: wsap nexus stop"
         ) from None
     try:
         nexus_store = NexusStore(store.database)
@@ -161,18 +160,17 @@ def seat_agents(
 ) -> tuple[SeatPlan, ...]:
     """Return the seats with agents of the database in them.
 
-    Where nobody else was named, each agent's own policy decides. A model that plays as an agent remembers
-    as the agent does, and is who the agent's persona says, unless it was told otherwise.
+    Each agent's policy decides unless the user has chosen a decider. A model that plays as an agent gets the agent's
+    memory and persona, unless the seat's options give others.
 
     Args:
-        given: seat -> agent; "" stands for the only seat there is.
-        decided: the seats for which somebody said who decides.
-        tell: told of memories of earlier versions that are taken over.
+        given: seat -> agent; "" stands for the only seat.
+        decided: the seats whose decider the user has chosen.
+        tell: receives messages about memories taken over from earlier versions.
 
     Raises:
-        UsageError: there is no such seat, or several where one has to be named; a name that can't be an
-            agent's; a memory with a file of its own.
-        TransitError: one of the agents is in a world, or a nexus leads the database.
+        UsageError: no such seat; a seat has to be named; an invalid agent's name; a memory with a file of its own.
+        TransitError: one of the agents is in a world, or a nexus has locked the database.
     """
     names = [seat.name for seat in seats]
     chosen: dict[str, str] = {}
@@ -183,7 +181,7 @@ def seat_agents(
             raise UsageError(f"There is no seat {wanted!r} for {name!r}; there are: {', '.join(names[:20])}.")
         chosen[wanted or names[0]] = check_agent_id(name)
     with admission(store, host, chosen.values(), tell or _logged_only):
-        pass  # what earlier versions kept of them is in the database now
+        pass  # memories of earlier versions are in the database now
     found = []
     with NexusStore(store.database).look() as tx:
         for seat in seats:
@@ -194,7 +192,7 @@ def seat_agents(
             saved = SavedMemories.from_bytes(tx.memories(agent.id) if agent is not None else None)
             own = _with_policy(seat, agent, game) if seat.name not in decided else seat
             if "memory.path" in own.options:
-                raise UsageError("An agent's memory is in the database; leave memory.path out, or --as.")
+                raise UsageError("An agent's memory is in the database; leave out memory.path or --as.")
             found.append(replace(_equipped(own, agent, saved, host, game), identity=chosen[seat.name]))
     return tuple(found)
 
@@ -210,7 +208,7 @@ def _with_policy(seat: SeatPlan, agent: AgentIdentity | None, game: str) -> Seat
 def _equipped(
     seat: SeatPlan, agent: AgentIdentity | None, saved: SavedMemories, host: PluginHost, game: str
 ) -> SeatPlan:
-    """Return the seat of a model with a memory, and with the agent's persona."""
+    """Return a model's seat with a memory and the agent's persona."""
     if seat.agent not in WITH_PERSONA:
         return seat
     options = dict(seat.options)
@@ -237,18 +235,18 @@ def _check_free(tx: Transaction, name: str) -> None:
     if agent.state == "removed":
         raise UsageError(f"The agent {name!r} was removed; choose another id.")
     if agent.state == "paused":
-        raise AgentPausedError(f"{name!r} is paused; let it go on with: wsap nexus agents resume {name}")
+        raise AgentPausedError(f"{name!r} is paused; resume it with: wsap nexus agents resume {name}")
     if agent.session_id is not None:
         session = tx.session(agent.session_id)
         if session.world_id == session.run_id:
-            raise AlreadyInWorldError(f"{name!r} plays in the run {session.run_id!r} just now; wait for that.")
+            raise AlreadyInWorldError(f"{name!r} is playing in the run {session.run_id!r}; wait for its end.")
         raise AlreadyInWorldError(
-            f"{name!r} is in {session.game}, in a world of the nexus; bring it back first, with: wsap nexus start "
-            f"and wsap nexus agents recall {name}"
+            f"{name!r} is in {session.game}, in a world of the nexus; bring it back first with: wsap nexus start, "
+            f"then: wsap nexus agents recall {name}"
         )
     if tx.open_transfers(name):
         raise AlreadyInWorldError(
-            f"{name!r} is on its way into a world of the nexus; start that with: wsap nexus start"
+            f"{name!r} is on its way into a world of the nexus; start the nexus with: wsap nexus start"
         )
 
 

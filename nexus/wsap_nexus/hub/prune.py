@@ -1,12 +1,18 @@
-"""Forgetting what is old, so that a nexus can run for months: what may go, what stays, and what it took.
+"""Pruning old records, so that a nexus can run for months.
 
-The following count as old: recordings of visits in the nexus and of stays that are over, events of the nexus' own log,
-transfers that are settled. What stays however old it is: everything of an open session; the newest
-visit of each agent, which may still be going on; recordings that a world is being played in; events
-since an agent took up a goal that it still has, because its progress is counted from them; runs
-that were not played in the nexus (`wsap play`); and what agents are: skills with their evidence,
-achievements, items, bodies, the worlds that bodies sleep in, and the record of every session.
-A world in which nobody is alive ends as any other that nobody can go to: its state is forgotten, its record kept.
+Pruned when old: recordings of nexus visits and closed sessions, events of the nexus' log, and settled transfers.
+
+Kept at any age:
+
+- everything about an open session;
+- each agent's newest visit, which may still be in progress;
+- recordings of worlds in play;
+- events since an agent set a meta-goal that is still active, because its progress is counted from them;
+- runs outside the nexus (`wsap play`);
+- an agent's own data: skills with their evidence, achievements, items, bodies, the worlds of dormant bodies, and the
+  record of every session.
+
+A world whose bodies are all dead ends as any other that no agent can enter: its state is deleted, its record kept.
 """
 
 from __future__ import annotations
@@ -45,48 +51,48 @@ _AVATAR = _T["avatar"]
 
 DAY = 86_400.0
 EVERY = DAY
-"""Seconds between two times that a running nexus looks after its log."""
+"""Seconds between two prunings in a running nexus."""
 
 _CHUNK = 2000
-# Rows that go in one transaction: others wait for the one writer of SQLite no longer than that takes.
+# Rows deleted in one transaction, which blocks SQLite's other writers.
 
 _NAMES = 500
 # Names in one query.
 
 _BELOW = 0.95
-# The share of the limit that is small enough, so that a database at its limit is not pruned every minute.
+# Prune to this share of the limit, so that a database at its limit is not pruned every minute.
 
 _KEPT_KINDS = ("diary", "agent_registered")
-# Events that are part of who an agent is.
+# Events that are part of an agent's identity.
 
 _UNSETTLED = ("prepared", "unknown")
-# Transfers that may still come about.
+# Transfers that may still take place.
 
 
 @dataclass(frozen=True)
 class Pruned:
-    """What was forgotten, or would be."""
+    """The number of records that were, or would be, deleted."""
 
     runs: int = 0
-    """Recordings of visits and stays."""
+    """Recordings of visits and sessions."""
     run_events: int = 0
     """Events in them."""
     nexus_events: int = 0
-    """Events of the nexus' own log."""
+    """Events of the nexus' log."""
     transfers: int = 0
     worlds: int = 0
-    """Worlds in which nobody is alive."""
+    """Worlds whose bodies are all dead."""
     bytes: int = 0
-    """About how much room that took."""
+    """The approximate size of all these."""
 
     @property
     def anything(self) -> bool:
-        """Whether there is something."""
+        """Whether anything was, or would be, deleted."""
         return bool(self.runs or self.nexus_events or self.transfers or self.worlds)
 
 
 def measure(database: Database, keep_days: float, *, now: float | None = None) -> Pruned:
-    """Return what pruning would forget, and its size."""
+    """Return what pruning would delete."""
     cutoff = (time.time() if now is None else now) - keep_days * DAY
     runs = run_events = size = 0
     with database.read() as connection:
@@ -123,19 +129,19 @@ def prune(
     now: float | None = None,
     progress: Callable[[int, int], None] = lambda done, of: None,
 ) -> Pruned:
-    """Forget what is older than some days, in small transactions, and return what that was.
+    """Delete old records in small transactions, and return what was deleted.
 
-    With a limit, it ends as soon as the database is small enough: recordings go first, the oldest first, then worlds
-    without living bodies, then events of the nexus' log, the oldest first.
+    With a limit, pruning ends as soon as the database is small enough. The order is: recordings, oldest first; worlds
+    without living bodies; events of the nexus' log, oldest first.
 
-    Killed at any point, the rest is forgotten the next time: a recording goes as a whole or, while
-    its events are being deleted, is one that `replay` finds shortened; nobody goes on with it.
+    If the process is killed, the next pruning deletes the rest; a recording half deleted then is one that `replay`
+    finds shortened, and that nothing resumes.
 
     Args:
-        keep_days: how many days are kept.
-        limit: the size in bytes that is small enough; None to forget all that is old.
-        now: seconds since 1970; the wall clock's when None.
-        progress: told how many recordings are gone, of how many.
+        keep_days: the age in days from which records are old.
+        limit: the size in bytes that is small enough; None to delete everything old.
+        now: seconds since 1970; by default from the wall clock.
+        progress: called with the numbers of deleted recordings and of all to delete.
     """
     moment = time.time() if now is None else now
     cutoff = moment - keep_days * DAY
@@ -175,19 +181,19 @@ def prune(
 
 
 async def look_after(nexus_store: NexusStore, clock: Clock, keep_days: float) -> None:
-    """Prune at once and then once a day by the nexus' own clocks, beside everything else, until cancelled."""
+    """Prune now and then once a day by the nexus' clock, until cancelled."""
     while True:
         try:
             await asyncio.to_thread(prune, nexus_store.database, keep_days, now=nexus_store.wall_clock())
         except WsapError as error:
-            # A full disk or another writer: it is tried again tomorrow, and whoever looks sees why.
+            # A full disk or another writer: retry tomorrow, and let an event say why.
             with suppress(StorageFullError), nexus_store.change() as tx:
                 tx.note(PruneFailed(error=str(error)))
         await clock.sleep(EVERY)
 
 
 def size_of(database: Database) -> int | None:
-    """Return the bytes that a database takes on the disk, its write-ahead log included; None for one on a server."""
+    """Return a database's size on disk in bytes, including its write-ahead log; None for one on a server."""
     if not database.is_sqlite:
         return None
     paths = [Path(database.where), Path(f"{database.where}-wal")]
@@ -195,9 +201,9 @@ def size_of(database: Database) -> int | None:
 
 
 def compact(database: Database) -> bool:
-    """Give the room of what was deleted back to the disk; return whether that could be done now.
+    """Shrink the database file; return whether that was possible.
 
-    It takes a copy of the database meanwhile, and nobody else may be using it.
+    This needs disk space for a copy of the database, and no other process may be using it.
     """
     if not database.is_sqlite or shutil.disk_usage(Path(database.where).parent).free < 2 * (size_of(database) or 0):
         return False
@@ -206,7 +212,7 @@ def compact(database: Database) -> bool:
             connection.exec_driver_sql("VACUUM")
             connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)")
     except OperationalError:
-        return False  # somebody else uses it
+        return False  # another process uses it
     return True
 
 
@@ -214,7 +220,7 @@ def compact(database: Database) -> bool:
 
 
 def _old_runs(connection: Connection, cutoff: float) -> list[str]:
-    """Return the recordings that may go, oldest first."""
+    """Return the names of old recordings, oldest first."""
     stamp = datetime.fromtimestamp(cutoff, UTC).isoformat()
     kept: set[str] = set()
     for query in (
@@ -222,7 +228,7 @@ def _old_runs(connection: Connection, cutoff: float) -> list[str]:
         select(_WORLD.c.run_id).where(_WORLD.c.run_id.is_not(None)),
     ):
         kept.update(connection.execute(query).scalars())
-    # A run outside the nexus, which is its own world, is its player's to delete.
+    # A run outside the nexus, whose world is the run itself, is deleted by its player only.
     ended = (_SESSION.c.closed < stamp, _SESSION.c.world_id != _SESSION.c.run_id)
     stays = select(_SESSION.c.run_id).where(*ended).distinct()
     candidates: Select[Any] = (
@@ -232,7 +238,7 @@ def _old_runs(connection: Connection, cutoff: float) -> list[str]:
         .order_by(_RUN.c.created, _RUN.c.id)
     )
     rows = connection.execute(candidates).all()
-    # A visit that says it is running is over if the nexus was killed, unless it is the agent's newest one.
+    # Only an agent's newest visit can be running; older ones with that status ended when the nexus was killed.
     maybe_open = [row for row in rows if row.game == GAME and row.status == RunStatus.RUNNING.value]
     if maybe_open:
         newest = _newest_visits(connection)
@@ -241,13 +247,13 @@ def _old_runs(connection: Connection, cutoff: float) -> list[str]:
 
 
 def _newest_visits(connection: Connection) -> dict[str, str]:
-    """Return agent -> its newest visit in the nexus."""
+    """Return the newest nexus visit of each agent."""
     query = select(_RUN.c.id, _RUN.c.config).where(_RUN.c.game == GAME).order_by(_RUN.c.created, _RUN.c.id)
     return {_visitor(config): name for name, config in connection.execute(query)}
 
 
 def _visitor(config: Any) -> str:
-    # Any: a run's configuration, as it was recorded.
+    # Any: a run's recorded configuration.
     try:
         return str(config["seats"][0]["name"])
     except (KeyError, IndexError, TypeError):
@@ -255,7 +261,7 @@ def _visitor(config: Any) -> str:
 
 
 def _old_events(connection: Connection, cutoff: float) -> Any:
-    """Return the condition for events of the nexus that may go. Any: SQLAlchemy's condition."""
+    """Return the condition for old events of the nexus. Any: SQLAlchemy's condition."""
     condition = and_(_NEXUS_EVENT.c.time < cutoff, _NEXUS_EVENT.c.kind.not_in(_KEPT_KINDS))
     opened = connection.execute(select(_SESSION.c.id).where(_SESSION.c.closed.is_(None))).scalars().all()
     if opened:
@@ -267,13 +273,13 @@ def _old_events(connection: Connection, cutoff: float) -> Any:
 
 
 def _old_transfers(cutoff: float) -> Any:
-    """Return the condition for transfers that may go. Any: SQLAlchemy's condition."""
+    """Return the condition for old transfers. Any: SQLAlchemy's condition."""
     stamp = datetime.fromtimestamp(cutoff, UTC).isoformat(timespec="milliseconds")
     return and_(_TRANSFER.c.state.in_(("done", "cancelled")), _TRANSFER.c.created < stamp)
 
 
 def _dead_worlds(connection: Connection, cutoff: float) -> list[str]:
-    """Return the worlds whose bodies are all dead, for as long at least as the cutoff says."""
+    """Return the worlds whose bodies have all been dead since before the cutoff."""
     stamp = datetime.fromtimestamp(cutoff, UTC).isoformat(timespec="milliseconds")
     bodies = select(_AVATAR.c.world_id).group_by(_AVATAR.c.world_id)
     dead = bodies.having(func.sum(case((_AVATAR.c.state != AvatarState.DESTROYED.value, 1), else_=0)) == 0)
@@ -294,7 +300,7 @@ def _dead_worlds(connection: Connection, cutoff: float) -> list[str]:
 
 
 def _delete_run(database: Database, name: str) -> tuple[int, int]:
-    """Delete a recording and return its events and about their bytes."""
+    """Delete a recording, and return the number of its events and their approximate size."""
     events = size = 0
     while True:
         with database.write() as connection:
@@ -309,14 +315,14 @@ def _delete_run(database: Database, name: str) -> tuple[int, int]:
 
 
 def _end_dead_worlds(database: Database, cutoff: float, now: float) -> tuple[int, int]:
-    """Forget the state of worlds in which nobody is alive; return how many, and about their bytes."""
+    """Delete the states of worlds whose bodies are all dead; return their number and approximate size."""
     with database.read() as connection:
         names = _dead_worlds(connection, cutoff)
     count = size = 0
     for name in names:
         with NexusStore(database, wall_clock=lambda: now).change() as tx:
             if name not in _dead_worlds(tx.connection, cutoff):
-                continue  # somebody set out for it meanwhile
+                continue  # an agent has set out for it meanwhile
             query = select(func.length(_WORLD.c.snapshot)).where(_WORLD.c.id == name)
             size += int(tx.connection.execute(query).scalar_one())
             for owner in tx.connection.execute(
@@ -349,7 +355,7 @@ def _delete_events(database: Database, cutoff: float, enough: Callable[[], bool]
 
 
 def _newest_gains(connection: Connection) -> set[int]:
-    """Return the newest gain of each agent in each domain: a goal that asks for a level counts it, however old."""
+    """Return each agent's newest skill gain in each domain, which a goal for a level needs at any age."""
     query = select(_NEXUS_EVENT.c.seq, _NEXUS_EVENT.c.agent_id, _NEXUS_EVENT.c.body)
     newest: dict[tuple[str, str], int] = {}
     for seq, agent_id, body in connection.execute(

@@ -1,7 +1,7 @@
-"""A person's decision about a transfer that can't be reconciled: what the agent carried has arrived, or has returned.
+"""Manual decisions about unresolved transfers: whether the items have arrived or returned.
 
-A game in another process is asked about an unresolved transfer until it answers (`wsap_nexus.hub.remote_games`).
-Of a game that never comes back, the items of the transfer would belong to the transfer for ever.
+A remote game is asked about an unresolved transfer until it answers (`wsap_nexus.hub.remote_games`). If the game never
+comes back, the items would belong to the transfer forever.
 """
 
 from __future__ import annotations
@@ -28,28 +28,28 @@ class UnresolvedTransfer:
     transfer: str
     game: str
     since: str
-    """When it began: ISO 8601."""
+    """When it was prepared: ISO 8601."""
     why: str
-    """Why that is not known."""
+    """Why its outcome is unknown."""
     items: tuple[str, ...]
-    """The ids of what belongs to it meanwhile."""
+    """The ids of its items."""
 
 
 @dataclass(frozen=True)
 class ResolvedTransfer:
-    """A move that a person has decided about."""
+    """A transfer that a person has decided about."""
 
     transfer: str
     game: str
     outcome: Outcome
     items: tuple[str, ...]
-    """The ids of what had belonged to it."""
+    """The ids of its items."""
     place: Literal["escrow", "world", "lost"]
-    """Where that is now: `escrow`, with the agent; `world`; or `lost`, where that world is no more."""
+    """Where the items are now; `lost` if the world no longer exists."""
 
 
 def unresolved_transfers(tx: Transaction, agent_id: str | None = None) -> list[UnresolvedTransfer]:
-    """Return the unresolved transfers, oldest first; all, or one agent's."""
+    """Return all unresolved transfers, or one agent's, oldest first."""
     return [
         UnresolvedTransfer(
             str(row.id),
@@ -64,12 +64,12 @@ def unresolved_transfers(tx: Transaction, agent_id: str | None = None) -> list[U
 
 
 def settle(tx: Transaction, agent_id: str, outcome: str, transfer: str | None = None) -> list[ResolvedTransfer]:
-    """Decide about an agent's unresolved transfers, and return what was decided; each item is in one place afterwards.
+    """Settle an agent's unresolved transfers, after which each item is in one place, and return the decisions.
 
     Args:
-        outcome: "returned": nothing arrived, and all is with the agent again. "arrived": it is in the world that it
-            was brought to; where the nexus has no such world any more, it is lost, and never given out twice.
-        transfer: one transfer alone, by its id; None for all that are unresolved.
+        outcome: "returned": the agent has all items back. "arrived": they are in the target world or, if that no
+            longer exists, lost, so that none is ever duplicated.
+        transfer: the id of one transfer; None for all unresolved ones.
 
     Raises:
         UnknownNameError: there is no such agent, or it has no such unresolved transfer.
@@ -77,7 +77,7 @@ def settle(tx: Transaction, agent_id: str, outcome: str, transfer: str | None = 
         UsageError: there is no such outcome.
     """
     if outcome not in get_args(Outcome):
-        raise UsageError(f"What an agent carried has arrived or returned, not {outcome!r}.")
+        raise UsageError(f"The outcome of a transfer is arrived or returned, not {outcome!r}.")
     tx.agent(agent_id)
     rows = [row for row in tx.transfers("unknown") if row.agent_id == agent_id]
     if not rows:
@@ -101,9 +101,9 @@ def _settle(tx: Transaction, row: Row[Any], outcome: Outcome) -> ResolvedTransfe
         from_id=row.id,
         to_place=place,
         to_id=row.world_id if there else None,
-        note=f"a person says that it {outcome}",
+        note=f"a person decided that it {outcome}",
     )
-    # Either way no session came of it.
+    # With either outcome there was no session.
     tx.settle(row.id, "cancelled", decided=outcome)
     game = str(row.data.get("game", ""))
     tx.note(

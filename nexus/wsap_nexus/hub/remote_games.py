@@ -1,9 +1,9 @@
-"""Games in other processes: which there are, how they are reached, and what became of moves that were cut off.
+"""Games in other processes: their registration, their worlds, and the reconciliation of interrupted entries.
 
-An entry into such a game that was prepared and not committed when the nexus ended is *unresolved*: the game may have
-let the items in. It is asked to withdraw that transfer, by its id; from then on it lets nothing in under it, and
-says what comes back. Only then are the items in escrow again. While the game can't be asked, the transfer is
-`unknown`, and its items belong to it, so that none is ever in two places.
+An entry into a remote game that was not committed when the nexus stopped is *unresolved*: the game may have admitted
+the items. The nexus asks the game to withdraw the transfer by its id; from then on the game admits nothing under that
+id, and it answers with what comes back. Only then do the items return to escrow. Until the game answers, the transfer
+is `unknown` and owns its items, so that none is ever in two places.
 """
 
 from __future__ import annotations
@@ -42,26 +42,22 @@ from wsap_nexus.worlds.remote_world import RemoteWorld
 
 _GAME, _TRANSFER = METADATA.tables["game"], METADATA.tables["transfer"]
 _KEPT = "elsewhere"
-"""Where a game's row says how it is reached."""
+"""The key of a remote game's address in its row."""
 ASK_AGAIN = 15.0
-"""Seconds between two attempts to find out what became of a move."""
+"""Seconds between two attempts to reconcile a transfer."""
 _ABILITIES = frozenset({"seed", "snapshot", "render", "avatars", "multi-seat", "transit", "messages"})
 _CODEC = Codec()
 _SEMVER = re.compile(r"([0-9]+)\.([0-9]+)\.([0-9]+)")
 
 
 class GameAddressError(UsageError):
-    """A game can't be reached at such an address: it is no address, or not one that is allowed."""
+    """The address of a game is invalid or not allowed."""
 
     code = "GAME_ADDRESS"
 
 
 def check_address(url: str, allowed: tuple[str, ...] = ()) -> None:
-    """Refuse the address of a game that is not on this machine, unless its host is allowed by name.
-
-    Raises:
-        GameAddressError: it is none, or not allowed.
-    """
+    """Raise GameAddressError unless an address is valid and its host is this machine or one of the `allowed`."""
     try:
         parts = urlsplit(url)
         host, _ = parts.hostname, parts.port
@@ -77,7 +73,7 @@ def check_address(url: str, allowed: tuple[str, ...] = ()) -> None:
         near = False
     if not near:
         raise GameAddressError(
-            f"Games are reached on this machine alone, unless their host is allowed: {host!r} is not."
+            f"The host {host!r} is not allowed; games must run on this machine or on an allowed host."
         )
 
 
@@ -86,8 +82,8 @@ class RemoteGames:
     """The games of a nexus that run in other processes.
 
     Args:
-        allowed: hosts besides this machine.
-        on_failure: told of each end of a game's process, once; None for nobody.
+        allowed: allowed hosts besides this machine.
+        on_failure: called once for each exit of a game's process.
     """
 
     nexus_store: NexusStore
@@ -100,7 +96,7 @@ class RemoteGames:
         self._wake = asyncio.Event()
 
     def specs(self) -> Mapping[str, AdapterSpec]:
-        """Return the games by name."""
+        """Return the specs of the games by name."""
         if self._specs is None:
             with self.nexus_store.look() as tx:
                 rows = tx.connection.execute(select(_GAME.c.name, _GAME.c.data)).all()
@@ -108,24 +104,24 @@ class RemoteGames:
         return self._specs
 
     def world(self, spec: AdapterSpec, record: WorldRecord) -> RemoteWorld:
-        """Return the face of a world that nothing was asked of yet."""
+        """Return a new, unstarted world."""
         assert isinstance(spec.factory, GameClient)  # `specs` makes no others
         told = None if self.on_failure is None else partial(self.on_failure, spec.name, record.id)
         lines = HttpLines(spec, record.id, spec.factory, told)
         return RemoteWorld(spec, record.seed, record.options, pool=lines, on_failure=told)
 
     async def join(self, url: str, token: str | None, taken: frozenset[str]) -> AdapterSpec:
-        """Take a game in: look at what it says of itself, keep how it is reached, and return its description.
+        """Register a game: request its spec, store its address, and return the spec.
 
         Args:
-            url: where its bridge answers.
-            token: what it wants to be shown.
-            taken: names of games that are installed here.
+            url: the address of the game's bridge.
+            token: the token that the bridge requires.
+            taken: the names of games installed here.
 
         Raises:
-            GameAddressError: that is no address, or not one that is allowed.
+            GameAddressError: the address is invalid or not allowed.
             UsageError: an installed game has its name.
-            WorldFailedError: it doesn't answer, or not as the bridge is described.
+            WorldFailedError: it does not answer, or its answer is invalid.
             ProtocolVersionError: it speaks another major version.
         """
         check_address(url, self.allowed)
@@ -134,7 +130,7 @@ class RemoteGames:
             told = await client.ask("GET", "/")
             spec = read_spec(told, client)
             if spec.name in taken:
-                raise UsageError(f"A game called {spec.name!r} is installed here; give the other one another name.")
+                raise UsageError(f"A game called {spec.name!r} is installed here; rename the remote one.")
         except BaseException:
             await client.close()
             raise
@@ -161,12 +157,12 @@ class RemoteGames:
         return True
 
     def start(self) -> None:
-        """Begin to ask games about unresolved transfers, for as long as there are some."""
+        """Start reconciling unresolved transfers in the background."""
         if self._asking is None:
             self._asking = asyncio.create_task(self._ask_on(), name="unresolved transfers")
 
     async def stop(self) -> None:
-        """Ask no more, and let go of all connections."""
+        """Stop reconciling, and close all connections."""
         asking, self._asking = self._asking, None
         await ended(asking)
         for spec in self.specs().values():
@@ -174,7 +170,7 @@ class RemoteGames:
                 await spec.factory.close()
 
     async def settle(self) -> int:
-        """Ask once about each unresolved transfer, settle what can be known, and return how many are left."""
+        """Ask once about each unresolved transfer, settle those answered, and return how many are left."""
         left = 0
         with self.nexus_store.look() as tx:
             rows = [row for row in tx.transfers("unknown") if row.kind == "enter"]
@@ -199,13 +195,13 @@ class RemoteGames:
         return left
 
     async def _clear_away(self, client: GameClient, world_id: str | None) -> None:
-        """Have the game let go of a world that nobody arrived in; its id is given to no other."""
+        """Ask the game to delete a world that no agent arrived in; its id is never reused."""
         if world_id is None:
             return
         with self.nexus_store.look() as tx:
             if tx.has_world(world_id):
                 return
-        with contextlib.suppress(WsapError):  # then it lies there until the game ends
+        with contextlib.suppress(WsapError):  # then it stays until the game ends
             await client.ask("DELETE", f"/worlds/{world_id}")
 
     async def _ask_on(self) -> None:
@@ -221,27 +217,27 @@ class RemoteGames:
                 await self._wake.wait()
 
     def _withdrawn(self, row: Row[Any], told: Mapping[str, Any]) -> None:
-        """Settle a transfer that the game has withdrawn: what it had let in is back, or lost there."""
+        """Settle a transfer that the game has withdrawn: its items return, or were lost in the game."""
         if not isinstance(told.get("known"), bool):
             raise WorldFailedError("The game did not say whether it knew the transfer.")
         package = told.get("package")
         if not told["known"] or package is None:
             with self.nexus_store.change() as tx:
                 if tx.transfer_state(row.id) == "unknown":
-                    cancel_entry(tx, row.id, row.agent_id, "the game had let nothing in")
+                    cancel_entry(tx, row.id, row.agent_id, "the game had admitted nothing")
             return
         back = _CODEC.decode(TransitPackage, package, where="withdrawn transfer")
         returned = {item.item_id for item in back.items}
         with self.nexus_store.change() as tx:
             if tx.transfer_state(row.id) != "unknown":
-                return  # a person has decided while the game was asked
+                return  # a person has decided meanwhile
             for record in tx.items(row.agent_id, place="transfer", place_id=row.id):
                 item = record.item.item_id
                 why = back.lost.get(item)
                 gone = why is not None and item not in returned
                 tx.move_items(
                     row.agent_id, [item], from_place="transfer", from_id=row.id,
-                    to_place="lost" if gone else "escrow", note=why or "the way there was withdrawn",
+                    to_place="lost" if gone else "escrow", note=why or "the transfer was withdrawn",
                 )  # fmt: skip
             tx.settle(row.id, "cancelled", withdrawn=encode(back))
             tx.note(TransferCancelled(agent_id=row.agent_id, transfer=row.id, why="withdrawn by the game"))
@@ -257,29 +253,29 @@ class RemoteGames:
 
 
 def read_spec(told: Mapping[str, Any], client: GameClient) -> AdapterSpec:
-    """Return the description of a game from what its bridge says of it.
+    """Return a game's spec from its bridge's answer.
 
     Raises:
-        WorldFailedError: it can't be read.
-        ProtocolVersionError: it speaks another major version.
+        WorldFailedError: the answer is invalid.
+        ProtocolVersionError: the game speaks another major version.
     """
     game = told.get("game")
     if not isinstance(game, dict):
-        raise WorldFailedError(f"What answers at {client.url} says nothing of a game.")
+        raise WorldFailedError(f"The service at {client.url} does not describe a game.")
     version = str(game.get("protocol_version") or told.get("protocol_version") or "")
     _check_version(version, client)
     try:
         return _spec(game, version, client)
     except (KeyError, TypeError, ValueError, AttributeError, WireError) as error:
-        raise WorldFailedError(f"What the game at {client.url} says of itself can't be read: {error}") from error
+        raise WorldFailedError(f"The description of the game at {client.url} is invalid: {error}") from error
 
 
 def _check_version(version: str, client: GameClient) -> None:
-    """Accept a version with our major number, whatever its minor; there is none yet of an older one."""
+    """Accept any version with our major number."""
     match = _SEMVER.fullmatch(version)
     if match is None:
         raise ProtocolVersionError(
-            f"The game at {client.url} states protocol version {version!r}, which is not of the form 1.2.3."
+            f"The game at {client.url} reports protocol version {version!r}, which is not of the form 1.2.3."
         )
     if match[1] != PROTOCOL_VERSION.split(".")[0]:
         raise ProtocolVersionError(
@@ -294,7 +290,7 @@ def _spec(game: Mapping[str, Any], version: str, client: GameClient) -> AdapterS
         raise ValueError(f"{name[:80]!r} can't be a game's name")
     fewest, most = (int(n) for n in game.get("seats") or (1, 1))
     if not 1 <= fewest <= most <= 1000:
-        raise ValueError("seats are at least 1, and the most not fewer than the fewest")
+        raise ValueError("invalid seats; expected [fewest, most] with 1 <= fewest <= most <= 1000")
     default = game.get("default_action")
     skills = game.get("skills")
     return AdapterSpec(
@@ -322,7 +318,7 @@ def _spec(game: Mapping[str, Any], version: str, client: GameClient) -> AdapterS
 
 
 def keep_game(tx: Transaction, name: str, data: Mapping[str, Any], **values: Any) -> None:
-    """Change the row of a game, or add it; what else is kept of the game in its data stays."""
+    """Update or insert a game's row; `data` is merged into its stored data."""
     before = tx.connection.execute(select(_GAME.c.data).where(_GAME.c.name == name)).scalar()
     changed = {**values, "data": {**(before or {}), **data}}
     if not tx.connection.execute(update(_GAME).where(_GAME.c.name == name).values(**changed)).rowcount:
@@ -336,7 +332,7 @@ def _kept_specs(rows: Any) -> Iterator[tuple[str, AdapterSpec]]:
             try:
                 yield row.name, read_spec(kept["told"], GameClient(kept["url"], kept.get("token")))
             except WsapError:
-                continue  # kept by another version; it is there again once it registers again
+                continue  # stored by another version; the game has to register again
 
 
 def _url(spec: AdapterSpec | None) -> str | None:

@@ -1,11 +1,11 @@
 """Sessions of agents in runs outside the nexus: `wsap play --as luna`.
 
-What an agent remembers and is good at comes along, and what it remembers, achieves and learns is
-committed with the end of the session. Its items stay in escrow: a run's world ends with the run and
-can be begun again from the same seed, so that what was taken into it or out of it could be lost or doubled.
+The agent brings its memories and skills, and its memories, achievements and skill gains are committed when the session
+ends. Its items stay in escrow: a run's world ends with the run and can be started again from the same seed, so that
+items taken into it or out of it could be lost or duplicated.
 
-If the process is killed, the next one that needs the agent, a run or a nexus, closes the session with
-what the log has of it; resuming the run opens another.
+If the process is killed, the next run or nexus that needs the agent closes the session with the statistics of the log;
+resuming the run opens another session.
 """
 
 from __future__ import annotations
@@ -51,8 +51,8 @@ class RunSessions(AgentMemories):
     """The agents of the database in a run outside the nexus, each with an open session.
 
     Args:
-        past: what it has behind it, if it is resumed.
-        tell: told of each agent that is new.
+        past: the past of a resumed run.
+        tell: receives a message about each new agent.
 
     Raises:
         AlreadyInWorldError: one of them is in a world.
@@ -77,7 +77,7 @@ class RunSessions(AgentMemories):
             run_id=run_id,
         )
         self.run: Run | None = None
-        """The run, once it is made."""
+        """The run, once it is created."""
         self._store = store
         self._nexus_store = nexus_store
         self._spec = spec
@@ -101,10 +101,10 @@ class RunSessions(AgentMemories):
         for name, session in self._sessions.items():
             recorder.write("session", {"agent": session.agent_id, "session": session.id}, seat=name)
         for agent in fresh:
-            tell(f"{agent} is a new agent; see what becomes of it with: wsap nexus agents show {agent}")
+            tell(f"Created the agent {agent}; show it with: wsap nexus agents show {agent}")
 
     def observe(self, step: StepTaken) -> None:
-        """Count a decision."""
+        """Count a step."""
         if step.seat in self._stats:
             result = step.result
             self._stats[step.seat].add(step.action.name, result.success, result.reward, result.achievements)
@@ -118,7 +118,7 @@ class RunSessions(AgentMemories):
         new = plan.name in self.owners and plan.name not in self.begun
         super().begin(plan, agent)
         if new:
-            # Taken once it is recorded, so that no other run has the number should this one be killed and resumed.
+            # Claim the number once it is recorded, so that no other run gets it if this one is killed and resumed.
             self._store.writer.flush()
             owner, number = self.owners[plan.name], self.begun[plan.name].number
             with self._nexus_store.change() as tx:
@@ -135,14 +135,14 @@ class RunSessions(AgentMemories):
 
     @override
     def keep(self, seat: str, steps: int, lessons: Lessons, error: BaseException | None = None) -> None:
-        """Save what a seat's agent remembers, has achieved and learned, and close its session.
+        """Save the memories, achievements and skill gains of a seat's agent, and close its session.
 
         A run without any decision changes no memory.
         """
         session = self._sessions.get(seat)
         if session is None:
             return
-        self._store.writer.flush()  # no agent is ahead of its run
+        self._store.writer.flush()  # an agent's record must never be ahead of its run's log
         stats, memories = self._stats[seat], None
         if steps and seat in self.ready:
             memories = self._merged(seat, steps, lessons)
@@ -152,7 +152,7 @@ class RunSessions(AgentMemories):
         del self._sessions[seat]
 
     def close(self) -> None:
-        """Close the sessions of seats that nobody came to play in."""
+        """Close the sessions of seats that were never played."""
         for seat in list(self._sessions):
             self.keep(seat, 0, {}, WsapError())
 
@@ -166,7 +166,7 @@ class RunSessions(AgentMemories):
             snapshot = merged(before, begun, memory, lessons, run_id=self.run_id, world=world)
         except SnapshotError as error:
             logging.getLogger("wsap.memory").warning(
-                "What %r remembers is damaged, so what was learned in this run can't be added: %s", owner, error
+                "The memory of %r is damaged, so that of this run can't be added: %s", owner, error
             )
             return None
         now = before.saved(snapshot, self.run_id, options_of(plan), steps)
@@ -188,9 +188,9 @@ class RunSessions(AgentMemories):
 
 
 def settle_runs(nexus_store: NexusStore, repository: Repository, host: PluginHost) -> list[SessionRecord]:
-    """Close the sessions of runs outside the nexus whose process is gone, and return those still being played.
+    """Close the sessions of runs outside the nexus whose process is gone, and return those still in play.
 
-    What was done in them is taken from the log. Call it while nobody else leads the database.
+    Their statistics are taken from the log. Call it while holding the database lock.
     """
     with nexus_store.look() as tx:
         sessions = tx.run_sessions()
@@ -202,19 +202,19 @@ def settle_runs(nexus_store: NexusStore, repository: Repository, host: PluginHos
         try:
             spec = game_of(repository.get_run(session.run_id), host)
         except (WsapError, KeyError):
-            spec = None  # it is not installed any more, so nobody knows what skills it trains
+            spec = None  # it is no longer installed, so its skills are unknown
         with nexus_store.change() as tx:
             _leave(tx, session, spec, _logged(repository, session), INTERRUPTED, 0.0, None)
     return played
 
 
 def refuse_played(sessions: Sequence[SessionRecord]) -> None:
-    """Refuse to start a nexus while one of its agents plays outside it; AlreadyInWorldError if one does."""
+    """Raise AlreadyInWorldError if an agent plays outside the nexus that is to be started."""
     if sessions:
         first = sessions[0]
         raise AlreadyInWorldError(
-            f"The agent {first.agent_id!r} plays in the run {first.run_id!r}, outside the nexus; start the nexus when "
-            "that run is over, or stopped with Ctrl-C."
+            f"The agent {first.agent_id!r} is playing in the run {first.run_id!r}, outside the nexus; start the nexus "
+            "when that run has ended, or stop it with Ctrl-C."
         )
 
 
@@ -239,7 +239,7 @@ def _leave(
 
 
 def _logged(repository: Repository, session: SessionRecord) -> SessionStats:
-    """Return what the log has of a session of a run outside the nexus."""
+    """Return the logged statistics of a session in a run outside the nexus."""
     stats, seat = SessionStats(), None
     for event in repository.read_events(session.run_id, kinds=("session", "step")):
         if event.kind == "session":
@@ -261,14 +261,14 @@ _RUN, _EVENT, _SESSION = (METADATA.tables[name] for name in ("run", "event", "se
 
 
 def config_of(plan: RunPlan) -> dict[str, Any]:
-    """Return the configuration of a run of the nexus, by which it is known before an agent has a session in it."""
+    """Return the configuration of a run, marked as the nexus' own even before it has a session."""
     return {**plan.to_config(), NEXUS: True}
 
 
 def settle_cut_off_runs(repository: Repository) -> None:
-    """Mark visits and stays that were cut off as interrupted, and delete runs that no agent came to enter.
+    """Mark visits and sessions cut off by a kill as interrupted, and delete runs that no agent entered.
 
-    Runs with an open session are left as they are: the nexus goes on with them. Call it while no nexus plays.
+    Runs with an open session are left alone, since the nexus resumes them. Call it before the nexus plays.
     """
     stays = exists().where(_SESSION.c.run_id == _RUN.c.id)
     own = or_(

@@ -1,4 +1,4 @@
-"""The tasks of agents: who starts when, and what each does until the nexus stops."""
+"""The tasks of agents: when each starts, and what it does until the nexus stops."""
 
 from __future__ import annotations
 
@@ -30,21 +30,21 @@ from wsap_nexus.store.nexus_store import NexusStore
 from wsap_nexus.tasks import ended
 
 AT_ONCE = 50
-"""Agents that are started at once when a nexus starts; the others follow in groups."""
+"""Agents started immediately when a nexus starts; the others follow in groups."""
 PAGE = 200
-"""Agents that are read from the database together."""
+"""Agents per database query."""
 TOGETHER = 10
-"""Agents in a group; between two groups requests are answered."""
+"""Agents in a group; requests are answered between groups."""
 WAIT_MOST = 60.0
-"""Seconds after which agents decide, though others are not started yet."""
+"""Seconds after which agents decide even if others have not been started yet."""
 
 
 class Scheduler:
-    """Starts the agents of a nexus: those in worlds first, the many others in groups.
+    """Starts the agents of a nexus in groups, those in worlds first.
 
     Args:
-        start_agent: starts one's task, unless it runs.
-        gate: closed while agents are being started, for some seconds at most.
+        start_agent: starts an agent's task, unless it runs.
+        gate: closed while agents are being started, for `WAIT_MOST` seconds at most.
     """
 
     def __init__(self, nexus_store: NexusStore, start_agent: Callable[[AgentIdentity], None], gate: Gate) -> None:
@@ -54,7 +54,7 @@ class Scheduler:
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
-        """Start the first agents, and begin to start the others."""
+        """Start the first agents, and the others in the background."""
         agents = self._sleeping()
         for number, agent in enumerate(agents, start=1):
             self._start_agent(agent)
@@ -78,11 +78,11 @@ class Scheduler:
         self._gate.open()
 
     async def _let_them_begin(self) -> None:
-        for _ in range(3):  # turns in which those before come to their first decision
+        for _ in range(3):  # turns of the loop in which the agents started so far reach their first decision
             await asyncio.sleep(0)
 
     def _sleeping(self) -> Iterator[AgentIdentity]:
-        """Give the active agents, those in worlds first, reading them page by page."""
+        """Yield the active agents, those in worlds first, page by page."""
         for place in ("world", "nexus"):
             last = ""
             while True:
@@ -96,7 +96,7 @@ class Scheduler:
 
 @dataclass(eq=False)
 class AgentTasks:
-    """The agents of a nexus that live now."""
+    """The running tasks of a nexus' agents."""
 
     context: HubContext
     sessions: SessionRunner
@@ -109,20 +109,20 @@ class AgentTasks:
 
     def __post_init__(self) -> None:
         self.tasks = self.context.live.agent_tasks
-        """Their lives, by agent; some may be over."""
+        """By agent; some may be done."""
 
     def begin(self, agent_id: str) -> None:
-        """Let an agent live, if it doesn't."""
+        """Start an agent's task, unless it runs."""
         if not self.context.live.is_active(agent_id):
             self.tasks[agent_id] = asyncio.create_task(self._live(agent_id), name=f"agent {agent_id}")
 
     async def end(self, agents: Iterable[str] | None = None) -> None:
-        """End the lives of some agents, or of all, wherever they are."""
+        """Cancel the tasks of some agents, or of all."""
         names = list(self.tasks if agents is None else agents)
         await ended(*[self.tasks.pop(name, None) for name in names])
 
     async def _live(self, agent_id: str) -> None:
-        """Live until paused or the nexus stops; on a full disk, go on from what is recorded once there is room."""
+        """Run an agent until it is paused or the nexus stops; after a full disk, resume from the log."""
         held = False
         while not self.context.live.stopping:
             try:
@@ -135,13 +135,13 @@ class AgentTasks:
                 await self.context.storage.room()
 
     async def _live_on(self, agent_id: str) -> None:
-        """Go on with what was open, then visit, enter, play and come back, for as long as the nexus runs."""
+        """Resume an open session; then visit the nexus, enter a world, play and return, until the nexus stops."""
         try:
             while not self.context.live.stopping:
                 with self.context.nexus_store.look() as tx:
                     agent = tx.agent(agent_id)
                 if agent.state != "active":
-                    break  # it was paused, by a person or because it failed, and lives again when it is resumed
+                    break  # it was paused, by a person or a failure, and starts again when it is resumed
                 if agent.session_id is not None:
                     await self.sessions.go_on(agent.session_id)
                     continue
@@ -157,7 +157,7 @@ class AgentTasks:
             self.failures.agent_failed(agent_id, error)
 
     async def _visit(self, agent: AgentIdentity) -> PreparedEntry | None:
-        """Let an agent be in the nexus until it is on its way somewhere."""
+        """Play an agent's visit in the nexus, and return its prepared entry; None if it has none."""
         agent_id = agent.id
         seat = seat_plan(agent_id, agent, GAME, NEXUS_SPEC.default_agent)
         spec = replace(NEXUS_SPEC, factory=lambda: NexusAdapter(self.context, self.entrance, agent_id))
@@ -188,13 +188,13 @@ class AgentTasks:
         return self.context.live.entries.pop(agent_id, None)
 
     async def _travel(self, prepared: PreparedEntry) -> None:
-        """Bring an agent into a world, let it play there, and bring it back."""
+        """Bring an agent into a world, and return when it is back."""
         try:
             run_id = await self._arrive(prepared)
         except StorageFullError as error:
             live = self.context.live
             if prepared.game in self.context.remote_games.specs():
-                live.arriving.resolve(prepared.agent_id, error)  # it is settled with the game what became of it
+                live.arriving.resolve(prepared.agent_id, error)  # the transfer is reconciled with the game
             else:
                 live.entries[prepared.agent_id] = prepared
             raise
@@ -202,7 +202,7 @@ class AgentTasks:
             await self.sessions.until_back(run_id, prepared.agent_id)
 
     async def _arrive(self, prepared: PreparedEntry) -> str | None:
-        """Bring an agent into a world and return the run; None if the world didn't let it in."""
+        """Bring an agent into a world and return the run; None if the world refused it."""
         spec = self.context.catalog.spec(prepared.game)
         if "lives" in spec.abilities:
             return await self.kept.join(prepared)

@@ -1,4 +1,4 @@
-"""The seats of a world: who decides in each, and the world with its seats as the place of a run."""
+"""The seats of a world: the decider of each, and the venue of a nexus run."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from wsap_nexus.worlds.seats import SeatPort
 
 
 def run_plan(context: HubContext, entries: Sequence[PreparedEntry], names: Sequence[str], spec: AdapterSpec) -> RunPlan:
-    """Return what is played where agents arrive together: who sits in each seat, and how long."""
+    """Return the plan of a run that agents enter together."""
     seats = []
     with context.nexus_store.look() as tx:
         for number, name in enumerate(names):
@@ -38,18 +38,18 @@ def run_plan(context: HubContext, entries: Sequence[PreparedEntry], names: Seque
 
 
 def deciders_for(context: HubContext, plan: RunPlan, agents: Mapping[str, str]) -> dict[str, AgentSpec]:
-    """Return who decides in each seat; `agents` says which agent of the nexus sits there."""
-    # Somebody outside may be gone for good: the world's deadline holds for it, too.
+    """Return the decider of each seat; `agents` maps seats to agents of the nexus."""
+    # A client may be gone for good, so the world's deadline applies to it too.
     deadline = context.catalog.spec(plan.game).deadline
-    # Whoever sat in another seat is elsewhere now; no agent has such an id.
+    # A seat whose agent has left gets an id in parentheses, which no agent can have.
     return {s.name: decider(context, agents.get(s.name, f"({s.name})"), s.agent, deadline) for s in plan.seats}
 
 
 def decider(context: HubContext, agent_id: str, agent: str, deadline: float | None = None) -> AgentSpec:
-    """Return who decides for an agent, by the name of the decider.
+    """Return an agent's decider by name.
 
     Raises:
-        UnknownNameError: there is none of that name.
+        UnknownNameError: there is no decider of that name.
         PluginError: it can't be loaded.
     """
     if agent != EXTERNAL.agent:
@@ -59,23 +59,23 @@ def decider(context: HubContext, agent_id: str, agent: str, deadline: float | No
         context.live.external[agent_id] = ExternalAgent(deadline)
         return context.live.external[agent_id]
 
-    # Interactive: while recorded steps are gone through again, nobody is asked.
-    return AgentSpec(agent, "Somebody outside decides.", create, interactive=True)
+    # Interactive: the client is not asked while recorded steps are replayed.
+    return AgentSpec(agent, "An external client decides.", create, interactive=True)
 
 
 def seat_names(entries: Sequence[PreparedEntry], spec: AdapterSpec) -> list[str]:
-    """Return the seats of a world for those who come: in a world of one seat, the agent's id is its name there."""
+    """Return the names of a world's seats for arriving agents; a single seat has its agent's id."""
     if spec.seats[1] == 1:
         return [entries[0].agent_id]
     return list(spec.names_of_seats(max(len(entries), spec.seats[0])))
 
 
 START = "start"
-"""The kind of the event that a stay's run begins with."""
+"""The kind of the first event in a session's run."""
 
 
 def record_start(recorder: Recorder, arrivals: Sequence[WorldEntry], world: bytes | None) -> None:
-    """Write what a stay begins with, so that it can be begun again: the world's state, and who came with what."""
+    """Record the start of a session, so that it can be replayed: the world's state, and the arrivals."""
     recorder.write(
         START,
         {
@@ -100,8 +100,8 @@ class KeptVenue(Venue):
     """A world of the nexus with its seats.
 
     Args:
-        seats: the open seats, when the agents have just come in; None to begin again from `start`.
-        start: the body of the event `start`, when a session is resumed.
+        seats: the open seats of agents that have just arrived; None to start again from `start`.
+        start: the body of the event `start` of a resumed session.
     """
 
     def __init__(
@@ -109,7 +109,7 @@ class KeptVenue(Venue):
     ) -> None:
         self.port = port
         self.wrap_seat: Callable[[str, SeatPort], SeatPort] = self._guest
-        """Puts an agent of the nexus into a seat: gives what it has to do with in place of the world's own."""
+        """Wraps a seat of the world for its agent."""
         self._guests: dict[str, Sequence[str]] = dict.fromkeys(seats or {}, ())
         self._seed = seed
         self._seats = dict(seats or {})
@@ -117,7 +117,6 @@ class KeptVenue(Venue):
 
     @override
     async def open(self, seats: Sequence[str], seed: int) -> Mapping[str, SeatPort]:
-        # After going back to where the stay began, if need be.
         if self._start is not None:
             start = json.loads(self._start)
             self._guests = {arrival["seat"]: arrival.get("goals", ()) for arrival in start["arrivals"]}
@@ -130,13 +129,13 @@ class KeptVenue(Venue):
         return self._seats
 
     def keep_calls(self, journal: WorldJournal) -> None:
-        """Keep the world's own calls to models from here on in the journal of a run."""
+        """Record the world's own model calls in a run's journal from now on."""
         models = self.port.services.models if isinstance(self.port, LocalWorld) else None
         if isinstance(models, JournalledModels):
             models.journal = journal
 
     def seat(self, name: str) -> SeatPort:
-        """Return an open seat."""
+        """Return an open seat by name."""
         return self._seats[name]
 
     def _guest(self, name: str, seat: SeatPort) -> SeatPort:

@@ -1,4 +1,4 @@
-"""The nexus that an HTTP application serves, as a parameter of its routes."""
+"""The served nexus, as a dependency of HTTP routes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from wsap_nexus.hub.nexus import Nexus
 
 
 async def the_nexus(request: Request) -> Nexus:
-    """Return the nexus that the application serves."""
+    """Return the application's nexus."""
     nexus: Nexus = request.app.state.nexus
     return nexus
 

@@ -1,4 +1,4 @@
-"""Sessions in worlds: agents enter together, play in a task of their own, and return to the nexus."""
+"""Sessions in worlds: agents enter together, play in one task for each world, and return to the nexus."""
 
 from __future__ import annotations
 
@@ -47,9 +47,9 @@ class SessionRunner:
 
     def __post_init__(self) -> None:
         self.tasks = self.context.live.run_tasks
-        """What is played, by run."""
+        """The tasks that play runs, by run."""
         self.runs = self.context.live.runs
-        """Runs that are being played in a world, by their ids."""
+        """Runs in play in a world, by id."""
 
     async def enter_together(
         self,
@@ -57,7 +57,7 @@ class SessionRunner:
         spec: AdapterSpec,
         where: tuple[WorldRecord, bytes | None, bool] | None = None,
     ) -> str | None:
-        """Bring agents into one world, begin to play, and return the run; None if the world didn't let them in."""
+        """Bring agents into one world, start to play, and return the run; None if the world refused them."""
         record, kept, new = where or self._world_for(entries, spec)
         port: WorldPort | None = None
         names = seat_names(entries, spec)
@@ -100,7 +100,7 @@ class SessionRunner:
         return run_id
 
     async def go_on(self, session_id: str) -> None:
-        """Go on with a stay that was open when the nexus stopped, and with all who are in that world."""
+        """Resume an open session with all others in its run, and return when its agent is back."""
         with self.context.nexus_store.look() as tx:
             session = tx.session(session_id)
             record = tx.world(session.world_id)
@@ -118,14 +118,10 @@ class SessionRunner:
         await self.until_back(session.run_id, session.agent_id)
 
     async def until_back(self, run_id: str, agent_id: str) -> None:
-        """Return once an agent at a table is back, or the whole table is over, whichever comes first.
-
-        Raises:
-            WsapError: it could not be recorded how the table ended.
-        """
+        """Return once an agent is back from a run, or the whole run is over; WsapError if that was not recorded."""
         table, stay = self.tasks[run_id], self.context.live.sessions.get(agent_id)
         if stay is None and self.runs[run_id].plan.open:
-            # It takes its seat again when the run comes by its arrival.
+            # It takes its seat again when the run's replay reaches its arrival.
             seated: asyncio.Future[Any] = self.context.live.arriving.wait(agent_id)
             both: set[asyncio.Future[Any]] = {table, seated}
             await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
@@ -141,7 +137,7 @@ class SessionRunner:
         finally:
             home.cancel()
         if run_id not in self.tasks:
-            await asyncio.shield(table)  # the table is over, and its world is being let go
+            await asyncio.shield(table)  # the run is over, and its world is being closed
 
     def _resume_run(self, run_id: str, sessions: Sequence[SessionRecord], record: WorldRecord) -> None:
         repository = self.context.store.repository
@@ -182,7 +178,7 @@ class SessionRunner:
         past: Checkpoint | None,
         last: Mapping[str, ActionResult] | None = None,
     ) -> None:
-        """Play what is open in one world, by seat, in a task of its own; `last` is what the last decisions led to."""
+        """Play the open sessions of one world in a new task; `last` has the last recorded results, by seat."""
         stays: dict[str, LiveSession] = {}
         with self.context.nexus_store.look() as tx:
             agents = {seat: tx.agent(session.agent_id) for seat, session in sessions.items()}
@@ -197,7 +193,7 @@ class SessionRunner:
 
         async def departed(seat: str) -> None:
             if seat in stays:
-                # Not `run` itself, which has this function: together they would stay in memory.
+                # Not `run` itself, which refers to this function: the cycle would stay in memory.
                 await self._return_agent(stays[seat], spec, venue, self.runs[run_id])
 
         run = Run(
@@ -222,7 +218,7 @@ class SessionRunner:
         self.runs[run_id] = run
         self.context.live.ports[run_id] = venue.port
         if self.context.live.stopping:
-            # They came in while the nexus was being stopped: the stay begins when it is started again.
+            # They arrived while the nexus was stopping: the session starts with the next start of the nexus.
             run.controls.stop()
             for stay in stays.values():
                 stay.stop(SHUTDOWN, at_once=True)
@@ -238,7 +234,7 @@ class SessionRunner:
             leaving = False
             try:
                 await self.play(run, recorder)
-                # What is saved while agents leave has let go of what they carry, before that is written down.
+                # A state saved while agents leave lacks their released items before those are committed.
                 state, leaving = saved_on_the_way(venue.port), True
                 for stay in stays.values():
                     reason = self.why_over(run, stay)
@@ -258,17 +254,17 @@ class SessionRunner:
             self.runs.pop(str(run.run_id), None)
             self.context.live.ports.pop(str(run.run_id), None)
             with contextlib.suppress(WorldError), self.capacity.closing(spec, str(run.run_id)):
-                await venue.port.close()  # it has said all that matters, should it fail now
+                await venue.port.close()  # a failure does not matter any more
 
     async def _return_agent(self, stay: LiveSession, spec: AdapterSpec, venue: KeptVenue, run: Run) -> None:
-        """Bring an agent back whose seat was let go, while the others at its table play on."""
+        """Bring an agent back whose seat was released, while the others play on."""
         reason = self.why_over(run, stay)
         if reason != SHUTDOWN:
             await self._leave(stay, spec, venue, run, reason, others=True)
             self.forget(stay)
 
     def forget(self, stay: LiveSession) -> None:
-        """Forget a stay that nobody plays any more; its agent may be elsewhere already."""
+        """Forget a session that is no longer played; its agent may be elsewhere already."""
         if stay.home.is_set():
             return
         stay.home.set()
@@ -278,7 +274,7 @@ class SessionRunner:
     async def _leave(
         self, stay: LiveSession, spec: AdapterSpec, venue: KeptVenue, run: Run, reason: str, *, others: bool = False
     ) -> None:
-        """Bring an agent back into the nexus with what it may carry; `others` says whether others play on."""
+        """Bring an agent back into the nexus with its items; `others` says whether others play on."""
         session, port = stay.session, venue.port
         with self.context.nexus_store.change() as tx:
             transfer_id = tx.prepare_leave(session)
@@ -295,7 +291,7 @@ class SessionRunner:
         self.context.live.leaving.resolve(session.agent_id, closed)
 
     async def play(self, run: Run, recorder: Recorder) -> None:
-        """Play a run to its end, or until the nexus stops, and record how it ended."""
+        """Play a run to its end, or until the nexus stops, and record its status."""
         writer, run_id = self.context.store.writer, str(run.run_id)
         status = RunStatus.INTERRUPTED
         try:
@@ -309,12 +305,12 @@ class SessionRunner:
             writer.set_status(run_id, status, run.summary().to_json())
 
     def why_over(self, run: Run, stay: LiveSession) -> str:
-        """Return why a stay is over."""
+        """Return the reason why a session ended."""
         if stay.stopped is not None:
             return stay.stopped
         loop = run.loop(stay.seat_name)
         if loop.let_go:
-            # It was let go before the nexus ended, and is on its way home since.
+            # Its seat was released before the nexus stopped, and its exit was not committed.
             limit = stay.session.terms.steps if run.plan.open else run.plan.steps
             return "step_limit" if stay.stats.steps == limit else "kicked"
         if loop.seat.left is not None:
@@ -324,14 +320,14 @@ class SessionRunner:
         return SHUTDOWN if self.context.live.stopping else "step_limit"
 
     def _world_for(self, entries: Sequence[PreparedEntry], spec: AdapterSpec) -> tuple[WorldRecord, bytes | None, bool]:
-        """Return the world to go to, its kept state, and whether it is new."""
+        """Return the world to enter, its stored state, and whether it is new."""
         prepared = entries[0]
         with self.context.nexus_store.change() as tx:
             if prepared.avatar is not None:
                 return tx.world(prepared.avatar.world_id), tx.world_snapshot(prepared.avatar.world_id), False
             for row in tx.open_transfers(prepared.agent_id):
                 if row.world_id is not None and not tx.lived_in(row.world_id):
-                    tx.drop_world(row.world_id)  # of an attempt on a full disk
+                    tx.drop_world(row.world_id)  # from an attempt that failed on a full disk
             owner = prepared.agent_id if spec.seats[1] == 1 else None
             record = tx.add_world(spec.name, owner, entry_seed(self.context.settings.seed, prepared), {})
             for each in entries:
@@ -339,7 +335,7 @@ class SessionRunner:
             return record, None, True
 
     def record_run(self, plan: RunPlan, game: str) -> str:
-        """Write down a run that begins, and return its id."""
+        """Create the record of a new run, and return its id."""
         return self.context.store.repository.create_run(
             NewRun(game=game, agent=plan.agent_label, seed=plan.seed, step_limit=plan.steps, config=config_of(plan))
         ).id

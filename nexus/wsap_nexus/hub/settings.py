@@ -1,4 +1,4 @@
-"""How a nexus is run."""
+"""The settings of a nexus."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from wsap_nexus.worlds.workers.pool import WorkerTimeouts
 
 @dataclass(frozen=True)
 class KeptWorld:
-    """A world that lives in a nexus, whether somebody is in it or not."""
+    """A world that lives in a nexus, with or without agents."""
 
     name: str
     """Its id among the worlds of the nexus."""
@@ -24,52 +24,47 @@ class KeptWorld:
 
     @classmethod
     def parse(cls, text: str) -> KeptWorld:
-        """Return the world of a text `NAME=GAME,KEY=VALUE,...`; without NAME it is called like the game.
-
-        Raises:
-            UsageError: the text is of another form, or the name none of a world.
-        """
+        """Parse `NAME=GAME,KEY=VALUE,...`, where NAME defaults to the game's name; UsageError if it is invalid."""
         first, *others = text.split(",")
         name, equals, game = first.partition("=")
         pairs = [part.partition("=") for part in others]
         if not equals:
             name, game = first.partition(":")[2] or first, first
         if not game or not all(key and sign for key, sign, _ in pairs):
-            raise UsageError(f"{text!r} names no world; give it as NAME=GAME or NAME=GAME,OPTION=VALUE.")
+            raise UsageError(f"Invalid world {text!r}; expected NAME=GAME or NAME=GAME,OPTION=VALUE.")
         if re.match(AGENT_ID, name) is None:
-            raise UsageError(f"{name!r} can't be a world's name: use lower case, digits, dots and dashes.")
+            raise UsageError(f"Invalid name of a world {name!r}; use lower case letters, digits, dots and dashes.")
         return cls(name, game, {key: value for key, _, value in pairs})
 
 
 @dataclass(frozen=True)
 class Settings:
-    """How a nexus is run."""
+    """The settings of a nexus."""
 
     seed: int = 0
-    """What everything that is decided by chance follows from."""
+    """The seed of everything random."""
     games: tuple[str, ...] | None = None
-    """The games that agents may enter; None for all that are installed."""
+    """The games that agents may enter; None for all installed ones."""
     worlds: tuple[KeptWorld, ...] = ()
     """The worlds that live in it."""
     pace: float | None = None
-    """Most decisions a second of each agent; None for as fast as it goes."""
+    """Maximum decisions per second of each agent; None for no limit."""
     snapshot_every: int = 200
-    """Decisions between two saved states of a stay."""
+    """Decisions between two snapshots of a session's world."""
     lobby_seconds: float = 3.0
-    """How long a game of several seats waits for others, before their seats are filled."""
+    """How long a game of several seats waits for agents before the empty seats are filled."""
     max_failures: int = 3
     """Failures of a game within the window after which it is taken offline."""
     failure_window: float = 600.0
-    """Seconds that a failure counts."""
+    """Seconds for which a failure counts."""
     workers: int = 0
-    """Most worker processes that worlds run in; 0 for worlds in this process."""
+    """Maximum number of worker processes for worlds; 0 for worlds in this process."""
     timeouts: WorkerTimeouts = field(default_factory=WorkerTimeouts)
-    """How long is waited for workers."""
     logs: Path | None = None
-    """The folder for what games in workers print; None keeps nothing of it."""
+    """The folder for the output of games in workers; None to discard it."""
     keep_bytes: int | None = None
-    """The size of the database at which old records are deleted; None for no limit."""
+    """The size of the database in bytes at which old records are deleted; None for no limit."""
     limits: Budgets = field(default_factory=Budgets)
-    """Limits of models, for each decision and for a day of the database."""
+    """Budgets of models, for each decision and for a day of the database."""
     game_hosts: tuple[str, ...] = ()
-    """Hosts besides this machine that games in other processes may be on."""
+    """Allowed hosts of remote games besides this machine."""

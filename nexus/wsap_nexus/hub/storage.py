@@ -1,4 +1,4 @@
-"""What becomes of a nexus whose disk is full, and how fast its database grows."""
+"""Handling of a full disk, and measurement of the database's growth."""
 
 from __future__ import annotations
 
@@ -24,45 +24,45 @@ EVERY = 60.0
 """Seconds between two measurements of the database."""
 
 WINDOW = 360
-"""Measurements that the growth is taken from, the newest ones: those of six hours."""
+"""The number of newest measurements that give the growth: those of six hours."""
 
 _SOON, _LONGEST_PAUSE = 5.0, 30.0
-# Where the disk is full again within the first, in seconds, looks for room become rarer, up to the second.
+# If the disk is full again within _SOON seconds, the interval of checks doubles, up to _LONGEST_PAUSE seconds.
 
 _FULL = "There is no room left on the disk of the database; what was committed is kept."
-# What anybody may read; the log says where the database is.
+# Shown to everyone, so without the path of the database, which only the log names.
 
 _LOG = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
 class StorageReport:
-    """The size of a database, and how it grows."""
+    """The size and growth of a database."""
 
     bytes: int
-    """What its content takes."""
+    """The size of its content."""
     growth: float | None
-    """Bytes a day, as measured while the nexus ran; None in its first minutes."""
+    """Bytes per day, measured while the nexus ran; None in its first minutes."""
     free: int | None
-    """Bytes that are free for it on its disk; None for a database on a server."""
+    """Free bytes on its disk; None for a database on a server."""
     limit: int | None
-    """The size at which old records are deleted; None for no limit."""
+    """The size in bytes at which old records are deleted; None for no limit."""
 
     @property
     def left(self) -> float | None:
-        """Days until the limit is reached, or until the disk is full; None where that is not known."""
+        """Days until the limit is reached or the disk is full; None if unknown."""
         ends = [self.limit - self.bytes] if self.limit is not None else []
         ends += [self.free] if self.free is not None else []
         return max(0, min(ends)) / self.growth if ends and self.growth else None
 
     def to_json(self) -> dict[str, float | None]:
-        """Return it as JSON-ready data."""
+        """Return the report as JSON-ready data."""
         return {**asdict(self), "left": self.left}
 
 
 @dataclass(eq=False)
 class StorageWatch:
-    """Holds the agents of a nexus while there is no room to write, and measures its database.
+    """Holds the agents of a nexus while its disk is full, and measures its database.
 
     Args:
         limit: the size in bytes at which old records are deleted; None for no limit.
@@ -84,7 +84,7 @@ class StorageWatch:
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
-        """Begin to look after the database."""
+        """Start watching the database."""
         loop = asyncio.get_running_loop()
 
         def full(error: StorageFullError) -> None:
@@ -95,19 +95,19 @@ class StorageWatch:
         self._task = asyncio.create_task(self._work(), name="storage")
 
     async def stop(self) -> None:
-        """Look no more, and hold nobody: whoever can't write fails."""
+        """Stop watching, and hold no agent any longer: writes on a full disk fail."""
         self.store.database.on_full = None
         self._room.set()
         await ended(self._task)
 
     async def room(self) -> None:
-        """Return once there is room to write."""
-        # The error may have come before what it tells of was taken in.
+        """Return once the database can be written again."""
+        # The caller's error may have come before `_hold` was called.
         await asyncio.sleep(0)
         await self._room.wait()
 
     def report(self) -> StorageReport:
-        """Return the size of the database, and how it grows."""
+        """Return the size and growth of the database."""
         database = self.store.database
         (began, first), (now, last) = (self._grown[0], self._grown[-1]) if self._grown else ((0.0, 0), (0.0, 0))
         growth = (last - first) * DAY / (now - began) if now > began else None
@@ -118,7 +118,7 @@ class StorageWatch:
             return
         self.live.full = _FULL
         self._since = self.now()
-        # What is too large for the little room that there was is not tried every second.
+        # A write too large for the little space that was free is not retried every second.
         self._pause = min(2 * self._pause, _LONGEST_PAUSE) if self._since - self._until < _SOON else TRY_AGAIN
         self._room.clear()
         for controls in self.live.controls.values():
@@ -153,7 +153,7 @@ class StorageWatch:
         return has_room(self.store.database) and not self.store.writer.full
 
     def measure(self) -> None:
-        """Measure the database, and delete old records where it is too large."""
+        """Measure the database, and prune it if it is above the limit."""
         try:
             used = used_bytes(self.store.database)
             grown = self._grown[-1][1] + max(0, used - self._used) if self._grown else 0
@@ -162,5 +162,5 @@ class StorageWatch:
                 prune(self.store.database, 0.0, limit=self.limit, now=self.nexus_store.wall_clock())
                 used = used_bytes(self.store.database)
             self._used = used
-        except WsapError as error:  # it is tried again in a minute
-            _LOG.warning("The database can't be looked after: %s", error)
+        except WsapError as error:  # retried in a minute
+            _LOG.warning("The database can't be measured or pruned: %s", error)

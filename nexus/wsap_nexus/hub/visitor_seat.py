@@ -1,14 +1,12 @@
-"""A seat of a world, as an agent of the nexus has it: with a way out and on, its own goals, and whispers.
+"""An agent's seat in a world, with what the nexus adds: `exit_game`, the agent's goals, and whispers.
 
-What a guest can do beyond the world's own seat needs no step of the game, and other worlds know
-nothing of it:
+The additions take no step of the game and are invisible to the world:
 
-- `exit_game` leaves by choice, like `jack_out`: the world is asked whether that is safe. It says
-  why, and where to go next: straight on to another world, or back to the nexus.
-- The goals that the agent brought along stand among the observation's goals.
-- What a person whispers is a letter that comes as a message at the next decision, once. It is
-  recorded with the number of that decision, so that a resumed session goes the same way
-  again; and it counts as read once that decision was carried out.
+- `exit_game` leaves by choice, like `jack_out`: the world is asked whether that is safe. It gives a reason, and the
+  next destination: another world or the nexus.
+- The agent's own goals are added to the observation's goals.
+- A whisper is shown once, as a message at the next decision. It is recorded with that decision's number, so that a
+  resumed session repeats it, and it is marked read once the decision was carried out.
 """
 
 from __future__ import annotations
@@ -28,9 +26,9 @@ from wsap_nexus.runs.recorder import Recorder
 from wsap_nexus.worlds.seats import HasSpec, SeatPort
 
 WHISPER = "whisper"
-"""The kind of the event by which a run's log tells what was whispered."""
+"""The kind of the event that records whispers."""
 Whispers = Mapping[int, str]
-"""The letter's number -> what was whispered."""
+"""Message id -> text."""
 EXIT_GAME = protocol.ActionDef(
     "exit_game",
     "Leave this world, back to the nexus or straight on to another world",
@@ -42,37 +40,37 @@ EXIT_GAME = protocol.ActionDef(
     ("Safe location",),
     "meta",
 )
-"""The action that worlds have for guests besides their own."""
+"""The action that the nexus adds to a world's own."""
 
 
 @dataclass(frozen=True)
 class Exit:
-    """How a guest left."""
+    """How an agent left by `exit_game`."""
 
     reason: str
-    """In its own words; data, never instructions."""
+    """In the agent's words; data, never instructions."""
     destination: str
-    """The world to go on to; empty for the nexus."""
+    """The next world; empty for the nexus."""
 
 
 def _of_the_seat(name: str) -> Any:
-    # Any: an attribute of the world's own seat, which passes as the visitor's.
+    # Any: an attribute of the inner seat, whose type the annotation gives.
     return property(lambda visitor: getattr(visitor.inner, name))
 
 
 class VisitorSeat:
-    """A seat of a world with what agents of the nexus have besides. Implements `SeatPort`.
+    """A world's seat with the additions of the nexus. Implements `SeatPort`.
 
     Args:
-        goals: what the agent wants to do there, in its own words.
-        recorder: where whispers are recorded.
+        goals: the agent's goals in the world, in its own words.
+        recorder: records whispers.
         decision: the number of the next decision, from 0.
-        fresh: the first decision whose step is not recorded yet; those before it are gone through again.
-        unheard: the first decision at which something new may be heard; `fresh` when None. It comes later where
-            a choice is recorded, and its step is not.
-        whispered: what was whispered before, by decision.
-        waiting: gives the whispers that the agent has not read.
-        read: told the letters that it has.
+        fresh: the first decision without a recorded step; earlier ones are replayed.
+        unheard: the first decision that may get new whispers; `fresh` by default, later if a choice is recorded
+            without its step.
+        whispered: recorded whispers, by decision.
+        waiting: returns the unread whispers.
+        read: called with the ids of whispers that were read.
     """
 
     agent_id: str = _of_the_seat("agent_id")
@@ -98,7 +96,7 @@ class VisitorSeat:
         self.inner = seat
         """The world's own seat."""
         self.exit: Exit | None = None
-        """How the agent left, if it did so by `exit_game`."""
+        """How the agent left by `exit_game`; None if it did not."""
         self._goals = tuple(protocol.Goal(f"own-{n}", text, OWN_GOAL) for n, text in enumerate(goals, start=1))
         self._recorder = recorder or Recorder(None, None)
         self._decision = decision
@@ -119,15 +117,15 @@ class VisitorSeat:
         return self._space
 
     def default_action(self) -> protocol.Action | Awaitable[protocol.Action | None] | None:
-        """Return what is done when the agent misses its deadline."""
+        """Return the action taken when the agent misses its deadline."""
         return self.inner.default_action()
 
     def ring(self) -> None:
-        """Have the seat look for whispers at the next decision."""
+        """Check for whispers at the next decision."""
         self._rung = True
 
     async def observe(self) -> protocol.Observation:
-        """Return what the seat sees, with the agent's own goals, and what was whispered to it."""
+        """Return the seat's observation with the agent's goals and whispers."""
         observation = self._with_goals(await self.inner.observe())
         if self._seen != self._decision and not self.ended:  # asking again for the same decision gives the same
             self._seen = self._decision
@@ -141,11 +139,11 @@ class VisitorSeat:
         return replace(observation, messages=(*observation.messages, *messages)) if messages else observation
 
     async def look(self) -> protocol.View | None:
-        """Return what this seat sees now, drawn by the game."""
+        """Return the game's view of what this seat sees now."""
         return await self.inner.look()
 
     async def step(self, action: protocol.Action, key: ChoiceKey | None = None) -> Outcome:
-        """Carry out an action, `exit_game` among them, and return what came of it."""
+        """Carry out an action, including `exit_game`, and return its outcome."""
         if action.name == EXIT_GAME.name and self._offers:
             outcome = await self._exit(action)
         else:
@@ -190,7 +188,7 @@ class VisitorSeat:
 
 
 def read_whispers(events: Iterable[Mapping[str, Any]]) -> dict[str, dict[int, dict[int, str]]]:
-    """Return what was whispered in a run: seat -> decision -> whispers. Any: the bodies of events, as JSON."""
+    """Return the whispers of a run: seat -> decision -> whispers. Any: event bodies, as JSON."""
     found: dict[str, dict[int, dict[int, str]]] = {}
     for body in events:
         heard = found.setdefault(str(body["seat"]), {}).setdefault(int(body["decision"]), {})

@@ -1,4 +1,4 @@
-"""Agents that need no model: they choose a world in the nexus, play it by its own default agent, and come back."""
+"""An agent of the nexus without a model: it chooses worlds, whose default agents then play for it."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from wsap_nexus.hub.place import NexusObservation
 
 
 class Wanderer:
-    """Goes where it is suggested to go, mostly; now and then somewhere else.
+    """Enters the suggested world, or sometimes a random one.
 
     Args:
-        exit_when: when it comes back by itself.
-        curiosity: how often it goes somewhere else than suggested, from 0 to 1.
+        exit_when: the exit condition of its sessions.
+        curiosity: the probability of choosing a random world.
     """
 
     def __init__(self, generator: random.Random, *, exit_when: str = "step >= 400", curiosity: float = 0.25) -> None:
@@ -24,10 +24,10 @@ class Wanderer:
         self._curiosity = curiosity
 
     def initialize(self, game_desc: str, action_space: ActionSpace) -> None:
-        """Nothing to take in."""
+        """Do nothing."""
 
     def decide(self, observation: Observation) -> Action:
-        """Return where to go."""
+        """Return the action of entering a world, or of waiting."""
         if not isinstance(observation, NexusObservation):
             return Action("wait_for_game", {"timeout": 5})
         games = [g.game for g in observation.games if g.status == "available"]
@@ -41,7 +41,7 @@ class Wanderer:
         return Action("enter_game", {"game": chosen, "exit_when": self._exit_when}, why)
 
     def reflect(self, result: ActionResult) -> None:
-        """Nothing to learn from."""
+        """Do nothing."""
 
     def plan(self, goals: Sequence[Goal]) -> list[str]:
         """Return no plan."""
