@@ -128,7 +128,7 @@ def test_seats_with_models_of_their_own_are_gone_on_with_and_played_again(
         (("--seat-option", "row.model.api_key=sk-abc"), "no key may be among them"),
         (("--seat", "row=olama/qwen3:8b"), "no backend called 'olama'"),
         (("--agent", "agents/me"), "'agents/me' is neither an agent (one in a file is ./file.py:Name) nor a model"),
-        (("--agent", "openai/qwen3:8b"), "Two models are to play: openai/qwen3:8b and ollama/qwen3:8b"),
+        (("--agent", "openai/qwen3:8b"), "Two models are given: openai/qwen3:8b and ollama/qwen3:8b"),
     ],
 )
 def test_what_makes_no_sense_for_a_seat_is_refused(

@@ -100,7 +100,7 @@ def test_a_mind_that_cannot_be_taken_in_is_told_and_stays_as_it_is(nexus_store: 
     before = read(nexus_store, "ida")
     other = SeatPlan("ida", "llm", {"memory": "fulltext"})
     minds = AgentMemories(lambda agent_id: read(nexus_store, agent_id), {"ida": "ida"})
-    with pytest.raises(UsageError, match="can't be taken in by its memory"):
+    with pytest.raises(UsageError, match="The saved memory of 'ida' can't be restored"):
         minds.begin(other, Minded(FactsMemory()))
     assert read(nexus_store, "ida") == before
 

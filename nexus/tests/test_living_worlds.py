@@ -404,7 +404,7 @@ def test_what_makes_no_sense_is_refused(tmp_path: Path) -> None:
             runner.influence("m", {"rain": 1})
         with pytest.raises(UnknownNameError):
             runner.influence("nobody", {"rain": 1})
-        with pytest.raises(UsageError, match="can't have a seat of the name 'world'"):
+        with pytest.raises(UsageError, match="can't have a seat named 'world'"):
             RunPlan(GAME, (SeatPlan("world", "random"),), lives=True)
         with pytest.raises(UsageError, match="is played for one episode"):
             RunPlan(GAME, (), episodes=2, lives=True)

@@ -362,7 +362,7 @@ def test_a_game_that_goes_another_way_the_second_time_is_not_resumed(host: Plugi
     own.games.add(_registered(AdapterSpec("fickle", "", Fickle)))
     plan = RunPlan("fickle", (SeatPlan("seat-1", "random"),))
     run = play_and_stop(plan, own, database, 3)
-    with pytest.raises(WorldError, match="did not go the way it was recorded at step 1"):
+    with pytest.raises(WorldError, match="diverged from the recording at step 1"):
         resume_run(run, database=database, host=own)
     # Nothing of what was recorded is lost by the attempt.
     assert len(read_run(run, database=database, host=own).steps) == 3

@@ -288,7 +288,7 @@ def test_a_world_that_goes_another_way_is_noticed() -> None:
     agents = {"row": agent("a", by_chance), "column": agent("b", by_chance)}
     log = Log()
     play(log, matrix_plan(), GAMES["matrix"], agents)
-    with pytest.raises(RecordMismatchError, match="did not go the way it was recorded at step 1"):
+    with pytest.raises(RecordMismatchError, match="diverged from the recording at step 1"):
         play(log, replace(matrix_plan(), options={"rounds": 5}), GAMES["matrix"], agents)
 
 

@@ -1,9 +1,9 @@
 """Runs: agents in one world, recorded, stopped and resumed.
 
-plan        what is to be played, by whom
-run         a run from its start or from where it stopped
+plan        the game, its seats and its limits
+run         a new or resumed run
 loop        one agent's loop: observe, decide, act, reflect
-recorder    what is written to the event log, and how it is read back
+recorder    the events written to the log
 tally       totals, scores and the trajectory hash
 controls    pause, step, pace, stop
 """

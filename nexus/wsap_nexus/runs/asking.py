@@ -16,10 +16,10 @@ T = TypeVar("T")
 
 
 async def ask(question: Callable[[], T | Awaitable[T]], who: str) -> T:
-    """Return what an agent's method returns, or what it is awaited to return.
+    """Call an agent's method, synchronous or not, and return its result.
 
     Raises:
-        PluginError: the method raised; the message begins with `who`.
+        PluginError: the method raised; the message starts with `who`.
     """
     try:
         answer: Any = question()  # Any: an agent's methods may be synchronous or not
@@ -34,11 +34,10 @@ async def ask(question: Callable[[], T | Awaitable[T]], who: str) -> T:
 
 
 async def decide(seat: SeatPort, asked: Awaitable[object], deadline: float | None) -> tuple[Action, bool]:
-    """Return what the agent of a seat decides on, or the seat's default action where that takes longer than the
-    deadline in seconds; and whether it did.
+    """Return an agent's decision, or after the deadline in seconds the seat's default action; and whether it was late.
 
     Raises:
-        PluginError: it decides on something else than an action, or there is no default.
+        PluginError: the decision is not an action, or there is no default action.
     """
     try:
         async with asyncio.timeout(deadline):

@@ -1,4 +1,4 @@
-"""Recorded decisions of models as conversations, to train on: what was sent, and what the model replied."""
+"""Recorded decisions of models as chat conversations, for training."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from wsap_nexus.store.repository import Repository
 # Any, in this module: JSON.
 
 DECIDING = ("decide", "tool", "re-ask")
-"""Purposes of calls from which a decision comes."""
+"""Purposes of calls that yield a decision."""
 
 
 @dataclass
 class ChatCounts:
-    """What became of the recorded decisions."""
+    """Counts of exported and skipped decisions."""
 
     lines: int = 0
     forced: int = 0
-    """Left out, because the model's own reply could not be used; a line is marked where they were asked for."""
+    """Skipped because the model's reply could not be used."""
     unasked: int = 0
-    """Steps for which no model was asked: of other agents, or later ones of a decision for several steps."""
+    """Steps without a model call: those of other agents, or later steps of a decision for several steps."""
 
 
 def chat_lines(
@@ -35,12 +35,12 @@ def chat_lines(
 ) -> Iterator[dict[str, Any]]:
     """Yield a JSON-ready line for each decision of a model in a run, in the order of its steps.
 
-    Its `messages` are those of the request from which the decision came, and the reply as the last one. A picture is
-    replaced by what it shows. Requests for plans and reflections are no decisions.
+    Its `messages` are those of the request that yielded the decision, followed by the reply. Pictures are replaced by
+    their descriptions. Requests for plans and reflections are not included.
 
     Args:
-        counts: is added to.
-        with_forced: keep decisions that were forced, marked by `forced`; what was done then is not what the reply says.
+        counts: updated in place.
+        with_forced: include forced decisions, marked by `forced`; their action is not the one in the reply.
 
     Raises:
         WireError: an event is damaged.

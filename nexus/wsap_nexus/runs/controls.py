@@ -9,7 +9,7 @@ from wsap_core.seams.clock import Clock, SystemClock
 
 
 class Gate:
-    """Holds decisions while it is closed; those that waited then pass one at a time, so that others are heard."""
+    """Holds decisions while it is closed; the waiting ones then pass one at a time, so that other tasks run between."""
 
     def __init__(self) -> None:
         self._opened = asyncio.Event()
@@ -17,15 +17,15 @@ class Gate:
         self._turn = asyncio.Lock()
 
     def close(self) -> None:
-        """Let no decision through."""
+        """Hold all decisions."""
         self._opened.clear()
 
     def open(self) -> None:
-        """Let all through."""
+        """Let decisions pass."""
         self._opened.set()
 
     async def passed(self) -> None:
-        """Return once it is open."""
+        """Return once the gate is open and it is the caller's turn."""
         if not self._opened.is_set():
             await self._opened.wait()
             async with self._turn:
@@ -33,16 +33,16 @@ class Gate:
 
 
 class Controls:
-    """Asked by every seat before each decision. Methods may be called from the run's own loop.
+    """Pauses, paces and stops seats, which consult it before each decision. Call its methods in the run's event loop.
 
     Args:
-        pace: decisions a second for each seat; None for as fast as it goes.
-        pauses_when_forced: whether a run is paused in which one decision after the other is forced.
-        gate: what decisions wait for; None for nothing.
+        pace: maximum decisions per second of each seat; None for no limit.
+        pauses_when_forced: whether a series of forced decisions pauses the run.
+        gate: holds decisions while it is closed.
     """
 
     YIELD_EVERY = 0.02
-    """Seconds after which a run of fast synchronous steps lets others (a view, the keys) have a turn."""
+    """Seconds after which a run of fast synchronous steps yields to the event loop (a view, the keys)."""
 
     def __init__(
         self,
@@ -57,7 +57,7 @@ class Controls:
         self.pauses_when_forced = pauses_when_forced
         self._gate = gate
         self.stopping = False
-        """True once the run was asked to stop."""
+        """Whether the run was asked to stop."""
         self._running = asyncio.Event()
         self._running.set()
         self.paused = False
@@ -69,12 +69,12 @@ class Controls:
         self._stopped = asyncio.Event()
 
     def pause(self) -> None:
-        """Let no further decision begin."""
+        """Hold decisions until `resume` or `step_once`."""
         self.paused = True
         self._running.clear()
 
     def resume(self) -> None:
-        """Go on."""
+        """End a `pause`."""
         self._allowance, self.paused = 0, False
         self._let_run()
 
@@ -85,7 +85,7 @@ class Controls:
         self._let_run()
 
     def hold(self) -> None:
-        """Let no further decision begin, paused or not, until `release`."""
+        """Hold decisions until `release`, whether paused or not."""
         self._held = True
         if not self.stopping:
             self._running.clear()
@@ -115,10 +115,9 @@ class Controls:
         await self._stopped.wait()
 
     async def wait_until_running(self, last: float | None = None) -> bool:
-        """Wait until a decision or tick may begin; return False if the run is to stop.
+        """Wait until a decision or tick may start; return False if the run is to stop.
 
-        The pace is a beat: it waits for what is left of its time since the `last` one began, by the clock of these
-        controls; and all of it before the first.
+        The pace counts from the start of the `last` one, by this object's clock; the first waits a whole interval.
         """
         if self._finishing:
             self.stop()
@@ -138,7 +137,7 @@ class Controls:
             if passed < 1 / self.pace:
                 await self.clock.sleep(1 / self.pace - passed)
         if self._gate is not None:
-            # After the pause, or all that passed would decide together at its end.
+            # After a pause, or all that passed the gate during it would decide at once.
             await self._gate.passed()
             if self._finishing:
                 self.stop()

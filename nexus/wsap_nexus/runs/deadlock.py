@@ -3,7 +3,7 @@
 A replay follows the recorded order, so each seat waits until everything before its next position is done. A game that
 has changed since may never give the next seat its turn; then all seats wait. That is certain, without a clock, once
 every seat waits for its position or, as the kernel's `Barrier` reports, for other seats. A world that does not report
-what it waits for may only be slow, and gets some minutes.
+what it waits for may only be slow, so it gets `WORLD_TIMEOUT`.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from wsap_core.worlds.waiting import TOLD_OF_WAITING
 from wsap_nexus.tasks import ended
 
 WORLD_TIMEOUT = 180.0
-"""Seconds that a world may take for something recorded where it does not say that it waits for other seats: longer
-than a game elsewhere is waited for that was started anew."""
+"""Seconds that a world which does not report waiting for other seats may take for a recorded step; longer than the
+timeout for a restarted remote game."""
 
 State = Literal["busy", "for its place", "for the world", "for others"]
 
 TURNS = 20
-"""Turns of the event loop after which whoever was woken is awake."""
+"""Turns of the event loop after which every woken task has run."""
 
 
 async def is_set_within(seconds: float, event: asyncio.Event, clock: Clock) -> bool:
-    """Return once an event is set, or so many seconds have passed, whether it is set."""
+    """Wait for an event for some seconds at most, and return whether it is set."""
     happening = asyncio.create_task(event.wait())
     late = asyncio.create_task(clock.sleep(seconds))
     try:
@@ -42,8 +42,8 @@ class DeadlockDetector:
     """Tracks what each seat waits for during a replay.
 
     Args:
-        following: gives the seat whose turn it is in the recorded order; None once the replay is over.
-        clock: for the timeout of the world; the system clock when None.
+        following: returns the seat whose turn it is in the recorded order; None once the replay is over.
+        clock: for the timeout of the world; by default the system clock.
     """
 
     def __init__(self, following: Callable[[], str | None], clock: Clock | None = None) -> None:
@@ -76,7 +76,7 @@ class DeadlockDetector:
 
     @contextmanager
     def world(self, seat: str) -> Iterator[None]:
-        """Mark a seat as waiting for the world, and learn from the world whether it waits for others."""
+        """Mark a seat as waiting for the world, or for other seats if the world reports that."""
         if self._following() is None:
             yield
             return
@@ -113,7 +113,7 @@ class DeadlockDetector:
                 await self._moved.wait()
             self._moved.clear()
         following = self._following()
-        assert following is not None  # or nobody would wait
+        assert following is not None  # otherwise no seat would wait
         return following
 
     @property

@@ -9,19 +9,19 @@ from typing import NoReturn
 from wsap_core.seams.clock import Clock
 
 YOUNG = 20_000
-"""New objects between two collections of the youngest; Python's own figure is 700, or 2,000."""
+"""New objects between two collections of the youngest generation; Python's default is 700 or 2,000."""
 EVERY = 30.0
-"""Seconds between two collections of everything, at least."""
+"""Minimum seconds between two full collections."""
 SHARE = 0.01
-"""Most of the time that those may take: 1 %."""
+"""Maximum share of the time spent on full collections."""
 
 
 def tune_gc() -> None:
-    """Collect garbage less often, and never scan the objects that exist already.
+    """Collect garbage less often in this process, and never scan the objects that exist already.
 
     A decision makes thousands of objects, nearly all freed by reference counting. Scanning all live objects for
-    cycles, many times a second, took a quarter of the processor time of 500 agents with streamed replies. The
-    settings hold for the whole process, and leave it to `collect_regularly` to scan what has lived for long.
+    cycles many times a second took a quarter of the CPU time of 500 agents with streamed replies. Old objects are
+    left to `collect_regularly`.
     """
     gc.collect()
     gc.freeze()
@@ -29,10 +29,10 @@ def tune_gc() -> None:
 
 
 async def collect_regularly(clock: Clock) -> NoReturn:
-    """Collect all garbage twice a minute, or less often where that takes long.
+    """Collect all garbage twice a minute, or less often if that takes long.
 
-    A game that is over is garbage that has lived for long: its world and its seats refer to each other. By the
-    settings above it would stay for hours, tens of megabytes a minute with thirty agents.
+    A finished game is old garbage, since its world and its seats refer to each other. With the settings of `tune_gc`
+    alone it would stay for hours: tens of megabytes a minute with thirty agents.
     """
     while True:
         began = time.perf_counter()

@@ -1,4 +1,4 @@
-"""When an agent is asked for a plan: at the start of an episode, and when its goals change."""
+"""Decides when an agent is asked for a plan: at the start of an episode, and when its goals change."""
 
 from __future__ import annotations
 
@@ -11,21 +11,20 @@ from wsap_core.protocol import Goal
 from wsap_core.protocol.wire import dumps
 
 GAP = 10
-"""Fewest decisions between two plans."""
+"""Minimum number of decisions between two plans."""
 MOST_GAP = 1000
-"""The gap that goals which come and go end up with."""
+"""Maximum gap for goals that come and go."""
 REMEMBERED = 16
-"""How many sets of goals are remembered as having been planned for."""
+"""Number of goal sets remembered as planned for."""
 
 
 class GoalWatch:
-    """Tells when to plan. It counts decisions and looks at goals, so that the same steps give the same plans.
+    """Decides when to plan, by goals and numbers of decisions only, so that the same steps give the same plans.
 
-    Goals have changed when the set of their ids, types and descriptions has; progress and hints
-    don't count, and neither does their order. After a plan at least `gap` decisions pass before
-    the next. Where goals come back that were planned for before, the gap doubles, up to
-    `MOST_GAP`: goals that flap between two states buy ever fewer plans. Goals that are new bring
-    it back to what it was.
+    Goals have changed when the set of their ids, types and descriptions has, regardless of order, progress and hints.
+    After a plan at least `gap` decisions pass before the next. When goals return that were planned for before, the
+    gap doubles, up to `MOST_GAP`, so that goals flapping between two states cost fewer and fewer plans. New goals
+    reset it.
     """
 
     def __init__(self, gap: int = GAP) -> None:
@@ -34,14 +33,14 @@ class GoalWatch:
         self.begin()
 
     def begin(self) -> None:
-        """Begin an episode: a plan is due at the next decision."""
+        """Start an episode: a plan is due at the next decision."""
         self._planned: str | None = None
         self._seen: list[str] = []
         self._since = 0
         self._wait = self._gap
 
     def due(self, goals: Sequence[Goal]) -> bool:
-        """Return whether to plan for these goals now; asked once before each decision."""
+        """Return whether to plan for these goals now; call it once before each decision."""
         mark = self._mark(goals)
         if self._planned is not None:
             self._since += 1
@@ -54,7 +53,7 @@ class GoalWatch:
 
     def _mark(self, goals: Sequence[Goal]) -> str:
         named = _named(goals)
-        if not self._marked[1] or named != self._marked[0]:  # goals are seldom others, and hashing takes its time
+        if not self._marked[1] or named != self._marked[0]:  # goals rarely change, and hashing is slow
             self._marked = (named, mark_of(goals))
         return self._marked[1]
 
@@ -63,18 +62,18 @@ class GoalWatch:
         return {"planned": self._planned, "seen": list(self._seen), "since": self._since, "wait": self._wait}
 
     def set_state(self, state: Mapping[str, Any]) -> None:
-        """Restore a state; WireError if it is none."""
+        """Restore a state; WireError if it is invalid."""
         try:
             planned, seen = state["planned"], [str(mark) for mark in state["seen"]]
             since, wait = int(state["since"]), int(state["wait"])
         except (KeyError, TypeError, ValueError) as error:
-            raise WireError(f"What was recorded of an agent's goals is damaged: {error}.") from error
+            raise WireError(f"The recorded goals of an agent are damaged: {error}.") from error
         self._planned, self._seen = None if planned is None else str(planned), seen
         self._since, self._wait = since, wait
 
 
 def mark_of(goals: Iterable[Goal]) -> str:
-    """Return a short hash of what the goals are, whatever their order and progress."""
+    """Return a short hash of goals, independent of their order and progress."""
     return hashlib.sha256(dumps(_named(goals)).encode()).hexdigest()[:16]
 
 

@@ -1,4 +1,4 @@
-"""Agents' calls to their models, with the pictures in them, recorded in the event log and replayed from it."""
+"""Agents' model calls, with the pictures in them, recorded in the event log and replayed from it."""
 
 from __future__ import annotations
 
@@ -22,22 +22,22 @@ from wsap_nexus.runs.recorder import Recorder
 # Any, in this module: JSON.
 
 REMEMBERED = 65_536
-"""Pictures that a run is known to hold; one shown again after so many others is recorded again."""
+"""Number of recorded pictures that are remembered; one shown again after so many others is recorded again."""
 
 
 class PictureBook:
-    """The pictures of one run, over all its seats. `recorder`: where new ones are recorded, as events `picture`."""
+    """The pictures of one run, over all its seats; new ones are recorded as events `picture`."""
 
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
         self._known: dict[str, None] = {}
 
     def keep(self, messages: Iterable[Message]) -> list[Message | dict[str, Any]]:
-        """Return messages as they are recorded, each picture in them by its name; new pictures are recorded first."""
+        """Return messages with each picture replaced by its name, and record new pictures first."""
         return [m if isinstance(m.content, str) else self._kept(m.role, m.content) for m in messages]
 
     def note(self, messages: Iterable[Mapping[str, Any]]) -> None:
-        """Take in recorded messages: the pictures they name are in the log."""
+        """Remember the pictures that recorded messages name: they are in the log."""
         for message in messages:
             for part in parts_of(message):
                 if "sha256" in part:
@@ -63,13 +63,13 @@ class PictureBook:
 
 
 def parts_of(message: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return the parts of a recorded message; none if it is all text."""
+    """Return the parts of a recorded message; empty if it is plain text."""
     content = message["content"]
     return [part for part in content if isinstance(part, dict)] if isinstance(content, list) else []
 
 
 def recorded_text(message: Mapping[str, Any]) -> str:
-    """Return a recorded message as people read it, each picture as `[image 64x64]`; WireError if it is no message."""
+    """Return a recorded message as text, each picture as `[image 64x64]`; WireError if it is damaged."""
     try:
         content = message["content"]
         if isinstance(content, str):
@@ -81,11 +81,7 @@ def recorded_text(message: Mapping[str, Any]) -> str:
 
 
 def read_picture(event: Mapping[str, Any]) -> tuple[str, bytes]:
-    """Return the name and the file of a recorded picture, from the body of an event `picture`.
-
-    Raises:
-        WireError: the event is damaged.
-    """
+    """Return the name and content of a picture from the body of an event `picture`; WireError if it is damaged."""
     try:
         return str(event["sha256"]), base64.b64decode(event["base64"], validate=True)
     except (ValueError, KeyError, TypeError) as error:
@@ -97,16 +93,15 @@ def _in_words(part: Mapping[str, Any]) -> str:
 
 
 class SeatJournal:
-    """Keeps one seat's calls: as events `call` while it plays, and in memory what was recorded before.
+    """Records one seat's model calls, and replays those recorded before.
 
-    A request is recorded without the messages that it shares with the one before, because
-    conversations only ever grow between two cuts; `read_calls` puts them together again. Pictures
-    in it are named by their hash, and recorded once.
+    A request is recorded without the messages that it shares with the previous one, because conversations only grow
+    between two cuts; `read_calls` restores them. Pictures are named by their hash, and recorded once.
 
     Args:
         past: recorded events `call`, `model` and `refusal` of this seat, oldest first.
-        offline: nothing may be asked: a recorded run is played again.
-        pictures: the run's, for all its seats; its own when None.
+        offline: no model may be called: a recorded run is replayed.
+        pictures: the pictures of the whole run; by default of this seat alone.
     """
 
     def __init__(
@@ -122,19 +117,19 @@ class SeatJournal:
         self._recorder = recorder
         self._seat = seat
         self.offline = offline
-        """Whether a recorded run is played again."""
+        """Whether a recorded run is replayed."""
         self._careful = recorder.careful and not offline
         self._outcomes: dict[str, deque[Reply | BackendError]] = {}
         self._refusals: dict[str, str] = {}
         self._models: dict[str, Abilities] = {}
         self._shown: tuple[Message, ...] = ()
         self.tools = ToolJournal(partial(recorder.write, seat=seat), offline=offline)
-        """The calls to the seat's tools."""
+        """The seat's tool calls."""
         for event in past:
             self._take(event)
 
     def next(self, key: str, request: Request) -> Reply | BackendError | None:
-        """Return what came of a request when it was recorded, each time that it was sent once, or None."""
+        """Return the next recorded outcome of a request, each one once; None if there is none left."""
         outcomes = self._outcomes.get(key)
         outcome = outcomes.popleft() if outcomes else None
         if self.offline:
@@ -165,13 +160,13 @@ class SeatJournal:
         self._recorder.write("call", body, seat=self._seat)
 
     async def asking(self, key: str) -> None:
-        """Return once it is committed, where calls are made carefully, that a request is sent."""
+        """If the recorder is careful, record that a request is sent, and return once that is committed."""
         if self._careful:
             self._recorder.asked([key], seat=self._seat)
             await self._recorder.committed()
 
     def ask_failed(self, key: str) -> None:
-        """Record, where calls are made carefully, that a request gave no reply."""
+        """If the recorder is careful, record that a request got no reply."""
         if self._careful:
             self._recorder.asked([], seat=self._seat, failed=key)
 
@@ -181,26 +176,26 @@ class SeatJournal:
         self._recorder.write("refusal", {"key": key, "refused": reason}, seat=self._seat)
 
     def refusal(self, key: str) -> str | None:
-        """Return the reason for which the constraint of a request was refused, or None."""
+        """Return why the constraint of a request was refused; None if it was not."""
         reason = self._refusals.get(key)
         if self.offline and reason is not None:
             self.refuse(key, reason)
         return reason
 
     def fail(self, key: str, error: BackendError) -> None:
-        """Record that a request failed, and that the caller continued."""
+        """Record that a request failed and the caller continued."""
         failed = {"key": key, "failed": kind_of(error), "words": str(error)}
         self._recorder.write("failure", failed, seat=self._seat)
 
     def note_model(self, address: str, abilities: Abilities, prompts: str) -> None:
-        """Record what a model can do, and the version of the templates: prompts depend on both."""
+        """Record a model's abilities and the version of the templates, as prompts depend on both."""
         if self._models.get(address) != abilities or self.offline:
             self._models[address] = abilities
             told = {"model": address, "abilities": encode(abilities), "prompts": prompts}
             self._recorder.write("model", told, seat=self._seat)
 
     def abilities(self, address: str) -> Abilities:
-        """Return what the recorded model could do."""
+        """Return the recorded abilities of a model."""
         return self._models.get(address, Abilities())
 
     def _take(self, event: Mapping[str, Any]) -> None:
@@ -215,18 +210,14 @@ class SeatJournal:
                 return
             failed = failure_of(event["failed"], event["words"]) if "failed" in event else None
             self._outcomes.setdefault(event["key"], deque()).append(failed or read_reply(event["reply"]))
-            if not self.offline:  # a run that is played again is recorded whole, in a log of its own
+            if not self.offline:  # a replay is recorded in its own log, with all pictures
                 self._pictures.note(event.get("messages", ()))
         except (KeyError, TypeError) as error:
             raise WireError(f"A recorded call to a model is damaged: {error}.") from error
 
 
 def read_calls(bodies: Iterable[bytes]) -> Iterable[tuple[list[dict[str, Any]], Reply]]:
-    """Give each recorded call of one seat: its whole conversation as (role, content), and the reply.
-
-    Raises:
-        WireError: an event is damaged.
-    """
+    """Yield each recorded call of one seat: its whole conversation, and the reply; WireError if one is damaged."""
     conversation: list[dict[str, Any]] = []
     for body in bodies:
         try:
@@ -244,14 +235,14 @@ def read_reply(data: Mapping[str, Any]) -> Reply:
         finish["reason"],
         finish["stop_sequence"],
         Usage(**finish["usage"]),
-        tuple(finish.get("probabilities", ())),  # not in older runs, and neither what follows
+        tuple(finish.get("probabilities", ())),  # missing in older runs, as is `served`
         finish.get("served", ""),
     )
     return Reply(data["text"], data["thinking"], ended)
 
 
 def chances_of(call: Mapping[str, Any]) -> Iterable[tuple[str, float]]:
-    """Return the options of a recorded call whose reply was chosen, each with its probability; none of another call.
+    """Return the scored options of a recorded call with their probabilities; empty if no options were scored.
 
     Raises KeyError, TypeError or ValueError if it is damaged.
     """

@@ -1,4 +1,4 @@
-"""What the log has of a world that lives: its ticks, influences from outside, and notes."""
+"""The events of a world that lives: ticks, influences, arrivals and departures, and notes."""
 
 from __future__ import annotations
 
@@ -35,19 +35,19 @@ class LoggedTick:
     seq: int
     number: int
     line: str
-    """Its canonical line, as the trajectory hash takes it."""
+    """Its canonical line in the trajectory hash."""
     after: int | None = None
-    """The last event when it began; None in a run without seats."""
+    """The last event before it started; None in a run without seats."""
 
     @property
     def begun(self) -> LogPosition | None:
-        """When it began; before the seats saw what they decided upon in it."""
+        """When it started, before the observations on which seats decided in it."""
         return None if self.after is None else (self.after, 1, "")
 
 
 @dataclass(frozen=True)
 class LoggedInfluence:
-    """A recorded influence that the world took."""
+    """A recorded influence that the world accepted."""
 
     seq: int
     body: Mapping[str, JsonValue]
@@ -62,12 +62,12 @@ class LoggedRewind:
     world: bytes
     """The world's state after that tick."""
     notes: Sequence[tuple[str, str]] = ()
-    """What the world had noted of it, as kind and text."""
+    """The world's notes on ticks up to that one, as kind and text."""
 
 
 @dataclass(frozen=True)
 class LoggedPassage:
-    """A recorded arrival or departure of an agent, in a world in play."""
+    """A recorded arrival or departure of an agent in a world in play."""
 
     seq: int
     seat: str
@@ -78,16 +78,16 @@ class LoggedPassage:
 
 LifeEvent = LoggedTick | LoggedInfluence | LoggedRewind | LoggedPassage
 PASSAGES = ("joined", "departed")
-"""The kinds of events of those who come and go."""
+"""The kinds of events of arrivals and departures."""
 
 
 class Notes:
-    """The kernel's `WorldLog`: what a world adds to the record of its run, each once.
+    """The kernel's `WorldLog`: a world's notes in the log of its run, each recorded once.
 
-    A note that names in `tick` one that is not recorded yet waits for that: it may come otherwise after all.
+    A note whose `tick` is not recorded yet is held back until then, since that tick may still turn out differently.
 
     Args:
-        past: the notes that are recorded after the state that the run goes on from, as kind and text.
+        past: the notes recorded after the state from which the run resumes, as kind and text.
     """
 
     def __init__(self, recorder: Recorder, past: Iterable[tuple[str, str]] = (), *, tick: int = 0) -> None:
@@ -97,9 +97,9 @@ class Notes:
         self._held: list[tuple[int, str, str]] = []
 
     def note(self, kind: str, body: Mapping[str, JsonValue]) -> None:
-        """Record something that nothing depends on; UsageError if the kind is one that the run itself records."""
+        """Record a note, on which nothing depends; UsageError if its kind is one of the run's own."""
         if kind in OWN_KINDS:
-            raise UsageError(f"Events of the kind {kind!r} are the run's own; a world's note needs another kind.")
+            raise UsageError(f"The event kind {kind!r} is reserved for the run; choose another for a world's note.")
         text, of = dumps(body), body.get("tick")
         if self._past[kind, text]:
             self._past[kind, text] -= 1
@@ -109,12 +109,12 @@ class Notes:
             self._recorder.write(kind, text, seat=WORLD)
 
     def went_back(self, tick: int, past: Iterable[tuple[str, str]]) -> None:
-        """Take in that an earlier tick is the last again, of which this is noted already."""
+        """Go back to an earlier tick with its recorded notes."""
         self._past = Counter(past)
         self.reached(tick)
 
     def reached(self, tick: int) -> None:
-        """Take in that a tick is the last that is recorded, and record what waits for it."""
+        """Set the last recorded tick, and record the notes held back for it."""
         self._tick = tick
         for _, kind, text in [held for held in self._held if held[0] <= tick]:
             self._recorder.write(kind, text, seat=WORLD)
@@ -122,7 +122,7 @@ class Notes:
 
 
 def read_life(event: EventRecord) -> Iterator[LifeEvent]:
-    """Give what a world lived through, of a recorded event; nothing but of a `tick`, and an `influence` not refused.
+    """Yield the tick, accepted influence, arrival or departure in a recorded event; nothing for other events.
 
     Raises:
         WireError: the event is damaged.
@@ -145,7 +145,7 @@ def read_life(event: EventRecord) -> Iterator[LifeEvent]:
 
 
 def read_whole_life(repository: Repository, run_id: str) -> Iterator[LifeEvent]:
-    """Give everything that the world of a run lived through, rewinding included, without when it was in the log.
+    """Yield all ticks, influences and rewinds of a run's world, without the log positions where ticks started.
 
     Raises:
         WireError: an event is damaged.
@@ -162,16 +162,16 @@ def read_whole_life(repository: Repository, run_id: str) -> Iterator[LifeEvent]:
 
 
 def _after(event: EventRecord, tick: int) -> bool:
-    """Return whether a note says that it belongs to a tick after this one."""
+    """Return whether a note belongs to a later tick."""
     of = told_tick(event)
     return of is not None and of > tick
 
 
 def read_notes(repository: Repository, run_id: str, snapshot: EventRecord | None) -> Sequence[tuple[str, str]]:
-    """Return what a world has noted since a snapshot, or late before that, as kind and text."""
+    """Return a world's notes since a snapshot, and late ones before it, as kind and text."""
     late = list(late_events(repository, snapshot)) if snapshot is not None else []
     if (rewound := repository.last_event(run_id, "rewound")) is not None:
-        # What was told of ticks that were taken back is told anew.
+        # Notes on ticks that were undone are recorded again.
         late = [event for event in late if event.seq > rewound.seq or not _after(event, rewound.data["to"])]
     events = repository.read_events(run_id, from_seq=0 if snapshot is None else snapshot.seq, seat=WORLD)
     return _notes_in((*late, *events))

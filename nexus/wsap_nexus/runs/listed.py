@@ -1,4 +1,4 @@
-"""A recorded run as a row of a list: who played, how it ended and why, and what its episodes came to."""
+"""A recorded run as a row of a list: its agents, its end, and its scores."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from wsap_nexus.store.repository import Repository
 
 
 def label_of(agent: str, config: Mapping[str, Any]) -> str:
-    """Return who plays in a run, with their models, which the recorded label `agent` of an earlier version lacks."""
+    """Return a run's agents with their models, which the recorded label `agent` of an earlier version lacks."""
     try:
         return RunPlan.from_config(config).agent_label
     except WireError:
@@ -25,8 +25,8 @@ def row_of(repository: Repository, record: RunRecord, status: str, *, resumable:
     """Return a run as JSON-ready data, as `wsap runs --json` prints it.
 
     Args:
-        status: its status now; see `wsap_nexus.cli.runs.status_of`.
-        resumable: whether a person may go on with it, if it is not over.
+        status: its current status; see `wsap_nexus.cli.runs.status_of`.
+        resumable: whether a person may resume it if it is not finished.
     """
     summary = summary_now(repository, record) or {}
     replay = record.config.get("replay")
@@ -64,7 +64,7 @@ def row_of(repository: Repository, record: RunRecord, status: str, *, resumable:
 
 
 def _seats(record: RunRecord, summary: Mapping[str, Any], *, playing: bool) -> list[dict[str, Any]]:
-    """Return who sat where, with the scores of their whole episodes as far as the summary has them."""
+    """Return the seats with their agents and the scores in the summary."""
     planned = record.config.get("seats")
     found = {
         str(seat["name"]): {
@@ -75,7 +75,7 @@ def _seats(record: RunRecord, summary: Mapping[str, Any], *, playing: bool) -> l
         if isinstance(seat, Mapping) and "name" in seat
     }  # fmt: skip
     told = summary.get("seats")
-    if told is None and len(found) == 1:  # as earlier versions told of a single seat
+    if told is None and len(found) == 1:  # the form of earlier versions for a single seat
         told = [{name: summary.get(name) for name in _OF_A_SEAT} | {"seat": next(iter(found))}]
     for seat in told or ():
         known = found.get(seat["seat"], {})
@@ -90,7 +90,7 @@ _OF_A_SEAT = ("steps", "episodes", "reward", "score", "achievements", "decisions
 
 
 def _without_score(seat: Mapping[str, Any], summary: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a seat that an earlier version recorded: its score counts if no episode was cut off."""
+    """Return a seat recorded by an earlier version, whose score counts if no episode was cut off."""
     of_all = {name: value for name, value in seat.items() if name not in ("episodes", "score")}
     count, score = seat.get("episodes") or 0, seat.get("score") or {}
     if summary.get("done") and not summary.get("cut_off"):
@@ -100,14 +100,14 @@ def _without_score(seat: Mapping[str, Any], summary: Mapping[str, Any]) -> dict[
 
 
 def _reason(repository: Repository, record: RunRecord, status: str, summary: Mapping[str, Any]) -> str | None:
-    """Return in words why a run ended before its end; None for one that is played, or was played to its end."""
+    """Return why a run was cut off, as text; None if it is running or was played to its end."""
     if status == "running":
         return None
     if status == "finished":
         cut_off = summary.get("cut_off")
         return None if not cut_off else str(CutOff(**cut_off))
     if status != record.status.value:
-        return "its process ended before it did"
+        return "its process ended before the run did"
     if reason := summary.get("reason"):
         return str(reason)
     event = repository.last_event(record.id)

@@ -1,4 +1,4 @@
-"""What drives a world that lives by itself: tick after tick, recorded, controlled and resumable."""
+"""Plays a world that lives: tick after tick, recorded, controlled and resumable."""
 
 from __future__ import annotations
 
@@ -25,38 +25,37 @@ from wsap_nexus.runs.trajectory import WORLD
 from wsap_nexus.runs.world_calls import WorldJournal
 
 Inbox = Callable[[], Sequence[tuple[int, Mapping[str, JsonValue]]]]
-"""Gives the influences that wait: the number of each, and its body."""
+"""Returns the waiting influences, each with its number and body."""
 
 
 class Passages(Protocol):
-    """Those who come into a world in play, and leave it."""
+    """Lets agents into and out of a world in play."""
 
     async def take(self, episode: int) -> None:
-        """Let in and out whoever waits for that."""
+        """Carry out the waiting arrivals and departures."""
         ...
 
     async def again(self, logged: LoggedPassage) -> None:
-        """Carry out an arrival or departure again."""
+        """Replay an arrival or departure."""
         ...
 
     async def restored(self, restore: Callable[[], Awaitable[None]]) -> None:
-        """Open the seats of those who were there when the state was saved, have it restored, and seat them."""
+        """Open the seats of the agents present when the state was saved, restore it, and seat them."""
         ...
 
     async def departed(self, seat: str) -> None:
-        """Have somebody who has left let out, and return after that."""
+        """Let the agent of a seat out, and return afterwards."""
         ...
 
     def failed(self, seat: str, error: WsapError) -> None:
-        """Take in that an agent failed; it is about to leave."""
+        """Handle the failure of an agent, which is about to leave."""
         ...
 
 
 @dataclass
 class Life:
-    """A world's ticks in one run, which lead its seats from one to the next.
-
-    `play` drives them: recorded ones first, compared with the record, then new ones. Nothing else drives the world.
+    """The ticks of a world in one run. `play` replays and verifies recorded ones, then makes new ones; nothing else
+    advances the world.
     """
 
     world: World
@@ -66,14 +65,14 @@ class Life:
     limit: int | None
     """Ticks in the whole run; None for no limit."""
     history: deque[LifeEvent]
-    """What is carried out again before new ticks."""
+    """Recorded events to replay before new ticks."""
     order: ReplayOrder | None
-    """The recorded order of ticks and the acts of seats, in a run that has seats."""
+    """The recorded order of ticks and decisions, in a run with seats."""
     inbox: Inbox
     passages: Passages | None
-    """Those who come and go, in a world that is open."""
+    """Arrivals and departures, in an open world."""
     again: bool
-    """Whether the history is that of another run, which is played again: recorded in this one, and nothing after it."""
+    """Whether the history is another run's: it is replayed and recorded in this run, with nothing after it."""
     number: int
     """The last tick; 0 before the first."""
     between: Between
@@ -81,27 +80,27 @@ class Life:
     notes: Notes
     journal: WorldJournal
     count: Callable[[bool], None]
-    """Told of each tick, and whether it is new, for the totals."""
+    """Counts a tick in the totals, given whether it is new."""
     save: Callable[[int], Awaitable[None]]
     """Saves the state after a new tick, if that is due."""
     go_back: Callable[[bytes], Awaitable[None]]
-    """Puts the world into a recorded state."""
+    """Restores the world to a recorded state."""
     observers: Sequence[Callable[[Tick], None]]
-    """Told of each new tick."""
+    """Called with each new tick."""
     done: bool = False
     interrupted: bool = False
     """Whether the world was stopped in the middle of a tick."""
     _taken: set[int] = field(default_factory=set)
 
     async def play(self, episode: int, order: ReplayOrder, seats: Sequence[asyncio.Task[None]]) -> None:
-        """Drive the world of an episode until it is done, the limit is reached, or the run is stopped.
+        """Play ticks until the world is done, the limit is reached, or the run is stopped.
 
-        At the limit the seats end, which wait for the next tick or decide in it.
+        At the limit, seats that wait for the next tick, or decide in it, end.
 
         Raises:
-            WorldError: the world fails, or counts its ticks wrongly.
-            RecordMismatchError: it does not go the way that is recorded.
-            StorageError: something can't be recorded.
+            WorldError: the world fails, or numbers its ticks wrongly.
+            RecordMismatchError: it diverges from the recording.
+            StorageError: an event can't be recorded.
         """
         try:
             await self._drive(episode)
@@ -114,7 +113,7 @@ class Life:
                 seat.cancel()
 
     async def _drive(self, episode: int) -> None:
-        last = -inf  # the first begins at once
+        last = -inf  # the first starts immediately
         while self.history or not (self.again or self.done or self._used_up):
             if self.history:
                 await self.controls.yield_to_loop()
@@ -165,7 +164,7 @@ class Life:
             return
         if isinstance(logged, LoggedPassage):
             if self.passages is None:
-                raise UsageError("Agents of a nexus came into this world in play, so only a nexus goes on with it.")
+                raise UsageError("Agents of a nexus entered this world in play, so only a nexus can resume it.")
             await order.reach(made)
             await self.passages.again(logged)
             order.passed(made)
@@ -179,8 +178,8 @@ class Life:
         await order.reach(made)
         if dumps(tick) != logged.line:
             raise RecordMismatchError(
-                f"{self.world.spec.name!r} did not go the way it was recorded in tick {logged.number}, so the run "
-                "can't be resumed; is it another version of the game?"
+                f"{self.world.spec.name!r} diverged from the recording in tick {logged.number}, so the run can't be "
+                "resumed. Has the game changed?"
             )
         order.passed(made)
         if self.again:
@@ -195,7 +194,7 @@ class Life:
             with self.order.deadlock.world(WORLD):
                 tick = await self.world.advance()
         self.interrupted = False
-        # The first tick of a run has any number: a world may go on that began elsewhere.
+        # A run's first tick may have any number: the world may have started in another run.
         if tick.number != self.number + 1 and (self.number or tick.number < 1):
             raise WorldError(f"The game {self.world.spec.name!r} gave tick {tick.number} after tick {self.number}.")
         return tick
@@ -214,9 +213,9 @@ class Life:
 
     async def _take_influences(self, episode: int) -> None:
         if self.order is not None and not self.order.over:
-            return  # they come after what is recorded
+            return  # new influences come after the replay
         waiting = self.inbox()
-        self._taken &= {number for number, _ in waiting}  # the others are gone from the inbox
+        self._taken &= {number for number, _ in waiting}  # the others have left the inbox
         for number, body in waiting:
             if number in self._taken:
                 continue
@@ -224,7 +223,7 @@ class Life:
             try:
                 said = await self._influence(body)
             except WsapError as error:
-                # Taken out of the inbox all the same, or it would end each attempt to go on.
+                # Take it out of the inbox all the same, or it would end each attempt to resume.
                 self.recorder.influence(episode, body, number, refused=str(error))
                 if not isinstance(error, UsageError):
                     raise

@@ -1,4 +1,4 @@
-"""What is recorded of a run's steps, choices and departures, read back from the event log; and its snapshots."""
+"""Recorded steps, choices, removals and snapshots of a run, read from the event log."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from wsap_nexus.runs.replay_order import LogPosition, position_after_event, posi
 
 @dataclass(frozen=True)
 class LoggedChoice:
-    """A recorded choice of a seat in a world of several."""
+    """A recorded choice, in a run of several seats."""
 
     seq: int
     seat: str
@@ -26,23 +26,23 @@ class LoggedChoice:
     action: Action
     info: DecisionInfo | None
     after: int
-    """The last event when the seat saw what it chose upon."""
+    """The last event when the seat observed before it chose."""
     left: int | None = None
-    """The event with which the seat was taken out before anything came of the choice; None if it was not."""
+    """The event of the seat's removal before the choice was resolved; None if it was not removed."""
 
     @property
     def let_go(self) -> LogPosition | None:
-        """When the world heard of the removal, if there was one."""
+        """When the world was told of the removal, if there was one."""
         return None if self.left is None else position_of_event(self.left, self.seat)
 
     @property
     def seen(self) -> LogPosition:
-        """When the seat looked."""
+        """When the seat observed."""
         return position_after_event(self.after, self.seat)
 
     @property
     def made(self) -> LogPosition:
-        """When the world heard of it."""
+        """When the world was told of the choice."""
         return position_of_event(self.seq, self.seat)
 
 
@@ -58,33 +58,33 @@ class LoggedLeave:
 
     @property
     def made(self) -> LogPosition:
-        """When the world heard of it."""
+        """When the world was told of the removal."""
         return position_of_event(self.seq, self.seat)
 
 
 @dataclass(frozen=True)
 class LoggedStep:
-    """A step as it was recorded."""
+    """A recorded step."""
 
     seq: int
     seat: str
     episode: int
     step: int
     line: str
-    """Its canonical line, as the trajectory hash takes it."""
+    """Its canonical line in the trajectory hash."""
     action: Action
     result: ActionResult
     info: DecisionInfo | None
     choice: LoggedChoice | None = None
-    """The choice that it came of; None with one seat, and in runs that were recorded by older versions."""
+    """Its choice; None with one seat, and in runs recorded by older versions."""
 
 
 Logged = LoggedStep | LoggedChoice | LoggedLeave
-"""What is gone through again: a step, a choice whose step was not recorded any more, a departure."""
+"""An item to replay: a step, a choice without a recorded step, or a removal."""
 
 
 def read_choice(seq: int, seat: str, episode: int, step: int, body: bytes) -> LoggedChoice:
-    """Return a recorded choice; WireError if the body is not one."""
+    """Return a recorded choice; WireError if the body is damaged."""
     try:
         data = json.loads(body)
         action = Action(data["action"]["name"], data["action"]["parameters"], data["reasoning"])
@@ -94,7 +94,7 @@ def read_choice(seq: int, seat: str, episode: int, step: int, body: bytes) -> Lo
 
 
 def read_step(seq: int, episode: int, step: int, body: bytes, codec: Codec) -> LoggedStep:
-    """Return a recorded step; WireError if the body is not one."""
+    """Return a recorded step; WireError if the body is damaged."""
     try:
         data = json.loads(body)
         line = data["step"]
@@ -110,11 +110,7 @@ def read_step(seq: int, episode: int, step: int, body: bytes, codec: Codec) -> L
 
 
 def read_snapshot(body: bytes) -> tuple[bytes, dict[str, bytes], dict[str, Mapping[str, Any]]]:
-    """Return the states of a recorded snapshot: the world's, each agent's, and each seat's, which its loop has.
-
-    Raises:
-        WireError: the body is not one.
-    """
+    """Return a recorded snapshot: the states of the world, the agents, and the seats' loops; WireError if damaged."""
     try:
         data = json.loads(body)
         world = base64.b64decode(data["world"], validate=True)
@@ -135,15 +131,15 @@ def _b64(data: bytes) -> str:
 
 
 def decision_body(info: DecisionInfo | None) -> str:
-    """Return how a decision came about, as canonical JSON."""
+    """Return a decision's info as canonical JSON."""
     return "null" if info is None else dumps(info)
 
 
 def read_decision(data: Mapping[str, Any] | None) -> DecisionInfo | None:
-    """Return how a recorded decision came about; KeyError or TypeError if it is damaged."""
+    """Return a recorded decision's info; KeyError or TypeError if it is damaged."""
     if data is None:
         return None
-    # Runs that were recorded by older versions tell less.
+    # Missing in runs recorded by older versions.
     later = ("unconstrained", "cut", "resumption", "continued", "chosen", "cause")
     how = {name: data[name] for name in later if name in data}
     return DecisionInfo(bool(data["repaired"]), bool(data["forced"]), Usage(**data["usage"]), **how)

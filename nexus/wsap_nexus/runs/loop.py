@@ -36,12 +36,11 @@ class SeatLoop:
 
     Args:
         limit: decisions in the whole run; None for no limit.
-        deadline: seconds for a decision; None for as long as it takes.
-        past: has what is recorded of the seat, to replay before new decisions.
-        order: the recorded order of the seats' actions; None for a world of one seat. With an order every
-            choice is recorded before the world hears of it.
-        decide_along: whether the agent decides along during the replay, so that its own state follows; False for
-            a person.
+        deadline: seconds for a decision; None for no limit.
+        past: has the seat's recorded steps, to replay before new decisions.
+        order: the recorded order of the seats' actions; None for a world of one seat. With an order, every choice is
+            recorded before the world is told.
+        decide_along: whether the agent also decides during the replay, to restore its own state; False for a person.
     """
 
     def __init__(
@@ -68,35 +67,35 @@ class SeatLoop:
         self._history = past.history.get(seat.agent_id, deque[Logged]())
         self._order = order
         self._looked = past.looked.get(seat.agent_id)
-        """Log position of an observation that was recorded without a decision."""
+        """Position of an observation recorded without a decision."""
         self._decide_along = decide_along
         self.after_step: Callable[[StepTaken], Awaitable[None] | None] | None = None
-        """Told after each new decision."""
+        """Called after each new decision."""
         self.between: Between | RoundEnd | None = None
-        """The moment between two ticks of a world that lives, or the end of a round."""
+        """Passed before each observation: between two ticks of a world that lives, or at the end of a round."""
         self._live = "live" in seat.world.spec.abilities
         self._began: float | None = None  # when the last new decision began
         self._plan: tuple[str, ...] = ()
         self._planned = 1
         self._goals = GoalWatch()
         self.lessons = dict(past.lessons.get(seat.agent_id, {}))
-        """The lessons that the agent drew in this run, by the number of the decision (from 0) after which it did."""
+        """The agent's lessons in this run, by the number (from 0) of the decision they follow."""
         self._latest: tuple[int, int, DecisionInfo] | None = None
         self._forced = ForcedStreak(seat.agent_id, agent)
         self.acting = False
-        """Whether a choice is recorded, and what comes of it is not yet taken in."""
+        """Whether a choice is recorded whose result is not processed yet."""
         self.taking_in = self.idle = False
-        """Whether it is not through with a result; whether it waits for its next decision."""
+        """Whether the loop is processing a result; whether it waits for its next decision."""
         self.let_go = False
-        """Whether the seat was taken out of the world, rather than leaving by choice."""
+        """Whether the seat was removed from the world, rather than leaving by choice."""
 
     @property
     def reached_limit(self) -> bool:
-        """Whether this seat has made all the decisions it may."""
+        """Whether this seat has made all decisions of its limit."""
         return not self._history and self._limit is not None and self.tally.steps >= self._limit
 
     async def initialize(self) -> None:
-        """Give the agent the game's description and actions, and the means to see if it can."""
+        """Give the agent the game's description and actions, and the view and default action if it uses them."""
         agent = self.agent
         if isinstance(agent, UsesVision):
             await self._ask(lambda: agent.see_with(self.seat.look))
@@ -105,21 +104,19 @@ class SeatLoop:
         await self._ask(lambda: self.agent.initialize(self.seat.game_description, self.seat.action_space))
 
     async def aclose(self) -> None:
-        """Release the agent's resources, if it has any, and let go of the run: each would keep the other in memory."""
+        """Release the agent's resources, and the reference to the run, a cycle that would stay in memory."""
         self.after_step = None
         close = getattr(self.agent, "aclose", None)
         if close is not None:
             await self._ask(close)
 
     def begin_episode(self) -> None:
-        """Treat the next decision as the first of an episode: a plan comes before it."""
+        """Treat the next decision as the first of an episode, which a plan precedes."""
         self._goals.begin()
 
     async def episode(self, number: int) -> None:
-        """Play until the episode is over, the agent leaves, the limit is reached, or the run is stopped.
-
-        Args:
-            number: the episode, from 0.
+        """Play an episode, numbered from 0, until it is over, the agent leaves, the limit is reached, or the run is
+        stopped.
         """
         while not self.seat.done and self.seat.left is None and not self.reached_limit:
             if self._history and isinstance(self._history[0], LoggedLeave):
@@ -148,11 +145,11 @@ class SeatLoop:
 
     @property
     def next_decision(self) -> int:
-        """The number, from 1, of the next decision, a recorded one or a new one."""
+        """The number, from 1, of the next recorded or new decision."""
         return 1 + (self._history[0].step if self._history else self.tally.steps)
 
     async def leave(self, episode: int) -> None:
-        """Take the seat out of a world where others continue: replayed if it is recorded, else recorded."""
+        """Remove the seat from a world where others continue; the removal is replayed if recorded, else recorded."""
         order = self._order or ReplayOrder()
         self.let_go = True
         if self._history and isinstance(logged := self._history[0], LoggedLeave):
@@ -165,7 +162,7 @@ class SeatLoop:
         await leave(self.seat)
 
     async def conclude(self, episode: int) -> None:
-        """Let the agent reflect because play ends here, if it implements `LooksBack`."""
+        """Let the agent reflect at the end of play, if it implements `LooksBack`."""
         agent = self.agent
         if isinstance(agent, LooksBack):
             await self._ask(agent.conclude)
@@ -173,7 +170,7 @@ class SeatLoop:
             self._record_lessons(episode, max(0, self.tally.steps - 1))
 
     def state(self) -> dict[str, Any]:
-        """Return the loop's own state between two decisions, besides world and agent; JSON-ready."""
+        """Return the loop's own state between two decisions, JSON-ready."""
         return {
             "goals": self._goals.state(),
             "plan": list(self._plan),
@@ -190,9 +187,9 @@ class SeatLoop:
         self.let_go = bool(state.get("let_go", False))
 
     async def _observe(self, order: ReplayOrder, episode: int) -> tuple[Observation, int]:
-        """Return what a seat among several sees at its next decision, and the last event by then.
+        """Return the observation for the next decision, in a run with an order, and the last event by then.
 
-        It observes at the recorded position if there is one, and otherwise after everything recorded.
+        The seat observes at the recorded position if there is one, and otherwise after everything recorded.
         """
         logged = self._history[0] if self._history else None
         choice = logged.choice if isinstance(logged, LoggedStep) else logged
@@ -203,7 +200,7 @@ class SeatLoop:
             if mark is None:
                 await order.ended(self.seat.agent_id)
         else:
-            mark = None  # a step that an older version recorded: nobody knows when
+            mark = None  # recorded by an older version, without a position
         if mark is not None:
             await order.reach(mark)
         with order.deadlock.world(self.seat.agent_id):
@@ -221,7 +218,7 @@ class SeatLoop:
             self._recorder.observation(seat, episode, observation.step, observation)
         before = self._told()
         if self.seat.ended:
-            action, info = GAME_OVER, None  # nobody is asked
+            action, info = GAME_OVER, None  # the agent is not asked
         else:
             asked = self._ask(lambda: self.agent.decide(observation))
             action, late = await decide(self.seat, asked, self._deadline)
@@ -238,7 +235,7 @@ class SeatLoop:
         self.acting = False
 
     def _how(self, before: DecisionInfo | None, forced: bool) -> DecisionInfo | None:
-        """Return how a decision came about, from the agent's reports before it and now."""
+        """Return a decision's info, from the agent's reports before it and now."""
         info = self._told()
         if forced:
             usage = NO_USAGE if info is None or info is before else info.usage
@@ -273,10 +270,7 @@ class SeatLoop:
             self._forced.check(observation, outcome, info)
 
     async def _repeat(self, observation: Observation) -> None:
-        """Replay a recorded step, and verify that the world takes the same path.
-
-        Where only the choice was recorded, the step is new.
-        """
+        """Replay a recorded step and verify its result; if only the choice was recorded, the step is new."""
         logged = self._history.popleft()
         assert not isinstance(logged, LoggedLeave)  # the episode ends before it
         choice = logged.choice if isinstance(logged, LoggedStep) else logged
@@ -295,36 +289,36 @@ class SeatLoop:
         self.taking_in = True
         if isinstance(logged, LoggedChoice):
             if logged.info is None or logged.info.forced:
-                before = self._told()  # what it tells now is not of this decision
+                before = self._told()  # the agent's report is about another decision
             await self._take_in(logged.episode, observation, outcome, logged.info, before)
             self.acting = False
             return
         line = step_line(self.seat.agent_id, outcome.action, outcome.result)
         if line != logged.line:
             raise RecordMismatchError(
-                f"{self.seat.world.spec.name!r} did not go the way it was recorded at step {logged.step + 1} of "
-                f"seat {logged.seat!r}, so the run can't be resumed; is it another version of the game?"
+                f"{self.seat.world.spec.name!r} diverged from the recording at step {logged.step + 1} of seat "
+                f"{logged.seat!r}, so the run can't be resumed. Has the game changed?"
             )
         await self._ask(lambda: self.agent.reflect(outcome.result))
         self._record_lessons(logged.episode, logged.step)
         if self._decide_along and not self._history and logged.info is not None and not logged.info.forced:
-            # The run may have ended after the step and before the agent was through with it.
+            # The run may have ended before the agent had processed this step.
             self._latest = (logged.episode, logged.step, logged.info)
             self.settle()
 
     def _key(self, number: int, *, again: bool = False) -> ChoiceKey | None:
-        """Return what names a choice to a live world; None for all others."""
+        """Return the key of a choice for a live world; None for other worlds."""
         return ChoiceKey(f"{self._recorder.name}/{self.seat.agent_id}/{number + 1}", again) if self._live else None
 
     async def _act_again(
         self, order: ReplayOrder, action: Action, choice: LoggedChoice | None, key: ChoiceKey | None
     ) -> Outcome:
-        """Carry out the recorded action; where the seat was removed in the middle of it, remove it again."""
+        """Carry out a recorded action, and the removal of the seat in the middle of it if that is recorded."""
         if choice is None or choice.let_go is None:
             return await self.seat.step(action, key)
         acting = asyncio.create_task(self.seat.step(action, key))
         try:
-            await asyncio.sleep(0)  # the world hears of the choice first
+            await asyncio.sleep(0)  # the world is told of the choice first
             await order.reach(choice.let_go)
             order.passed(choice.let_go)
             self.let_go = True
@@ -334,9 +328,9 @@ class SeatLoop:
             acting.cancel()
 
     async def _decide_again(self, observation: Observation, *, interrupted: bool) -> None:
-        """Let the agent decide along with the record, so that its own state follows.
+        """Let the agent decide during the replay, to restore its own state.
 
-        A decision that was interrupted at its deadline is interrupted again, as soon as the agent waits for something.
+        A decision that was interrupted at its deadline is interrupted again, as soon as the agent awaits something.
         """
         if not interrupted:
             await self._ask(lambda: self.agent.decide(observation))
@@ -346,7 +340,7 @@ class SeatLoop:
                 await self._ask(lambda: self.agent.decide(observation))
 
     def settle(self) -> None:
-        """Record model usage added to the last decision after its step was logged: a summary by the memory, lessons."""
+        """Record model usage added to the last decision after its step was logged, such as a memory's summary."""
         now = self._told()
         if self._latest is None or now is None or now.usage == self._latest[2].usage:
             return
@@ -370,7 +364,7 @@ class SeatLoop:
 
     def _record_lessons(self, episode: int, step: int) -> None:
         found: object = getattr(self.agent, "last_reflection", None)
-        # Going through history again, the agent looks back again; what is recorded stays so.
+        # During a replay the agent reflects again, and the recorded lessons stay as they are.
         if isinstance(found, ReflectionInfo) and step not in self.lessons:
             self.lessons[step] = found.lessons
             self._recorder.lessons(self.seat.agent_id, episode, step, found.lessons)

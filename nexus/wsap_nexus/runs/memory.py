@@ -1,7 +1,7 @@
-"""What the agents of a run remember and can do when it begins, as the run has it recorded.
+"""The memories and skills of agents at the start of a run.
 
-Resuming a run, or replaying it, begins with what was recorded and not with what the agents have
-learned since; so the same steps follow.
+They are recorded, and a resumed or replayed run starts from the recording, not from what the agents have learned
+since, so that the same steps follow.
 """
 
 from __future__ import annotations
@@ -20,49 +20,49 @@ from wsap_nexus.runs.recorder import Recorder
 
 Prepare = Callable[[str, AgentMemory], None]
 AT_END = "end"
-"""Marks what a prepared memory held when the run was over."""
+"""Marks the content of a prepared memory at the end of the run."""
 Lessons = Mapping[int, tuple[str, ...]]
-"""Lessons by the number of the decision (from 0) after which they were drawn."""
+"""Lessons by the number (from 0) of the decision they follow."""
 
 
 @dataclass(frozen=True)
 class MemorySnapshot:
-    """What the agent in a seat was when the run began."""
+    """An agent's memory and skills at the start of a run."""
 
     agent: str
     number: int
-    """Counts the agent's runs, from 1; memories of this one are marked "run 3"."""
+    """The number of the agent's run, from 1, which marks its memories ("run 3")."""
     revision: int
-    """How often the memory had been saved."""
+    """How many times the memory had been saved."""
     memory: bytes = b""
     """The memory's snapshot; empty for a new one."""
     skills: Mapping[str, float] = field(default_factory=dict)
     """Domain -> level, in a run outside the nexus."""
 
     def to_json(self) -> dict[str, Any]:
-        """Return it for the log."""
+        """Return the snapshot for the log."""
         memory = base64.b64encode(self.memory).decode("ascii")
         data = {"mind": self.agent, "number": self.number, "revision": self.revision, "memory": memory}
         return {**data, **({"skills": dict(self.skills)} if self.skills else {})}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> MemorySnapshot:
-        """Return what was recorded; WireError if it is damaged."""
+        """Return a recorded snapshot; WireError if it is damaged."""
         try:
             memory = base64.b64decode(data["memory"], validate=True)
             skills = {str(domain): float(level) for domain, level in data.get("skills", {}).items()}
             return cls(str(data["mind"]), int(data["number"]), int(data["revision"]), memory, skills)
         except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise WireError(f"What was recorded of an agent's memory is damaged: {error}.") from error
+            raise WireError(f"The recorded memory of an agent is damaged: {error}.") from error
 
 
 class RunMemories:
-    """The memories of a run's seats; this one restores what was recorded and saves nothing.
+    """The memories of a run's seats; this base class restores recorded ones and saves nothing.
 
     Args:
-        owners: seat -> the agent that sits there, for seats of agents of the database.
-        past: what was recorded when the run began, by seat.
-        again: the run replays another, whose recorded memories it records, too.
+        owners: seat -> agent, for agents of the database.
+        past: the recorded memories at the start of the run, by seat.
+        again: the run replays another, and also records that run's memories.
     """
 
     def __init__(
@@ -76,22 +76,22 @@ class RunMemories:
         self.owners = dict(owners or {})
         """Seat -> agent."""
         self.begun = dict(past or {})
-        """What the agents were when the run began, by seat."""
+        """The memories at the start of the run, by seat."""
         self._recorder = recorder or Recorder(None, None)
         self._again = again
         self.ready: dict[str, tuple[SeatPlan, AgentMemory]] = {}
         """The memories in use, by seat."""
 
     def skills(self, seat: str) -> Mapping[str, float]:
-        """Return the skills that the agent in a seat began with."""
+        """Return the skills of a seat's agent at the start of the run."""
         return self.begun[seat].skills if seat in self.begun else {}
 
     def begin(self, plan: SeatPlan, agent: object) -> None:
-        """Give a seat's agent what it remembers; nothing to one without a memory.
+        """Restore the memory of a seat's agent, if it has one.
 
         Raises:
-            UsageError: its memory can't take that in.
-            StorageError: what it remembers can't be read.
+            UsageError: its memory can't restore the saved state.
+            StorageError: the saved state can't be read.
         """
         if plan.name not in self.owners and plan.name not in self.begun:
             return
@@ -113,25 +113,25 @@ class RunMemories:
             self._recorder.write("mind", begun.to_json(), seat=plan.name)
 
     def first(self, plan: SeatPlan, memory: AgentMemory | None) -> MemorySnapshot | None:
-        """Return what a seat's agent begins a new run with; None if nothing is to be recorded of it."""
+        """Return the memory with which a seat's agent starts a new run; None to record none."""
         return None
 
     def keep(self, seat: str, steps: int, lessons: Lessons, error: BaseException | None = None) -> None:
-        """Save what a seat's agent remembers now; this one saves nothing.
+        """Save the memory of a seat's agent; this base class saves nothing.
 
         Args:
-            steps: how many decisions it has made in the run.
-            error: what ended the run, if something did.
+            steps: the number of its decisions in the run.
+            error: the error that ended the run, if any.
         """
 
 
 class PreparedMemories(RunMemories):
-    """Memories that whoever plays the run prepares. What they hold at both ends of it is recorded, and kept nowhere
+    """Memories prepared by the caller. Their content at the start and end of the run is recorded, and saved nowhere
     else.
 
     Args:
-        prepare: is given a seat and its memory, before the first decision of a new run.
-        past: what was recorded when the run began, by seat.
+        prepare: called with each seat and its memory before the first decision of a new run.
+        past: the recorded memories at the start of the run, by seat.
     """
 
     def __init__(
@@ -155,7 +155,7 @@ class PreparedMemories(RunMemories):
 
 
 def memory_of(agent: object) -> AgentMemory | None:
-    """Return an agent's memory, None if it has none."""
+    """Return an agent's memory; None if it has none."""
     memory = getattr(agent, "memory", None)
     return memory if isinstance(memory, AgentMemory) else None
 
@@ -166,11 +166,11 @@ def kind_of(plan: SeatPlan, memory: AgentMemory) -> str:
 
 
 def take_in(memory: AgentMemory, data: bytes, owner: str) -> None:
-    """Have a memory become what was saved; UsageError if it can't take that in."""
+    """Restore a memory's saved state; UsageError if it does not fit the memory."""
     try:
         memory.restore(data)
     except SnapshotError as error:
         raise UsageError(
-            f"What {owner!r} remembers can't be taken in by its memory: {error} "
-            "Give it the memory and the options that it had, or another kind of memory."
+            f"The saved memory of {owner!r} can't be restored: {error} "
+            "Use the memory and options it was saved with, or another kind of memory."
         ) from error

@@ -1,4 +1,4 @@
-"""What observers of a run are told."""
+"""The data passed to observers of a run."""
 
 from __future__ import annotations
 
@@ -11,28 +11,28 @@ from wsap_core.seams.agent import DecisionInfo
 
 @dataclass(frozen=True)
 class StepTaken:
-    """What an observer of a run is told after each decision."""
+    """A new step, as observers of a run receive it."""
 
     seat: str
     episode: int
     step: int
     """The decision's number in the run, from 1."""
     observation: Observation
-    """What the agent decided on."""
+    """The observation on which the agent decided."""
     action: Action
     result: ActionResult
     info: DecisionInfo | None
-    """How the decision came about, where that is known."""
+    """How the decision came about, if known."""
     plan: tuple[str, ...]
-    """What the agent said last that it would do."""
+    """The agent's latest plan."""
     planned: int
-    """The decision before which it said so, from 1."""
+    """The number, from 1, of the decision that the plan preceded."""
 
     @property
     def forced(self) -> bool:
-        """Whether an action was taken in place of the agent's answer."""
+        """Whether another action replaced the agent's answer."""
         return self.info is not None and self.info.forced
 
 
 Observer = Callable[[StepTaken], None]
-"""Told after each decision; must return quickly."""
+"""Called after each decision; must return quickly."""

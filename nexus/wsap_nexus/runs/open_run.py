@@ -1,4 +1,4 @@
-"""A run of a world that is open: agents come into it in play, and leave it, between two ticks."""
+"""A run of an open world, which agents enter and leave between ticks."""
 
 from __future__ import annotations
 
@@ -23,32 +23,31 @@ from wsap_nexus.worlds.seats import SeatPort
 
 
 class OpenRun(Run):
-    """A run of a world that lives, with a plan that is `open`."""
+    """A run of a world that lives, with an `open` plan."""
 
     def steps_of(self, seat: str) -> int:
-        """Return how many decisions of a seat are recorded, of all who have sat there."""
+        """Return the number of recorded steps of a seat, over all its agents."""
         return self._tallies[seat].steps if seat in self._tallies else 0
 
     def next_decision(self, seat: str) -> int:
-        """Return the number, from 0, of a seat's next decision: of the first that is gone through again, if any."""
+        """Return the number, from 0, of a seat's next decision: the next one to replay, if any."""
         return self._past.next_decision(seat, self.steps_of(seat))
 
     def decided(self, seat: str) -> int:
-        """Return how many decisions of a seat are recorded, including one without a step."""
+        """Return the number of recorded decisions of a seat, including one without a step."""
         return self._past.decided(seat) if self._past.history.get(seat) else self.steps_of(seat)
 
     async def join(
         self, plan: SeatPlan, spec: AgentSpec, seat: SeatPort, *, limit: int | None = None, resting: bool = False
     ) -> None:
-        """Have an agent play in a seat from now on; call it between two ticks.
+        """Let an agent play in an open seat from now on; call it between two ticks.
 
         Args:
-            seat: open.
-            limit: the number of the seat's decision at which it leaves.
-            resting: the seat was there when the state was saved, and goes on from that.
+            limit: the number of decisions of the seat at which the agent leaves.
+            resting: the seat is part of the restored state, and resumes from it.
 
         Raises:
-            WsapError: the agent can't be made.
+            WsapError: the agent can't be created.
         """
         name, seed = plan.name, derive_seed(self.plan.seed, self._episode)
         if name not in self._tallies:
@@ -83,7 +82,7 @@ class OpenRun(Run):
 
     @property
     def world_ended(self) -> bool:
-        """Whether the world has come to its end, so that no tick is waited for."""
+        """Whether the world has ended, so that there is no next tick to wait for."""
         return self._life is not None and self._life.done
 
     @override
@@ -94,7 +93,7 @@ class OpenRun(Run):
 
     @override
     async def _play_out(self, loop: SeatLoop) -> None:
-        """Play a seat until its agent leaves or is done, fails or is stopped, and have it let out then."""
+        """Play a seat until its agent leaves, is done, fails or is stopped; then let it out."""
         name = loop.seat.agent_id
         assert self._passages is not None, "the plan is open"
         try:

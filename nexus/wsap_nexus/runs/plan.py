@@ -1,4 +1,4 @@
-"""The plan of a run: the game, who plays, for how long; everything needed to start it again."""
+"""The plan of a run: the game, its agents and limits; everything needed to start it again."""
 
 from __future__ import annotations
 
@@ -20,42 +20,42 @@ from wsap_nexus.runs.trajectory import CHAINED, CHAINED_KEY, WORLD, TrajectoryHa
 from wsap_nexus.store.records import RunRecord
 
 LONGEST_LABEL = 200
-"""Characters of who plays: what a record of a run has room for."""
+"""Maximum length of the label of a run's agents, in characters."""
 
 
 def game_of(run: RunRecord, host: PluginHost) -> AdapterSpec:
-    """Return the game of a recorded run, as it was with its options.
+    """Return the game of a recorded run, with its options.
 
     Raises:
-        WsapError: it is not installed any more, or can't be loaded.
+        WsapError: it is no longer installed, or can't be loaded.
     """
     spec = load_adapter_spec(str(run.config.get("game", run.game)), host)
     try:
         return spec.with_options(run.config.get("options") or {})
     except UsageError:
-        return spec  # of a newer version, which has no such options: what is told of all of them still holds
+        return spec  # a newer version without these options; what does not depend on options still holds
 
 
 def with_model(agent: str, model: object) -> str:
-    """Return an agent with its model, if it has one, for a reader."""
+    """Return an agent's label, with its model if it has one."""
     return f"{agent} ({model})" if model else agent
 
 
 @dataclass(frozen=True)
 class SeatPlan:
-    """Who sits where."""
+    """A seat and its agent."""
 
     name: str
-    """The seat, which is also the agent's id in the world."""
+    """The seat, and the agent's id in the world."""
     agent: str
     """A registered agent, or `./file.py:Name`."""
     options: Mapping[str, Any] = field(default_factory=dict)
     identity: str | None = None
-    """The agent of the database who sits there: it remembers the run, and is credited with what it achieves."""
+    """The agent of the database in the seat, which remembers the run and is credited with its achievements."""
 
     @property
     def model(self) -> str | None:
-        """The address of the language model that decides; None where none does."""
+        """The address of the language model that decides, if any."""
         model = self.options.get("model")
         return model if isinstance(model, str) and model else None
 
@@ -67,7 +67,7 @@ class SeatPlan:
 
 @dataclass(frozen=True)
 class RunPlan:
-    """Everything that determines a run, so that it can be started again."""
+    """Everything needed to start a run again."""
 
     game: str
     """A registered game, or `./file.py:Name`."""
@@ -75,26 +75,25 @@ class RunPlan:
     seed: int = 0
     """From 0 to 2**31 - 1."""
     steps: int | None = None
-    """Decisions for each seat, over as many episodes as it takes; None for no such limit."""
+    """Decisions for each seat, over all episodes; None for no limit."""
     options: Mapping[str, Any] = field(default_factory=dict)
     snapshot_every: int = 500
-    """Decisions between two records of the totals, and of the state where game and agents can be saved; 0 for none."""
+    """Decisions between two records of the totals, and of the state if game and agents have snapshots; 0 for none."""
     chained: bool = True
     """Whether the trajectory hash is chained from step to step; False for runs recorded by earlier versions."""
     episodes: int | None = None
-    """Episodes; None for as many as the steps allow, or for one where these are not limited either."""
+    """Episodes; None for as many as the steps allow, or for one if these are not limited either."""
     whole: bool = True
-    """Whether a step limit lets the open episode of several seats come to its end; False for runs recorded by earlier
+    """Whether an open episode of several seats is finished after the step limit; False for runs recorded by earlier
     versions."""
     live: bool = False
-    """Whether the world can't be rewound, so that a choice is committed before it hears of it."""
+    """Whether the world can't be rewound, so that a choice is committed before the world is told."""
     lives: bool = False
     """Whether the world goes on by itself; `steps` limits its ticks, too."""
     open: bool = False
-    """Whether agents come into the world in play and leave it; the seats are those that have been taken so far."""
+    """Whether agents enter and leave the world in play; the seats are those taken so far."""
     branched_from: Mapping[str, Any] | None = None
-    """The `run` and its tick, the `step`, that the run began with, and the number of events (`seq`) that it had then;
-    None for the beginning of the world."""
+    """The `run`, its tick (`step`) and its number of events then (`seq`) from which a branch began; None otherwise."""
 
     def __post_init__(self) -> None:
         if not _is_whole(self.seed) or not 0 <= self.seed <= SEED_LIMIT:
@@ -109,48 +108,48 @@ class RunPlan:
         if self.lives and self.episodes not in (None, 1):
             raise UsageError("A world that lives is played for one episode; limit its ticks, or play it several times.")
         if self.lives and WORLD in names:
-            raise UsageError(f"A world that lives can't have a seat of the name {WORLD!r}; that is its own.")
+            raise UsageError(f"A world that lives can't have a seat named {WORLD!r}; that name is reserved.")
 
     def tallies(self) -> dict[str, SeatTally]:
-        """Return seat -> totals of a run that begins."""
+        """Return the empty totals of a new run, by seat."""
         seats = [*self.seats, SeatPlan(WORLD, "")] if self.lives else self.seats
         return {seat.name: self.tally(seat) for seat in seats}
 
     def tally(self, seat: SeatPlan) -> SeatTally:
-        """Return the totals of a seat that begins."""
+        """Return the empty totals of a seat."""
         hash_ = TrajectoryHash(chained=self.chained)
         return SeatTally(seat.name, seat.agent, redacted(seat.options), hash=hash_)
 
     def for_game(self, game: AdapterSpec) -> RunPlan:
-        """Return the plan with what the game's abilities say of it."""
+        """Return the plan with `lives` and `live` set from the game's abilities."""
         return replace(self, lives="lives" in game.abilities, live="live" in game.abilities)
 
     @property
     def asked_episodes(self) -> int | None:
-        """How many episodes were asked for; None for as many as the steps allow."""
+        """The requested number of episodes; None for as many as the steps allow."""
         return 1 if self.episodes is None and (self.steps is None or self.lives) else self.episodes
 
     @property
     def in_order(self) -> bool:
-        """Whether what is done has an order that matters: among several seats, or in a world that lives or is live."""
+        """Whether the order of actions matters: with several seats, or in a world that lives or is live."""
         return len(self.seats) > 1 or self.open or ((self.lives or self.live) and bool(self.seats))
 
     @property
     def identities(self) -> dict[str, str]:
-        """Seat -> the agent of the database who sits there, for the seats that have one."""
+        """Seat -> agent of the database, for the seats that have one."""
         return {seat.name: seat.identity for seat in self.seats if seat.identity is not None}
 
     @property
     def addresses(self) -> list[str]:
-        """The addresses of the models that the agents and the world (`model`, `scene.model`) ask, each once."""
+        """The distinct addresses of the models of agents and of the world (`model`, `scene.model`)."""
         found = [seat.model for seat in self.seats if seat.agent == MODEL_AGENT and seat.model is not None]
         found += [str(value) for name, value in self.options.items() if name == "model" or name.endswith(".model")]
         return list(dict.fromkeys(found))
 
     @property
     def agent_label(self) -> str:
-        """Return who plays, for a reader: `llm (openai/gpt-5)`, or `row=random, column=openai/gpt-5` where they differ,
-        counted where there are too many to name.
+        """The agents: `llm (openai/gpt-5)`, or `row=random, column=openai/gpt-5` if they differ, or counts of each if
+        that is too long.
         """
         if not self.seats:
             return WORLD
@@ -164,10 +163,7 @@ class RunPlan:
         return label if len(label) <= LONGEST_LABEL else f"{label[: LONGEST_LABEL - 3]}..."
 
     def to_config(self) -> dict[str, Any]:
-        """Return the plan as JSON-ready data, for the database.
-
-        Files are found again from any folder. Nothing confidential is in it; see `confidential`.
-        """
+        """Return the plan as JSON-ready data for the database, with absolute paths and without confidential options."""
         return {
             "game": _anchored(self.game),
             "seats": [
@@ -188,7 +184,7 @@ class RunPlan:
 
     @classmethod
     def from_config(cls, config: Mapping[str, Any]) -> RunPlan:
-        """Return the plan that was recorded; WireError if it is not a plan."""
+        """Return a recorded plan; WireError if it is damaged."""
         try:
             return cls(
                 game=config["game"],
@@ -206,7 +202,7 @@ class RunPlan:
                 branched_from=config.get("branched_from"),
             )
         except (KeyError, TypeError) as error:
-            raise WireError(f"What was recorded of how this run was started is incomplete: {error}.") from error
+            raise WireError(f"The recorded plan of this run is incomplete: {error}.") from error
 
 
 def _identity(seat: SeatPlan) -> dict[str, str]:
@@ -214,7 +210,7 @@ def _identity(seat: SeatPlan) -> dict[str, str]:
 
 
 def _anchored(reference: str) -> str:
-    """Return a reference to something in a file with the file's whole path, and any other as it is."""
+    """Make the path in a reference to a file absolute; return any other reference unchanged."""
     path, colon, name = reference.rpartition(":")
     return f"{Path(path).expanduser().resolve()}:{name}" if colon and path.endswith(".py") else reference
 
@@ -224,10 +220,10 @@ def _is_whole(value: object) -> bool:
 
 
 def agent_named(reference: str, host: PluginHost | None = None) -> tuple[str, dict[str, Any]]:
-    """Return the agent that a text names, and its options that follow: a model's address is `llm` with that model.
+    """Return the agent that a text names, and its options; a model's address means the agent `llm` with that model.
 
     Raises:
-        UsageError: it has the form of an address, BACKEND/MODEL, and no such backend is installed.
+        UsageError: the text has the form of an address, BACKEND/MODEL, and no such backend is installed.
     """
     if not names_model(reference):
         return reference, {}
@@ -253,22 +249,21 @@ def plan_seats(
     game_options: Mapping[str, Any] | None = None,
     host: PluginHost | None = None,
 ) -> tuple[SeatPlan, ...]:
-    """Return who sits where: named seats first, the rest filled.
+    """Return the seats of a run with their agents.
 
-    Wherever an agent is named, a model's address may stand: it is the agent `llm` with that model, whichever model
-    the options name for all.
+    A model's address in place of an agent means the agent `llm` with that model, which overrides the option `model`.
 
     Args:
-        agent: who takes every seat that is not named.
+        agent: the agent of all seats that are not named; by default the game's default agent.
         seats: seat name -> agent.
-        fill: who takes the seats that are not named; the agent, or the game's default agent, when None.
-        options: options handed to every agent.
-        game_options: the game's own, on which the number of its seats may depend.
-        host: has the model backends; everything installed when None.
+        fill: takes precedence over `agent`.
+        options: options for every agent.
+        game_options: the game's options, on which its seats may depend.
+        host: has the model backends; by default all installed ones.
 
     Raises:
-        UsageError: a seat that the game does not have, more seats than it has, or options with which it
-            can't say what it is like; a model of an unknown backend, or two models for one seat.
+        UsageError: an unknown seat, too many seats, invalid options of the game, a model of an unknown backend, or
+            two models for one seat.
     """
     with_these = spec.with_options(game_options or {})
     low, high = with_these.seats
@@ -293,5 +288,5 @@ def plan_seats(
     agents = {n: agent_named(named.get(n, other), host) for n in ordered}
     model = (options or {}).get("model")
     if agent is not None and names_model(agent) and model not in (None, agent):
-        raise UsageError(f"Two models are to play: {single_line(agent)} and {single_line(str(model))}; leave one out.")
+        raise UsageError(f"Two models are given: {single_line(agent)} and {single_line(str(model))}; leave one out.")
     return tuple(SeatPlan(n, who, {**(options or {}), **own}) for n, (who, own) in agents.items())

@@ -1,4 +1,4 @@
-"""The agent of a recorded run whose prompts an older version made: replies can't be found by what is asked now."""
+"""A replacement for agents whose prompts an older version made, so that recorded replies can't be looked up."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ Decided = tuple[Action, DecisionInfo | None]
 
 
 class RecordedAgent:
-    """Decides what is recorded, and waits where nothing more is."""
+    """Repeats recorded decisions, and waits after the last one."""
 
     def __init__(self, decided: Iterable[Decided] = ()) -> None:
         self.last_decision: DecisionInfo | None = None
         self._left = deque(decided)
 
     def initialize(self, game_desc: str, action_space: ActionSpace) -> None:
-        """Take in nothing."""
+        """Do nothing."""
 
     async def decide(self, observation: Observation) -> Action:
         """Return the next recorded action."""
         if not self._left:
-            await asyncio.Event().wait()  # until the run is stopped, where the recorded one was
+            await asyncio.Event().wait()  # until the run is stopped, where the recorded one stopped
         action, self.last_decision = self._left.popleft()
         return action
 
     def reflect(self, result: ActionResult) -> None:
-        """Learn nothing."""
+        """Do nothing."""
 
     def plan(self, goals: list[Goal]) -> list[str]:
         """Return no plan."""
@@ -44,7 +44,7 @@ class RecordedAgent:
 def read_decided(
     repository: Repository, run_id: str, calls: Mapping[str, Iterable[Mapping[str, JsonValue]]]
 ) -> dict[str, list[Decided]]:
-    """Return the recorded decisions of the seats whose prompts an older version made; empty for a run of this one."""
+    """Return the recorded decisions of the seats whose prompts an older version made."""
     found: dict[str, list[Decided]] = {
         seat: []
         for seat, events in calls.items()

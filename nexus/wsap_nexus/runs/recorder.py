@@ -1,12 +1,10 @@
-"""A run's events: how they are written to the event log.
+"""Writes a run's events to the event log.
 
-Kinds: `episode` (its seed), `observation` (what a seat saw, where that is not what its last
-result showed), `plan`, `chosen` and `left` (in runs of several seats: what a seat chose, and that it
-was taken out, before the world hears of it), `step`, `decision` (what a step has come to take since),
-`tick` (of a world that lives), `influence` (from outside it), `rewound` (to an earlier tick),
-`death`, `snapshot`, `totals` (what was counted so far), `model`, `asked`, `call`, `refusal` and `failure` (what
-was asked of language models, and what they would not do or could not be asked), `tools` and `tool`
-(what tools there are, and what they were asked), and `run` (started, resumed, stopped).
+Kinds: `run` (started, resumed, stopped), `episode` (its seed), `observation` (where it differs from the last result's),
+`plan`, `chosen` and `left` (in runs of several seats: a choice and a removal, before the world is told), `step`,
+`decision` (model usage added to a step later), `death`, `lessons`, `snapshot`, `totals`; of a world that lives `tick`,
+`influence` and `rewound` (to an earlier tick); of language models `model`, `asked`, `call`, `refusal` (of a constraint)
+and `failure`; of tools `tools` (their descriptions) and `tool` (a call).
 """
 
 from __future__ import annotations
@@ -27,11 +25,11 @@ if TYPE_CHECKING:
 
 
 class Recorder:
-    """Writes a run's events; with no log it writes nothing.
+    """Writes a run's events; without a log it writes nothing.
 
     Args:
-        careful: whether every request of a seat to a model is committed before it is sent, and with it the reply to the
-            one before: a process that dies has one call of each seat to make again, at most, and that is known.
+        careful: whether each request of a seat to a model is committed before it is sent, together with the previous
+            reply: after a crash at most one call of each seat is repeated, and the log shows which.
     """
 
     def __init__(self, log: LogWriter | None, run_id: str | None, *, careful: bool = False) -> None:
@@ -40,20 +38,19 @@ class Recorder:
         self._log = log
         self._run_id = run_id
         self.name = run_id or secrets.token_hex(8)
-        """Names the run among all runs, also one that is not recorded."""
+        """A unique name of the run, recorded or not."""
         self._shown: dict[str, str] = {}
         self.open_choices = OpenChoices()
-        """Of the seats in a run of several."""
         self.latest = -1
         """The number of the last event; -1 before the first."""
 
     def episode(self, episode: int, seed: int) -> None:
-        """Record that an episode begins for all seats."""
+        """Record the start of an episode for all seats."""
         self._shown.clear()
         self._write("episode", dumps({"seed": seed}), episode=episode)
 
     def observation(self, seat: str, episode: int, step: int, observation: Observation, *, again: bool = False) -> None:
-        """Record what a seat sees, unless its last result showed just that, or it sees `again` what is recorded."""
+        """Record a seat's observation, unless its last result had the same one, or it observes `again` in a replay."""
         if self._log is None:
             return
         text = dumps(observation)
@@ -77,7 +74,7 @@ class Recorder:
         result: ActionResult,
         info: DecisionInfo | None,
     ) -> None:
-        """Record a resolved step: its canonical line, why, and how the decision came about."""
+        """Record a resolved step: its canonical line, the reasoning, and the decision's info."""
         if self._log is None:
             return
         self._shown[seat] = dumps(result.observation)
@@ -90,13 +87,12 @@ class Recorder:
     def chosen(
         self, seat: str, episode: int, step: int, action: Action, info: DecisionInfo | None, *, after: int
     ) -> None:
-        """Record a seat's choice, before the world hears of it.
+        """Record a seat's choice before the world is told.
 
         Args:
             episode: counted from 0.
-            step: the number of the step that will come of it.
-            action: what it chose, or what was chosen for it.
-            after: the last event when the seat saw what it chose upon.
+            step: the number of the step to come.
+            after: the last event when the seat observed.
         """
         if self._log is None:
             return
@@ -108,24 +104,24 @@ class Recorder:
         self.open_choices.chosen(seat, self.latest)
 
     def left(self, seat: str, episode: int, step: int) -> None:
-        """Record the removal of a seat, before the world hears of it; `step` would have been next."""
+        """Record the removal of a seat before the world is told; `step` would have been next."""
         self._write("left", "{}", seat=seat, episode=episode, step=step)
 
     def death(self, seat: str, episode: int, step: int, death: DeathEvent) -> None:
-        """Record what an avatar died of."""
+        """Record an avatar's death."""
         self._write("death", dumps(death), seat=seat, episode=episode, step=step)
 
     def lessons(self, seat: str, episode: int, step: int, lines: Sequence[str]) -> None:
-        """Record what an agent learned from reflecting after a decision; it may be nothing."""
+        """Record an agent's lessons after a decision, possibly none."""
         self._write("lessons", dumps({"lessons": list(lines)}), seat=seat, episode=episode, step=step)
 
     def tick(self, episode: int, number: int, line: str, *, after: int | None = None) -> None:
-        """Record a tick of a world that lives: its canonical line, and the last event when it began, among seats."""
+        """Record a tick: its canonical line and, with seats, the last event when it started."""
         begun = "" if after is None else f'"after":{after},'
         self._write("tick", "{" + begun + line[1:], seat=WORLD, episode=episode, step=number)
 
     def influence(self, episode: int, body: Mapping[str, Any], number: int | None, **outcome: str) -> None:
-        """Record an influence as number so and so leaves the inbox: what was `said` about it, or why `refused`."""
+        """Record an influence, `number` in the inbox, which leaves that; `outcome` is `said` or `refused`, and why."""
         takes = {} if number is None else {"takes": number}
         self._write("influence", dumps({"body": body, **outcome}), seat=WORLD, episode=episode, **takes)
 
@@ -133,21 +129,21 @@ class Recorder:
         self, episode: int, world: bytes, agents: Mapping[str, bytes], seats: Mapping[str, Any] | None = None,
         tick: int | None = None,
     ) -> None:  # fmt: skip
-        """Record the whole state between two decisions, or after a tick: world, agents, and loops."""
+        """Record the whole state (world, agents, loops) between two decisions or after a tick."""
         self._write("snapshot", snapshot_body(world, agents, seats), episode=episode, step=tick)
 
     def rewound(self, to: int, world: bytes) -> None:
-        """Record that a world that lives alone goes back to an earlier tick, and its state after that."""
+        """Record that a world without seats goes back to an earlier tick, and its state after that tick."""
         self._write("rewound", dumps({"to": to}))
         self.snapshot(0, world, {}, tick=to)
 
     def totals(self, body: Mapping[str, Any], steps: int) -> int:
-        """Record what was counted so far, after so many steps of all seats, and return the number of the event."""
+        """Record the totals after so many steps of all seats, and return the event's number."""
         self._write("totals", dumps(body), step=steps)
         return self.latest
 
     async def committed(self) -> None:
-        """Return when everything recorded so far is committed; those who wait at the same time share a commit.
+        """Return when everything recorded so far is committed; concurrent waiters share a commit.
 
         Raises:
             StorageError: it can't be committed.
@@ -157,7 +153,7 @@ class Recorder:
         await self._log.flushed()
 
     def asked(self, keys: Sequence[str], *, seat: str | None = None, failed: str | None = None) -> None:
-        """Record which requests the world, or the agent of a seat, sends to models; and one that gave no reply."""
+        """Record the requests that the world, or a seat's agent, sends to models, and one that `failed`."""
         self._write("asked", dumps({"keys": list(keys), **({"failed": failed} if failed else {})}), seat=seat)
 
     def decision(self, seat: str, episode: int, step: int, info: DecisionInfo) -> None:
@@ -169,7 +165,7 @@ class Recorder:
         self._write("run", dumps({"what": what, **more}))
 
     def write(self, kind: str, body: str | Mapping[str, Any], *, seat: str | None = None, episode: int = 0) -> None:
-        """Record something else about the run, or about a seat: canonical JSON, or what it is to be made of."""
+        """Record another event of the run or a seat, with its body as canonical JSON or as data."""
         self._write(kind, body if isinstance(body, str) else dumps(dict(body)), seat=seat, episode=episode)
 
     def _write(self, kind: str, body: str, **where: Any) -> None:

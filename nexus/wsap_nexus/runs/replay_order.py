@@ -1,4 +1,4 @@
-"""The order in which several seats acted: how a recorded run is shown, and followed when it is played again."""
+"""The order in which several seats acted, for showing and replaying a recorded run."""
 
 from __future__ import annotations
 
@@ -10,27 +10,27 @@ from wsap_nexus.runs.deadlock import DeadlockDetector
 from wsap_nexus.store.records import EventRecord
 
 IN_ORDER = ("chosen", "step")
-"""Kinds of events from which steps are put in the order in which they were made."""
+"""Kinds of events that `in_order_made` needs."""
 
 LogPosition = tuple[int, int, str]
-"""A position in the recorded order; the smaller comes first."""
+"""A position in the recorded order; smaller ones come first."""
 
 
 def position_of_event(seq: int, seat: str) -> LogPosition:
-    """Return the position of a choice or removal, at the moment it was handed to the world."""
+    """Return the position of a choice or removal, when the world was told."""
     return seq, 0, seat
 
 
 def position_after_event(seq: int, seat: str) -> LogPosition:
-    """Return the position of an observation that was made when an event was the last."""
+    """Return the position of an observation made after an event."""
     return seq, 1, seat
 
 
 def in_order_made(events: Iterable[EventRecord]) -> Iterator[EventRecord]:
-    """Give a run's steps in the order in which the seats made their moves.
+    """Yield a run's steps in the order in which the seats chose.
 
-    In a game of several seats a step is recorded when its result is there, which may be after the moves of others.
-    Steps without a recorded choice (of a single seat, or of an older version) come in the order of the log.
+    In a game of several seats a step is recorded with its result, which may come after the choices of others. Steps
+    without a recorded choice (of a single seat, or of an older version) keep the order of the log.
 
     Args:
         events: of the kinds `IN_ORDER`, oldest first.
@@ -51,42 +51,42 @@ def in_order_made(events: Iterable[EventRecord]) -> Iterator[EventRecord]:
 
 
 class OpenChoices:
-    """The recorded choices of seats that have not led to a step yet."""
+    """Recorded choices without a step yet, by seat."""
 
     def __init__(self) -> None:
         self._open: dict[str, int] = {}
         self._latest = -1
 
     def chosen(self, seat: str, seq: int) -> None:
-        """Take in the event of a choice."""
+        """Add a choice by its event."""
         self._open[seat] = seq
 
     def resolved(self, seat: str) -> None:
-        """Take in that a step of a seat is recorded."""
+        """Remove a seat's choice, whose step is recorded."""
         self._latest = max(self._latest, self._open.pop(seat, -1))
 
     @property
     def first(self) -> int | None:
-        """The event of the first of them; None if there is none."""
+        """The event of the first open choice; None if there is none."""
         return min(self._open.values(), default=None)
 
     @property
     def are_last(self) -> bool:
-        """Whether all were made after every choice that led to a step, so that those steps are the run's first."""
+        """Whether every open choice is later than all resolved ones, so that the recorded steps are the run's first."""
         first = self.first
         return first is None or self._latest < first
 
 
 class ReplayOrder:
-    """Makes seats that are played side by side repeat the record in the order in which they made it.
+    """Makes concurrent seats repeat a record in its order.
 
-    Where seats act on one world without waiting for each other, a different order is a different game. Everything
-    recorded has a position; a seat that reaches one waits until all before it are passed. New actions wait until all
-    are. An order without positions delays nobody.
+    If seats act on one world without waiting for each other, a different order is a different game. Everything
+    recorded has a position; a seat that reaches one waits until all before it are passed, and new actions wait until
+    all are. An order without positions delays nothing.
 
     Args:
-        marks: of everything that is recorded.
-        clock: for a world that gets nowhere; the machine's own when None.
+        marks: the positions of everything recorded.
+        clock: for the detection of deadlocks; by default the system clock.
     """
 
     def __init__(self, marks: Iterable[LogPosition] = (), *, clock: Clock | None = None) -> None:
@@ -94,7 +94,7 @@ class ReplayOrder:
         self._waiting: dict[LogPosition, asyncio.Future[None]] = {}
         self._ended = asyncio.Event()
         self.deadlock = DeadlockDetector(self._following, clock)
-        """What the seats wait for."""
+        """Tracks what the seats wait for."""
         self._see_whether_it_ended()
 
     @property
@@ -110,7 +110,7 @@ class ReplayOrder:
                 await self._waiting[mark]
 
     def passed(self, mark: LogPosition) -> None:
-        """Release the next position, as soon as the caller waits; the caller must have reached this one."""
+        """Pass a position that the caller has reached, and wake the seat that waits for the next one."""
         if self._ahead and self._ahead[-1] == mark:
             self._ahead.pop()
             if self._ahead and (waiting := self._waiting.pop(self._ahead[-1], None)) is not None and not waiting.done():
@@ -118,7 +118,7 @@ class ReplayOrder:
             self._see_whether_it_ended()
 
     async def ended(self, seat: str) -> None:
-        """Return once the whole record is replayed; new actions wait for that."""
+        """Return once the whole record is replayed; call it before new actions."""
         if self._ahead:
             with self.deadlock.place(seat):
                 await self._ended.wait()

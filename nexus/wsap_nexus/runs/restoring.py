@@ -1,4 +1,4 @@
-"""What is shown of a recorded run; and its world, if it lives, as it was after any tick: to go back to or branch."""
+"""Views of recorded runs, and worlds that live restored to any tick, to look at or to branch."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from wsap_nexus.worlds.seats import SeatPort, leave
 
 
 def spec_with_views(run: RunRecord, host: PluginHost) -> AdapterSpec | None:
-    """Return the game of a run if it gives views of its runs, else None; also where it is not installed."""
+    """Return the game of a run if it is installed and gives views of its runs; None otherwise."""
     try:
         spec = game_of(run, host)
     except WsapError:
@@ -46,10 +46,10 @@ def spec_with_views(run: RunRecord, host: PluginHost) -> AdapterSpec | None:
 
 
 def view_of_run(spec: AdapterSpec, runs: RunReader, run: str, selection: Mapping[str, str]) -> protocol.View:
-    """Return what a game shows of a run with a selection (name -> what is chosen).
+    """Return a game's view of a run for a selection (name -> value).
 
     Raises:
-        PluginError: the game's own code failed; the message says how.
+        PluginError: the game's code failed.
         WsapError: the run can't be read.
     """
     assert spec.run_views is not None, "asked by spec_with_views()"
@@ -61,31 +61,31 @@ def view_of_run(spec: AdapterSpec, runs: RunReader, run: str, selection: Mapping
         why = error_line(error, 200, kind=True).rstrip(". ")
         raise PluginError(f"{spec.name} could not show run {run!r}: {why}. Tell its author.") from error
     if not isinstance(view, protocol.View):
-        raise PluginError(f"{spec.name} gave a {type(view).__name__} for a view of run {run!r}. Tell its author.")
+        raise PluginError(f"{spec.name} returned a {type(view).__name__} as the view of run {run!r}. Tell its author.")
     return view
 
 
 class Silent(RecordedAgent):
-    """An agent that does nothing: what is recorded is done in its place."""
+    """An agent that does nothing; only its recorded actions are replayed."""
 
     def snapshot(self) -> bytes:
-        """Return nothing."""
+        """Return an empty state."""
         return b""
 
     def restore(self, data: bytes) -> None:
-        """Stay as it is."""
+        """Do nothing."""
 
 
 SILENT = AgentSpec("silent", "Waits.", Silent, ("snapshot",), interactive=True)
 
 
 class Revisited:
-    """The passages of a world that is gone back to.
+    """The passages of a world that is restored to an earlier tick.
 
     Args:
-        there: the arrivals of those who were there when the state was saved.
+        there: the arrivals of the agents present when the state was saved.
         later: all arrivals and departures after that, in order.
-        cancelled: the transfers that did not take place, although the world had let somebody in.
+        cancelled: the transfers that were cancelled after the world had admitted the agent.
     """
 
     def __init__(
@@ -94,17 +94,17 @@ class Revisited:
         self.run: OpenRun
         """The run; set before it is played."""
         self.controls: dict[str, Controls] = {}
-        """What stops each seat."""
+        """By seat."""
         self._there, self._later, self._cancelled = there, later, cancelled
         self._here: dict[str, tuple[str, SeatPort]] = {}
         self._going: dict[str, asyncio.Future[None]] = {}
         self._goes = asyncio.Event()
 
     async def take(self, episode: int) -> None:
-        """Let nobody in or out: nothing new happens."""
+        """Do nothing: there are no new arrivals and departures."""
 
     async def again(self, logged: LoggedPassage) -> None:
-        """Carry out an arrival or departure again."""
+        """Replay an arrival or departure."""
         seat = logged.seat
         if not logged.arrives:
             while seat not in self._going and seat in self._here:
@@ -117,20 +117,20 @@ class Revisited:
         await self._sit(logged, await let_in_again(self._port, seat, logged.body))
 
     async def restored(self, restore: Callable[[], Awaitable[None]]) -> None:
-        """Open the seats of those who were there when the state was saved, have it restored, and seat them."""
+        """Open the seats of the agents present when the state was saved, restore it, and seat them."""
         faces = [await self._port.open_seat(logged.seat) for logged in self._there]
         await restore()
         for logged, face in zip(self._there, faces, strict=True):
             await self._sit(logged, face, resting=True)
 
     async def departed(self, seat: str) -> None:
-        """Have somebody who has left let out, and return after that."""
+        """Wait until the agent of a seat is let out."""
         self._going[seat] = out = asyncio.get_running_loop().create_future()
         self._goes.set()
         await out
 
     def failed(self, seat: str, error: WsapError) -> None:
-        """Take in that an agent failed; it is about to leave."""
+        """Do nothing."""
 
     def _leaves(self, arrival: LoggedPassage) -> bool:
         later = (logged for logged in self._later if logged.seq > arrival.seq and logged.seat == arrival.seat)
@@ -166,21 +166,21 @@ class Revisited:
 
 
 async def restored(repository: Repository, record: RunRecord, specs: ResolvedSpecs, position: TickPosition) -> World:
-    """Return the world of a run as it was after a tick; no model is asked, and nothing is recorded.
+    """Return the world of a run as it was after a tick, without model calls and without recording.
 
     Raises:
         UsageError: the world does not live.
-        RecordMismatchError: it does not go the way that is recorded.
+        RecordMismatchError: it diverges from the recording.
         WireError: an event is damaged.
     """
     plan = replace(RunPlan.from_config(record.config), steps=None)
     plan = replace(plan, seats=tuple(replace(seat, options={}) for seat in plan.seats))
     if not plan.lives:
-        raise UsageError(f"The world of run {record.id!r}, {record.game!r}, does not go on by itself: it has no ticks.")
+        raise UsageError(f"The world of run {record.id!r}, {record.game!r}, does not live: it has no ticks.")
     silent = {} if plan.open else {seat.name: SILENT for seat in plan.seats}
     past = read_past(repository, record.id, plan, specs.game, silent, specs.codec(), until=position)
     controls = Controls()
-    controls.finish()  # as soon as a new tick would begin
+    controls.finish()  # before a new tick
     run: Run
     if plan.open:
         passages = _passages(repository, record, past, position)
@@ -197,7 +197,7 @@ async def restored(repository: Repository, record: RunRecord, specs: ResolvedSpe
 
 
 def _passages(repository: Repository, record: RunRecord, past: Checkpoint, position: TickPosition) -> Revisited:
-    """Return those who came into the world of a run and left it until a tick."""
+    """Return the arrivals and departures in the world of a run, up to a tick."""
     saved = -1 if position.snapshot is None or past.world is None else position.snapshot.seq
     there: dict[str, LoggedPassage] = {}
     later: list[LoggedPassage] = []
@@ -213,7 +213,7 @@ def _passages(repository: Repository, record: RunRecord, past: Checkpoint, posit
 
 
 class Runs(RecordedRuns):
-    """Recorded runs, with the worlds in them: the kernel's `RunReader`."""
+    """Recorded runs with their worlds: the kernel's `RunReader`."""
 
     def __init__(self, host: PluginHost, repository: Repository) -> None:
         super().__init__(repository)
@@ -224,13 +224,13 @@ class Runs(RecordedRuns):
         return {**super().about(run), "summary": summary_now(self._repository, self._repository.get_run(run))}
 
     async def restored(self, run: str, step: int | None = None) -> GameAdapter:
-        """Return a world that lives as it was after a tick; see `wsap_core.seams.services.RunReader`.
+        """Return a world that lives, as it was after a tick; see `wsap_core.seams.services.RunReader`.
 
         Raises:
             UnknownNameError: there is no such run.
             UsageError: it has no such tick.
         """
         record = self._repository.get_run(run)
-        specs = resolve_specs(replace(RunPlan.from_config(record.config), seats=()), self._host)  # nobody decides
+        specs = resolve_specs(replace(RunPlan.from_config(record.config), seats=()), self._host)  # without agents
         position = find_tick(self._repository, record, step)
         return (await restored(self._repository, record, specs, position)).adapter
