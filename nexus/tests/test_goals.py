@@ -83,7 +83,7 @@ def test_a_watch_goes_on_from_its_state_as_if_it_had_never_stopped(choices: list
 
 @pytest.mark.parametrize("state", [{}, {"planned": None, "seen": 1, "since": 0, "wait": 1}, {"planned": 1}])
 def test_a_damaged_state_is_refused_in_a_sentence(state: dict[str, Any]) -> None:
-    with pytest.raises(WireError, match="goals is damaged"):
+    with pytest.raises(WireError, match="goals of an agent are damaged"):
         GoalWatch().set_state(state)
 
 

@@ -409,7 +409,7 @@ def test_what_makes_no_sense_is_refused(tmp_path: Path) -> None:
         with pytest.raises(UsageError, match="is played for one episode"):
             RunPlan(GAME, (), episodes=2, lives=True)
         notes = Notes(Recorder(None, None))
-        with pytest.raises(UsageError, match="'tick' are the run's own"):
+        with pytest.raises(UsageError, match="'tick' is reserved for the run"):
             notes.note("tick", {})
         asyncio.run(runner.rewind("m", 1))
         runner.influence("m", {"rain": 1})

@@ -149,7 +149,7 @@ def test_the_command_line_tells_it_in_words_in_json_and_by_its_exit_status(
     assert main([*echo, "--episodes", "5", "--steps", "16", "--json"]) == 10
     out, err = capsys.readouterr()
     assert json.loads(out)["cut_off"] == {"by": "steps", "episode": 3, "steps": 2, "missing": 2}
-    told = "cut off by the step limit: episode 3 after 2 steps, 2 episodes not begun"
+    told = "cut off by the step limit: episode 3 after 2 steps, 2 episodes not started"
     assert err == f"Error: Not all of 5 episodes were played: {told}.\n"
     assert main(["play", "--resume", "last", "--episodes", "7"]) == 2
     assert "leave out --episodes" in capsys.readouterr().err

@@ -311,10 +311,10 @@ def test_a_game_that_no_longer_gives_a_recorded_seat_its_turn_is_refused_in_a_se
             continue
         with pytest.raises(RecordMismatchError) as caught:
             play(before, matrix_plan(), GAMES["matrix-turns"], agents, clock=Standing())
-        if "does not come to" in str(caught.value):
+        if "does not reach" in str(caught.value):
             assert str(caught.value) == (
-                "'matrix-turns' does not come to step 1 of seat 'column', which is recorded, and everybody waits for "
-                "that, so the run can't be resumed; is it another version of the game?"
+                "'matrix-turns' does not reach step 1 of seat 'column', which is recorded and which all seats wait for, "
+                "so the run can't be resumed. Has the game changed?"
             )
             break
     else:
@@ -417,7 +417,7 @@ def test_a_world_that_does_not_say_what_it_waits_for_is_given_minutes_of_the_clo
     stopped = log.cut(max(e.seq for e in log.of("chosen", "b")) + 1)
     clock = Ringing()
     changed = replace(of("a", "b"), options={"wanted": 2})
-    with pytest.raises(RecordMismatchError, match="does not come to step 1 of seat 'b'"):
+    with pytest.raises(RecordMismatchError, match="does not reach step 1 of seat 'b'"):
         play(stopped.cut(len(stopped.events)), changed, DOORS, agents, clock=clock)
     assert clock.asked[-1] == 180
 

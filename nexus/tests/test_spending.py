@@ -161,7 +161,7 @@ def test_a_run_that_is_played_again_takes_nothing_of_a_day_and_is_not_gone_on_wi
         now = datetime.now(UTC)
         assert DaySpent(store.repository, lambda: now).read().calls == 12
         store.repository.set_status(str(second.run), store.repository.get_run(str(first.run)).status.INTERRUPTED)
-    with pytest.raises(UsageError, match="plays another run again"):
+    with pytest.raises(UsageError, match="replays another run"):
         resume_run(str(second.run), database=database, host=host)
 
 

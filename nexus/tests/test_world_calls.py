@@ -313,7 +313,7 @@ def test_after_a_rewinding_the_same_keys_have_the_replies_of_then() -> None:
     again = journal(*events, offline=True)
     assert text(again.find("1/a", "r")) == "first"
     assert text(again.find("1/late", "r")) == "told after its tick"
-    with pytest.raises(RecordMismatchError, match="no reply to what the world asks its model at 1/b"):
+    with pytest.raises(RecordMismatchError, match="no reply to the world's request 1/b"):
         again.find("1/b", "r")
     again.rewind()
     assert text(again.find("1/a", "r")) == "second"

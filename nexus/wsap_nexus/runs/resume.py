@@ -1,4 +1,4 @@
-"""A recorded run, prepared for resuming: its checkpoint, and how that is read from the log."""
+"""The checkpoint from which a recorded run is resumed, and how it is read from the log."""
 
 from __future__ import annotations
 
@@ -27,52 +27,52 @@ from wsap_nexus.store.repository import Repository
 
 @dataclass
 class Checkpoint:
-    """What a run goes on from; empty for a new one."""
+    """The state from which a run is resumed; empty for a new one."""
 
     tallies: dict[str, SeatTally] = field(default_factory=dict)
     history: dict[str, deque[logged.Logged]] = field(default_factory=dict)
-    """What to go through again, by seat."""
+    """Items to replay, by seat."""
     looked: Mapping[str, LogPosition] = field(default_factory=dict)
-    """When seats looked at the world for decisions that they did not come to, if others went on after that."""
+    """Positions of observations without a decision, by seat, if other seats acted after them."""
     first_episode: int = 0
-    """The episode that play goes on in (or history begins in)."""
+    """The episode in which play resumes, or the replay starts."""
     last_episode: int = -1
     totals: Totals | None = None
     open_choices: OpenChoices = field(default_factory=OpenChoices)
-    """The recorded choices of several seats that have not led to a step."""
+    """The recorded choices without a step."""
     world: bytes | None = None
     agents: Mapping[str, bytes] = field(default_factory=dict)
     seats: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    """What is around the agents, likewise: their goals, and the plan."""
+    """The states of the seats' loops: goals and plan."""
     lessons: Mapping[str, Mapping[int, tuple[str, ...]]] = field(default_factory=dict)
-    """What the agents learned before, by seat and decision."""
+    """The agents' lessons so far, by seat and decision."""
     life: deque[LifeEvent] = field(default_factory=deque)
-    """What a world that lives goes through again."""
+    """Events to replay in a world that lives."""
     tick: int | None = None
-    """The last tick of the world's state; None where that is not known."""
+    """The last tick of the world's state; None if unknown."""
     notes: Sequence[tuple[str, str]] = ()
-    """What the world has noted since, as kind and text."""
+    """The world's notes since, as kind and text."""
     memories: Mapping[str, MemorySnapshot] = field(default_factory=dict)
-    """What the agents remembered when the run began, by seat."""
+    """The agents' memories at the start of the run, by seat."""
     seconds: float = 0.0
     """Time spent before."""
     calls: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
-    """Recorded calls to models that may be made again, by seat."""
+    """Recorded model calls that may be repeated, by seat."""
     world_calls: Iterable[EventRecord] = ()
-    """Recorded events from which the world's own calls to models are had again."""
+    """Recorded events of the world's own model calls."""
     world_usage: WorldUsage = NO_WORLD_USAGE
-    """What those took before."""
+    """The usage of those before."""
     offline: bool = False
-    """Whether no model may be asked: a recorded run is played again."""
+    """Whether no model may be called: a recorded run is replayed."""
     again: bool = False
-    """Whether the run that is played again is recorded anew, rather than gone back to."""
+    """Whether the replay is recorded as a new run, rather than restoring an earlier state."""
     replays: str | None = None
-    """The run that is played again."""
+    """The run that is replayed."""
     script: Mapping[str, Sequence[Decided]] = field(default_factory=dict)
-    """Recorded decisions of a run that is played again, of seats whose prompts an older version made."""
+    """Recorded decisions of the seats whose prompts an older version made, in a replay."""
 
     def order(self, clock: Clock) -> ReplayOrder:
-        """Return the recorded order of its seats."""
+        """Return the recorded order of the seats' actions."""
         marks: list[LogPosition] = []
         for items in self.history.values():
             for item in items:
@@ -88,22 +88,22 @@ class Checkpoint:
         return ReplayOrder([*marks, *self.looked.values()], clock=clock)
 
     def next_decision(self, seat: str, steps: int) -> int:
-        """Return the number, from 0, of a seat's next decision: of the first that is gone through again, or `steps`."""
+        """Return the number, from 0, of a seat's next decision: the next one to replay, or `steps`."""
         history = self.history.get(seat)
         return history[0].step if history else steps
 
     def decided(self, seat: str) -> int:
-        """Return how many decisions of a seat are recorded, including one without a step."""
+        """Return the number of recorded decisions of a seat, including one without a step."""
         history = self.history.get(seat)
         return self.tallies[seat].steps + bool(history and isinstance(history[-1], logged.LoggedChoice))
 
 
 ASKED = ("call", "model", "refusal", "failure", "tool", "tools")
-"""Kinds of events about what agents asked of models and tools."""
+"""Kinds of events of agents' model and tool calls."""
 KINDS = ("episode", "step", "decision", "run", "tick", "influence", *PASSAGES)
-"""Kinds of events that say what to go through again."""
+"""Kinds of events to replay or count."""
 AMONG_SEVERAL = ("chosen", "left", "observation")
-"""Further ones, in runs of several seats: they say in which order."""
+"""Further kinds in runs of several seats, which give the order."""
 
 
 def read_past(
@@ -117,15 +117,14 @@ def read_past(
     tell: Tell = silent,
     until: TickPosition | None = None,
 ) -> Checkpoint:
-    """Return the checkpoint of a run: totals of every step, and how to get back to where it stopped.
+    """Return the checkpoint of a run: its totals, and how to return to where it stopped.
 
-    If the game and every agent can be saved, that is the last recorded state and the steps after
-    it; otherwise it is every step from the start. Only what comes after the state and the last
-    recorded totals is read.
+    If the game and all agents have snapshots, that is the last recorded state and the steps after it; otherwise all
+    steps from the start. Only events after the state and the last recorded totals are read.
 
     Args:
-        tell: told of the progress where reading takes long, as in runs that earlier versions recorded.
-        until: the tick of a world that lives after which nothing is to be read; it is then gone back to offline.
+        tell: receives progress messages if reading takes long, as in runs recorded by earlier versions.
+        until: the last tick to read, of a world that lives, for an offline checkpoint.
 
     Raises:
         WireError: an event is damaged.
@@ -151,14 +150,14 @@ def read_past(
     if until is None:
         past.lessons = read_lessons(repository, run_id)
         past.memories = read_memories(repository, run_id)
-        # What led to choices of a live world is not decided again.
+        # Decisions already made in a live world are not repeated.
         asked = reading.decided if plan.live else 0 if snapshot is None else snapshot.seq
         past.calls = read_call_events(repository, run_id, from_seq=asked)
         past.world_usage = read_world_usage(repository, run_id, totals)
     past.world_calls = read_world_calls(repository, run_id, snapshot=snapshot)
     if plan.lives and until is None:
         past.notes = read_notes(repository, run_id, snapshot)
-    if plan.live:  # its present is where it goes on
+    if plan.live:  # it resumes in the present
         past.first_episode = max(0, past.last_episode)
     if snapshot is not None:
         past.tick = snapshot.step
@@ -168,9 +167,9 @@ def read_past(
 
 
 def read_call_events(repository: Repository, run_id: str, *, from_seq: int = 0) -> dict[str, list[dict[str, Any]]]:
-    """Return the recorded calls to models, by seat, oldest first, so that no call is paid twice."""
+    """Return the recorded model and tool calls, by seat, oldest first, so that no call is paid for twice."""
     calls: dict[str, list[dict[str, Any]]] = {}
-    # What tools there are is said once in a run, and holds for all of it.
+    # The tools are recorded once in a run.
     for event in repository.read_events(run_id, to_seq=from_seq, kinds=("tools",)):
         calls.setdefault(event.seat or "", []).append(event.data)
     for event in repository.read_events(run_id, from_seq=from_seq, kinds=ASKED):
@@ -182,9 +181,9 @@ def read_call_events(repository: Repository, run_id: str, *, from_seq: int = 0) 
 def read_world_calls(
     repository: Repository, run_id: str, *, snapshot: EventRecord | None = None
 ) -> Iterator[EventRecord]:
-    """Give the events from which a world's calls to models are had again, oldest first; read when they are needed.
+    """Yield the events that replay a world's model calls, oldest first, read lazily.
 
-    What has a key is had from the tick before the snapshot's, too: something may still have been on its way then.
+    Calls with a key are also taken from the tick before the snapshot's: they may still have been in flight then.
     """
     if snapshot is None:
         for event in repository.read_events(run_id, kinds=WORLD_CALLS):
@@ -206,14 +205,14 @@ def read_world_calls(
 
 
 def _late_calls(repository: Repository, snapshot: EventRecord) -> Iterator[EventRecord]:
-    """Give the calls that were made for the tick that a run was rewound to, after it: its story may be told again."""
+    """Yield the calls for a tick that were made after it, in a run that was rewound to it: they may be repeated."""
     for event in late_events(repository, snapshot, "call", "failure"):
         if event.data["key"].rpartition(":")[2].startswith(f"{snapshot.step}/"):
             yield event
 
 
 def read_lessons(repository: Repository, run_id: str) -> dict[str, dict[int, tuple[str, ...]]]:
-    """Return what agents learned in a run, by seat and the number of the decision (from 0) after which they did."""
+    """Return the lessons in a run, by seat and the number (from 0) of the decision they follow."""
     found: dict[str, dict[int, tuple[str, ...]]] = {}
     for event in repository.read_events(run_id, kinds=("lessons",)):
         lines = tuple(str(line) for line in event.data.get("lessons", ()))
@@ -222,7 +221,7 @@ def read_lessons(repository: Repository, run_id: str) -> dict[str, dict[int, tup
 
 
 def read_memories(repository: Repository, run_id: str) -> dict[str, MemorySnapshot]:
-    """Return what agents remembered when a run began, by seat; WireError if an event is damaged."""
+    """Return the agents' memories at the start of a run, by seat; WireError if an event is damaged."""
     events = repository.read_events(run_id, kinds=("mind",))
     begun = (event for event in events if AT_END not in event.data)
     return {event.seat or "": MemorySnapshot.from_json(event.data) for event in begun}
@@ -236,17 +235,17 @@ class _Reading:
     """Builds a checkpoint, event by event.
 
     Args:
-        past: where to put it; it has a tally for each seat.
+        past: the checkpoint to build, with a tally for each seat.
         after: the event of the saved state; the events to replay come after it.
-        totals: what the tallies count.
-        live: whether the world can't be rewound: only a choice whose result is missing is asked about again.
+        totals: the totals in the tallies.
+        live: whether the world can't be rewound: only a choice without a result is replayed.
     """
 
     def __init__(self, past: Checkpoint, codec: Codec, *, after: int, totals: Totals, live: bool = False) -> None:
         self._since = totals.seq + 1 if totals.since is None else totals.since
         self._live = live
         self.first = self._since if live else min(after + 1, self._since)
-        """The first event to take."""
+        """The first event to read."""
         self.decided = self.first
         """The event of the last choice, in runs where choices are recorded before their steps."""
         self._past = past
@@ -259,7 +258,7 @@ class _Reading:
         self._looked: dict[str, int] = {}
 
     def take(self, event: EventRecord) -> None:
-        """Take in the next event; WireError if it is damaged."""
+        """Process the next event; WireError if it is damaged."""
         seat = event.seat or ""
         match event.kind:
             case "run" | "episode" | "tick" if event.seq <= self._counted:
@@ -287,11 +286,11 @@ class _Reading:
                 self._add(logged.LoggedLeave(event.seq, seat, event.episode, event.step or 0))
 
     def end(self) -> None:
-        """Finish: keep choices without a step, and observations without a choice."""
+        """Add the choices without a step, and the observations without a choice."""
         for choice in self._choices.values():
             self._add(choice)
         self._past.history = self._history
-        # Only what others did afterwards has to wait for a look.
+        # An observation needs a position only if others acted after it.
         latest = max((_done(items[-1]) for items in self._history.values() if items), default=-1)
         looked = {seat: seq for seat, seq in self._looked.items() if self.after < seq < latest}
         self._past.looked = {seat: position_of_event(seq, seat) for seat, seq in looked.items()}
@@ -314,7 +313,7 @@ class _Reading:
             self._looked.pop(seat, None)
 
     def _amend(self, event: EventRecord, seat: str) -> None:
-        """Add model usage that was recorded after the step of a seat's last decision."""
+        """Add model usage recorded after the step of a seat's last decision."""
         if event.seq > self._counted:
             count(self._past.tallies, event)
         items = self._history.get(seat)
@@ -323,6 +322,6 @@ class _Reading:
 
 
 def _done(item: logged.Logged) -> int:
-    """Return when the world heard of something, as the number of an event."""
+    """Return the event at which the world was told of an item."""
     choice = item.choice if isinstance(item, logged.LoggedStep) else item
     return item.seq if choice is None else choice.seq

@@ -1,4 +1,4 @@
-"""The moments at which all seats of a run are between two decisions: between ticks, and at the end of a round."""
+"""Synchronization of a run's seats between two decisions: between ticks, and at the end of a round."""
 
 from __future__ import annotations
 
@@ -11,42 +11,39 @@ from wsap_nexus.runs.deadlock import TURNS, is_set_within
 
 
 class Playing(Protocol):
-    """A seat that is played."""
+    """A seat in play; see `SeatLoop` for the attributes."""
 
     acting: bool
-    """Whether a choice is recorded, and what comes of it is not yet taken in."""
     taking_in: bool
-    """Whether it is not through with a result."""
     idle: bool
-    """Whether it waits for its next decision."""
 
 
 class Between:
-    """The moment between two ticks, which the seats of a run take part in.
+    """A barrier between two ticks, which each seat passes before it observes for its next decision.
 
-    A seat passes here before it looks at the world for its next decision. So what came of a tick is taken in by all
-    of them before the next begins, and whoever saves the run finds them between two decisions.
+    So all seats have processed the results of a tick before the next starts, and a snapshot finds them between two
+    decisions.
     """
 
     def __init__(self) -> None:
         self.over = False
-        """Whether no tick comes any more."""
+        """Whether there are no more ticks."""
         self._open = asyncio.Event()
         self._open.set()
         self._moved = asyncio.Event()
 
     async def passed(self) -> bool:
-        """Return, for a seat, whether it may look at the world: there is a next tick."""
+        """Wait until a seat may observe; return False if there is no next tick."""
         self.moved()
         await self._open.wait()
         return not self.over
 
     def moved(self) -> None:
-        """Say that a seat has taken in what came of a tick, or plays no more."""
+        """Report that a seat has processed its result, or has ended."""
         self._moved.set()
 
     async def reached(self, seats: Sequence[Playing]) -> None:
-        """Keep seats from deciding anew, until `leave`, and return once none takes in what came of a tick."""
+        """Close the barrier until `leave`, and return once no seat is processing a result."""
         self._open.clear()
         while True:
             self._moved.clear()
@@ -57,24 +54,24 @@ class Between:
             await self._moved.wait()
 
     def leave(self, *, over: bool = False) -> None:
-        """Let the seats go on; after the last tick they end."""
+        """Open the barrier; with `over`, the seats end."""
         self.over = over
         self._open.set()
 
 
 class RoundEnd:
-    """Keeps seats from their next decision, once the run is to be saved, until all are through with the last round.
+    """Holds seats before their next decision, when a snapshot is due, until all have finished the round; then saves.
 
-    Where one of them decides already, nobody waits: the end of the next round will do. Where some wait for those who
-    are kept here, as in games in turns whose results are held back, it is tried again later, and ever more rarely.
+    If a seat is already deciding, none waits, and the end of the next round is used. If some wait for the seats held
+    here, as in turn-based games that hold back results, the snapshot is postponed, for longer each time.
 
     Args:
-        put_off: told that this can't be done for now, and after how many more decisions to try again.
-        clock: for a world elsewhere, whose results come one by one.
+        put_off: postpones the snapshot by a number of decisions.
+        clock: for worlds in other processes, whose results arrive one by one.
     """
 
     PATIENCE = 1.0
-    """Seconds in which all results of a round have come from a world elsewhere."""
+    """Seconds in which all results of a round arrive from a world in another process."""
 
     def __init__(
         self, due: Callable[[], bool], save: Callable[[], Awaitable[None]], put_off: Callable[[int], None], clock: Clock
@@ -89,17 +86,17 @@ class RoundEnd:
         self._open: asyncio.Event | None = None
 
     def begin(self, seats: Sequence[Playing]) -> None:
-        """Take these seats as those that are played."""
+        """Set the seats in play."""
         self._playing = list(seats)
 
     def out(self, seat: Playing) -> None:
-        """Say that a seat is not played any more."""
+        """Remove a seat that has ended."""
         if seat in self._playing:
             self._playing.remove(seat)
         self._came.set()
 
     async def passed(self) -> bool:
-        """Return when the seat may look at the world: always True."""
+        """Wait until a seat may observe; always True."""
         if not self._due():
             return True
         self._here += 1
@@ -125,7 +122,7 @@ class RoundEnd:
         return True
 
     async def _all_here(self) -> bool | None:
-        """Return whether all seats are kept here; False if one decides already, None if some wait for the others."""
+        """Return True once all seats are held here; False if one is deciding, None if some wait for the others."""
         while self._here < len(self._playing):
             idle = sum(seat.idle for seat in self._playing)
             if idle > self._here or not all(s.idle or s.acting or s.taking_in for s in self._playing):

@@ -1,4 +1,4 @@
-"""A run: agents in one world, from the start or from where it stopped."""
+"""A run: agents in one world, new or resumed."""
 
 from __future__ import annotations
 
@@ -45,22 +45,22 @@ from wsap_nexus.runs.world_calls import WorldJournal, journalled
 from wsap_nexus.worlds.seats import SeatPort
 
 OVERTIME = 1000
-"""Decisions of a seat beyond the step limit after which the episode that several seats share is cut off, too."""
+"""Decisions of a seat beyond the step limit after which even an episode of several seats is cut off."""
 
 
 class Run:
     """One run of a plan.
 
     Args:
-        observers: told after each new decision.
+        observers: called after each new decision.
         clock: for measuring time, and for agents and games that wait.
-        venue: where it is played; a world of its own when None.
-        memories: what the agents remember from other runs, and where that is saved.
-        seat_controls: what holds and stops single seats; the rest follow `controls`.
-        departed: told of each seat of several that has left, or was stopped and let go, while the run goes on.
-        inbox: gives the influences that wait for a world that lives.
-        on_tick: told of each new tick of such a world.
-        passages: those who come into it in play and leave it, if it is open.
+        venue: the world; by default one of the run's own.
+        memories: restores and saves the agents' memories.
+        seat_controls: pauses and stops single seats; the others follow `controls`.
+        departed: called with each seat that has left or was removed while others play on.
+        inbox: returns the waiting influences on a world that lives.
+        on_tick: called with each new tick of such a world.
+        passages: lets agents into and out of an open world.
     """
 
     def __init__(
@@ -88,7 +88,7 @@ class Run:
         self.controls = controls or Controls()
         self.controls.pauses_when_forced &= past is None or not past.offline
         self.failed_seat: str | None = None
-        """The seat that ended the run with an error, if one did."""
+        """The seat whose error ended the run, if any."""
         self._agent_specs = agents
         self._recorder = recorder or Recorder(None, None)
         self._past = past or Checkpoint()
@@ -117,7 +117,7 @@ class Run:
         self._loops: list[SeatLoop] = []
         self._life: Life | None = None
         self._between = Between()
-        # As many are gone through again if the run is stopped before the next snapshot.
+        # So many are replayed again if the run is stopped before the next snapshot.
         since = sum(map(len, self._past.history.values())) + len(self._past.life)
         self._saver = Saver(plan.snapshot_every, self._recorder, self._venue, agents, self._loops, self._gone, since)
         self._saver.open = plan.open
@@ -141,7 +141,7 @@ class Run:
         self._observers_of_ticks.append(observer)
 
     def summary(self, *, failed: bool = False, reason: str | None = None) -> RunSummary:
-        """Return the summary so far; for a run that ends in an error or a pause, with the reason."""
+        """Return the summary so far, with the `reason` of an error or a pause."""
         plan, tallies, seconds = self.plan, self.tallies, self._past.seconds + self.own_seconds()
         left = any(loop.seat.left is not None and not loop.let_go for loop in self._loops)
         by: CutOffBy = "failed" if failed else "left" if left else "steps" if self._used_up() else "stopped"
@@ -159,25 +159,25 @@ class Run:
 
     @property
     def world(self) -> World | None:
-        """The world, once play has begun, if it is in this process."""
+        """The world, once play has started, if it is in this process."""
         return self._venue.world
 
     def loop(self, name: str) -> SeatLoop:
-        """Return the loop of an open seat, once play has begun."""
+        """Return the loop of an open seat, once play has started."""
         return next(loop for loop in self._loops if loop.seat.agent_id == name)
 
     def agent(self, name: str) -> Agent | None:
-        """Return the agent in a seat; None before play has begun, and for an unknown seat."""
+        """Return the agent in a seat; None before play has started, and for an unknown seat."""
         return next((loop.agent for loop in self._loops if loop.seat.agent_id == name), None)
 
     @property
     def meter(self) -> Meter:
-        """Throughput of the models in this run; of none where it is not measured."""
+        """The throughput of the models in this run; empty if it is not measured."""
         meter = getattr(self.services.models, "meter", None)
         return meter if isinstance(meter, Meter) else Meter()
 
     def own_seconds(self) -> float:
-        """Return the seconds of this part of the run, without the parts before it was resumed."""
+        """Return the seconds since this run was started or resumed."""
         return time.monotonic() - self._started
 
     async def play(self) -> RunSummary:
@@ -185,7 +185,7 @@ class Run:
 
         Raises:
             WorldError: the game broke its contract.
-            PluginError: an agent or the game could not be made, or an agent failed.
+            PluginError: an agent or the game could not be created, or an agent failed.
             StorageError: an event could not be recorded.
         """
         self._started = time.monotonic()
@@ -194,7 +194,7 @@ class Run:
             await self._set_up()
             summary = await self._play()
         except BaseException as error:
-            with suppress(WsapError):  # the error that ended the run says what is wrong
+            with suppress(WsapError):  # the error that ended the run matters more
                 self._keep_memories(error)
             raise
         else:
@@ -210,7 +210,7 @@ class Run:
             self._memories.keep(loop.seat.agent_id, loop.tally.steps, loop.lessons, error)
 
     async def _play(self) -> RunSummary:
-        # In the present of a live world nobody sees any more that the episode had ended.
+        # A live world does not show any more that its last episode had ended.
         over = self.plan.live and self._past.last_episode >= 0 and all(tally.done for tally in self.tallies)
         while True:
             if self._episode > self._past.last_episode:
@@ -245,24 +245,24 @@ class Run:
         return self._used_up() or self._episode + 1 >= (self.plan.asked_episodes or inf)
 
     def _used_up(self) -> bool:
-        """Return whether a seat has made as many decisions as the plan allows; for an older plan, whether all have."""
+        """Return whether a seat has reached the plan's step limit; for plans of earlier versions, whether all have."""
         limit, enough = self.plan.steps, any if self.plan.whole else all
         return limit is not None and enough(tally.steps >= limit for tally in self._tallies.values())
 
     @property
     def whole_episodes(self) -> bool:
-        """Whether a step limit lets the open episode come to its end: so it does where seats wait for each other."""
+        """Whether an open episode is finished after the step limit, as it is if seats wait for each other."""
         return self._together and self.plan.whole and not self.spec.persistent and not self._venue.one_episode
 
     async def _set_up(self) -> None:
-        """Make the world and the agents, and restore them from the checkpoint."""
+        """Create the world and the agents, and restore them from the checkpoint."""
         plan = self.plan
         seated = () if plan.open else plan.seats
         seats = await self._venue.open([s.name for s in seated], derive_seed(plan.seed, self._episode))
         agent_options: list[Options] = []
         self._order = self._saver.order = self._past.order(self._clock) if plan.in_order else None
         for seat_plan in seated:
-            self.failed_seat = seat_plan.name  # until it is there
+            self.failed_seat = seat_plan.name  # until it is created
             limit = None if plan.steps is None else plan.steps + OVERTIME * self.whole_episodes
             spec = self._agent_specs[seat_plan.name]
             self._loops.append(self._loop(seat_plan, spec, seats[seat_plan.name], agent_options, limit))
@@ -289,7 +289,7 @@ class Run:
     def _loop(
         self, seat_plan: SeatPlan, spec: AgentSpec, seat: SeatPort, given: list[Options], limit: int | None
     ) -> SeatLoop:
-        """Return the loop of a seat, with its agent; the agent's options are added to those `given`."""
+        """Return the loop of a seat with its agent, whose options are appended to `given`."""
         controls = self._seat_controls.get(seat_plan.name, self.controls)
         loop = self._seating.loop(seat_plan, spec, seat, self._order, limit, controls, given)
         loop.after_step = self._after_step
@@ -307,9 +307,9 @@ class Run:
                 self._gone.add(name)
 
     async def _play_episode(self) -> None:
-        """Play all seats side by side until the episode is over for each, or the run is stopped.
+        """Play all seats concurrently until the episode is over for each, or the run is stopped.
 
-        A world that lives ends it at its end or limit; without a limit, when it is over for all seats.
+        In a world that lives it lasts until the world's end or limit; without a limit, until it is over for all seats.
         """
         order = self._order or ReplayOrder()
         playing = [loop for loop in self._loops if loop.seat.agent_id not in self._gone]
@@ -328,14 +328,14 @@ class Run:
             raise stuck_at(stuck, self.spec.name, self._loops)
         if self.world is not None and self._life is not None:
             await self.world.settle()
-            if not self._loops and not self._life.interrupted:  # it goes on under a version with other ticks, too
+            if not self._loops and not self._life.interrupted:  # then a version with other ticks can resume it, too
                 await self._saver.save_at_stop(self._episode, self._life.number)
 
     async def _live(self, life: Life, order: ReplayOrder, seats: list[asyncio.Task[None]]) -> None:
         await life.play(self._episode, order, seats)
 
     async def _play_seat(self, loop: SeatLoop, order: ReplayOrder) -> None:
-        """Play an episode of a seat to its end."""
+        """Play an episode of a seat to its end, and update all that wait for it."""
         try:
             await self._play_out(loop)
         except Exception:
@@ -354,13 +354,13 @@ class Run:
         await play_until_stopped(loop, self._episode, controls, self.controls)
         among_others = among_others and not self.controls.stopping
         if among_others and not loop.seat.done and loop.seat.left is None:
-            # It reached its limit or was stopped: the others must not wait for a seat that will not act again.
+            # It reached its limit or was stopped: the others must not wait for it.
             await loop.leave(self._episode)
         if among_others and not self.controls.stopping and loop.seat.left is not None:
             await self._depart(loop)
 
     async def _depart(self, loop: SeatLoop) -> None:
-        """Settle everything of a seat that has left, while others play on."""
+        """Finish a seat that has left while others play on."""
         name = loop.seat.agent_id
         if all(other is loop or other.seat.done or other.seat.agent_id in self._gone for other in self._loops):
             return  # the last one ends the run

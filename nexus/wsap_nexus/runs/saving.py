@@ -1,4 +1,4 @@
-"""When and how the whole state of a run is recorded: its world, its agents, and what is around them."""
+"""Records snapshots of a run: its world, its agents, and their loops."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from wsap_nexus.runs.venue import Venue
 
 @dataclass
 class Saver:
-    """Records the state every so many decisions and ticks, where game and agents can be saved."""
+    """Records a snapshot every so many decisions and ticks, if game and agents support it."""
 
     every: int
     """0 for never."""
@@ -25,22 +25,22 @@ class Saver:
     agents: Mapping[str, AgentSpec]
     loops: Sequence[SeatLoop]
     gone: Collection[str]
-    """Seats that are settled already."""
+    """Seats that have left."""
     since: int
-    """Decisions and ticks since the last time."""
+    """Decisions and ticks since the last snapshot."""
     order: ReplayOrder | None = None
     open: bool = False
-    """Whether seats are closed in play, and until then keep the state from being saved."""
+    """Whether seats are closed in play; until then a seat that has ended prevents a snapshot."""
 
     def is_due(self) -> bool:
-        """Return whether enough was decided, nothing recorded is left to be replayed, and all can be saved."""
+        """Return whether a snapshot is due and supported, and the replay is over."""
         if not 0 < self.every <= self.since or not (self.order is None or self.order.over):
             return False
         able = all("snapshot" in self.agents[loop.seat.agent_id].abilities for loop in self.loops)
         return able and self.venue.port.can_snapshot
 
     async def save_if_due(self, episode: int, tick: int | None = None) -> None:
-        """Record the state, if that is due and no seat is deciding beside the ticks."""
+        """Record a snapshot if it is due and, after a `tick`, no seat is deciding."""
         deciding = tick is not None and not all(
             loop.idle or (not self.open and (loop.seat.done or loop.let_go)) for loop in self.loops
         )
@@ -48,12 +48,12 @@ class Saver:
             await self.save(episode, tick)
 
     async def save_at_stop(self, episode: int, tick: int) -> None:
-        """Record the state where a world that lives alone is stopped, if there is anything new."""
+        """Record a snapshot of a world without seats that is stopped, if there is anything new."""
         if self.every and self.since and self.venue.port.can_snapshot:
             await self.save(episode, tick)
 
     async def save(self, episode: int, tick: int | None = None) -> None:
-        """Record the state."""
+        """Record a snapshot now."""
         here = [loop for loop in self.loops if loop.seat.agent_id not in self.gone]
         agents = {loop.seat.agent_id: cast(Snapshots, loop.agent).snapshot() for loop in here}
         seats = {loop.seat.agent_id: loop.state() for loop in self.loops}
@@ -61,5 +61,5 @@ class Saver:
         self.since = 0
 
     def put_off(self, decisions: int) -> None:
-        """Let it be due only after so many more decisions."""
+        """Postpone the next snapshot by so many decisions."""
         self.since = max(0, self.every - decisions)

@@ -1,4 +1,4 @@
-"""The agent of a seat, made of its spec or speaking from the record, and the loop that it plays in."""
+"""Creates the agent of a seat and its loop."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from wsap_nexus.worlds.seats import SeatPort
 
 @dataclass(frozen=True)
 class Seating:
-    """What the agents and the loops of a run's seats are made with."""
+    """Creates the agents and loops of a run's seats."""
 
     game: AdapterSpec
     seed: int
@@ -44,14 +44,15 @@ class Seating:
         self, plan: SeatPlan, spec: AgentSpec, seat: SeatPort, order: ReplayOrder | None, limit: int | None,
         controls: Controls, given: list[Options],
     ) -> SeatLoop:  # fmt: skip
-        """Return the loop of a seat, with its agent and with what is recorded of it to go through again.
+        """Return the loop of a seat with its agent and recorded past.
 
-        Among others there is an order. The agent's options are added to those `given`, to check later that all were
-        used.
+        Args:
+            order: the recorded order, in a run of several seats.
+            given: the agent's options are appended to it, to check later that all were used.
 
         Raises:
-            UsageError: what the spec makes is no agent.
-            PluginError: it can't be made.
+            UsageError: the spec's factory does not return an agent.
+            PluginError: the agent can't be created.
         """
         deadline = None if spec.interactive else self.game.deadline
         return SeatLoop(
@@ -63,7 +64,7 @@ class Seating:
         past, game = self.past, self.game
         calls = past.calls.get(plan.name, ())
         journal = SeatJournal(self.recorder, plan.name, calls, offline=past.offline, pictures=self.pictures)
-        # Where nobody outside is asked, nothing is needed to be let in.
+        # Offline, no secrets are needed.
         options = Options(plan.options if past.offline else with_secrets(plan.options, os.environ))
         context = Context.create(
             self.seed, "agent", plan.name, config=options, clock=self.clock,

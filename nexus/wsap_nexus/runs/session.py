@@ -37,7 +37,7 @@ from wsap_nexus.runs.totals import silent
 from wsap_nexus.store.records import NewRun, RunStatus
 
 MemoriesOf = Callable[[AdapterSpec, RunPlan, str, Recorder, Checkpoint | None], RunMemories]
-"""Makes the memories of a run: of its game, its plan, its id, where it is recorded, and what it has behind it."""
+"""Creates the memories of a run from its game, plan, id, recorder and checkpoint."""
 
 
 @dataclass(frozen=True)
@@ -56,19 +56,18 @@ class RunOptions(TypedDict, total=False):
     """Options shared by new and resumed runs."""
 
     controls: Controls | None
-    """Pauses and stops it."""
     observers: Iterable[Observer]
-    """Told after each new decision."""
+    """Called after each new decision."""
     services: Services | None
-    """Handed to the game and the agents."""
+    """Passed to the game and the agents."""
     memories: MemoriesOf | None
-    """Makes the memories of the seats that agents of the database take."""
+    """Creates the memories of agents of the database."""
     on_tick: Callable[[Tick], None] | None
-    """Told of each new tick of a world that lives."""
+    """Called with each new tick of a world that lives."""
 
 
 class RunHandle:
-    """A run together with where it is recorded; made by `start`, `resume` or `unrecorded`."""
+    """A run with its recording; created by `start`, `resume` or `unrecorded`."""
 
     def __init__(self, run: Run, recorder: Recorder, store: Store | None, models: ModelPool | None = None) -> None:
         self.run = run
@@ -77,12 +76,12 @@ class RunHandle:
         self._models = models
 
     def close_with(self, models: object) -> None:
-        """Close these models when play ends, in the event loop that used them."""
+        """Close these models when play ends, in the event loop that has used them."""
         if isinstance(models, ModelPool):
             self._models = models
 
     def committed(self) -> int:
-        """Return the number of the last event that is safely recorded; -1 for none or no recording."""
+        """Return the number of the last committed event; -1 for none."""
         if self._store is None or self.run.run_id is None:
             return -1
         return self._store.writer.committed(self.run.run_id)
@@ -91,14 +90,14 @@ class RunHandle:
         """Play to the end or until stopped, and return the summary once everything is committed.
 
         Raises:
-            WsapError: whatever ended the run; what was recorded until then is kept.
+            WsapError: the error that ended the run; the recording is kept.
         """
         try:
             summary = await self.run.play()
         except BaseException as error:
             plan = self.run.plan
             clean(error, secrets_of([plan.options, *(seat.options for seat in plan.seats)], os.environ))
-            # A budget that is used up, or a model that can't be understood, is a pause and not a failure.
+            # A used-up budget, or unusable replies of a model, pause the run.
             paused = isinstance(error, PAUSES) or not isinstance(error, Exception)
             self._close(RunStatus.INTERRUPTED if paused else RunStatus.FAILED, error)
             raise
@@ -122,18 +121,18 @@ class RunHandle:
             store.writer.set_status(run_id, status, summary)
             store.writer.flush()
         except WsapError:
-            # The log itself failed: the error that ended the run says so, and must not be hidden.
+            # The log failed, too: do not hide the error that ended the run.
             if error is None:
                 raise
 
 
 def resolve_specs(plan: RunPlan, host: PluginHost) -> ResolvedSpecs:
-    """Return the game, as it is with its options, and the agent of each seat.
+    """Return the specs of a plan's game, with its options, and of each seat's agent.
 
     Raises:
         UnknownNameError: there is no such game or agent.
-        UsageError: the game can't be with these options.
-        PluginError: one can't be loaded.
+        UsageError: the game's options are invalid.
+        PluginError: a game or agent can't be loaded.
     """
     agents = {seat.name: load_agent_spec(seat.agent, host) for seat in plan.seats}
     game = load_adapter_spec(plan.game, host).with_options(plan.options)
@@ -147,7 +146,7 @@ def unrecorded(
     found = _checked(plan, parts or resolve_specs(plan, host))
     plan = plan.for_game(found.game)
     if plan.identities:
-        raise UsageError("What an agent of the database plays has to be recorded; play as nobody, or record the run.")
+        raise UsageError("A run with an agent of the database has to be recorded; leave out the agent, or record it.")
     return _session(plan, found, host, around)
 
 
@@ -165,13 +164,13 @@ def start(
 ) -> Iterator[RunHandle]:
     """Give a new recorded run, to be played within the block.
 
-    Where agents of the database take seats, use `wsap_nexus.hub.play_as.start_as`.
+    For agents of the database use `wsap_nexus.hub.play_as.start_as`.
 
     Args:
-        past: replies of models to use again; see `replies_of`.
-        run_id: the id that the run is to have; a new one when None.
+        past: recorded replies of models to reuse; see `replies_of`.
+        run_id: the run's id; by default a new one.
         careful: whether every request to a model is committed before it is sent.
-        around: what else belongs to it; see `RunOptions`.
+        around: further options; see `RunOptions`.
 
     Raises:
         WsapError: a part can't be loaded, the id is taken, or the database can't be written; nothing is recorded then.
@@ -203,16 +202,16 @@ def resume(
 ) -> Iterator[RunHandle]:
     """Give a stopped run, to be resumed within the block.
 
-    Where agents of the database take seats, use `wsap_nexus.hub.play_as.resume_as`.
+    For agents of the database use `wsap_nexus.hub.play_as.resume_as`.
 
     Args:
-        name: its id, the beginning or end of it, or "last".
+        name: the run's id, the start or end of it, or "last".
         careful: whether every request to a model is committed before it is sent.
-        around: what else belongs to it; see `RunOptions`.
+        around: further options; see `RunOptions`.
 
     Raises:
         UnknownNameError: there is no such run.
-        UsageError: it has been played to its end.
+        UsageError: it was played to its end, replays another run, or belongs to the nexus.
         StorageLockedError: another process is playing it.
     """
     record = store.repository.get_run(name)
@@ -221,8 +220,8 @@ def resume(
         raise UsageError(f"Run {record.id!r} was played to its end; look at it with: wsap replay {record.id}")
     if record.config.get("replay"):
         raise UsageError(
-            f"Run {record.id!r} plays another run again, which takes nothing but time; "
-            "begin anew, with: wsap play --replay and the other run's name"
+            f"Run {record.id!r} replays another run and can't be resumed; "
+            "replay that one again, with: wsap play --replay and its id"
         )
     plan = RunPlan.from_config(record.config)
     found = _checked(plan, resolve_specs(plan, host))
@@ -237,20 +236,16 @@ def resume(
 
 
 def refuse_run_of_nexus(store: Store, run_id: str) -> None:
-    """Refuse to resume a run of the nexus, which the nexus itself resumes.
-
-    Raises:
-        UsageError: the run was played in the nexus.
-    """
+    """Raise UsageError if a run was played in the nexus, which resumes it itself."""
     if store.repository.is_of_nexus(run_id):
         raise UsageError(
-            f"Run {run_id!r} belongs to an agent of the nexus, which goes on with it by itself: wsap nexus start. "
-            f"Look back at it with: wsap replay {run_id}"
+            f"Run {run_id!r} belongs to the nexus, which resumes it when it is started with: wsap nexus start. "
+            f"Look at it with: wsap replay {run_id}"
         )
 
 
 def replies_of(name: str, store: Store) -> tuple[RunPlan, Checkpoint]:
-    """Return the plan of a recorded run and its models' replies, to replay it offline.
+    """Return the plan of a recorded run and a checkpoint to replay it offline.
 
     Raises:
         UnknownNameError: there is no such run.
@@ -260,7 +255,7 @@ def replies_of(name: str, store: Store) -> tuple[RunPlan, Checkpoint]:
     if record.config.get("live"):
         raise UsageError(
             f"The world of run {record.id!r} can't be rewound, so the run can't be played again; "
-            f"look back at it with: wsap replay {record.id}"
+            f"look at it with: wsap replay {record.id}"
         )
     calls = read_call_events(store.repository, record.id)
     memories = read_memories(store.repository, record.id)
@@ -280,16 +275,16 @@ def replies_of(name: str, store: Store) -> tuple[RunPlan, Checkpoint]:
 
 @dataclass(frozen=True)
 class InstalledSpecs:
-    """Looks up installed memories and tools, for agents that are composed of them."""
+    """Looks up installed memories and tools for agents."""
 
     host: PluginHost
 
     def memory(self, name: str) -> MemorySpec:
-        """Return the kind of memory of that name."""
+        """Return a kind of memory by name."""
         return self.host.memories.get(name)
 
     def tool(self, name: str) -> ToolSpec:
-        """Return the tool of that name."""
+        """Return a tool by name."""
         return self.host.tools.get(name)
 
 
@@ -304,7 +299,7 @@ def _session(
     past: Checkpoint | None = None,
     recorder: Recorder | None = None,
 ) -> RunHandle:
-    """Compose a run, with models for its agents unless the services bring their own."""
+    """Compose a run, with models for its agents unless the services have some."""
     recorder = recorder or Recorder(None, None)
     services = around.get("services") or Services()
     models = None
@@ -340,7 +335,7 @@ def _session(
 
 
 def _checked(plan: RunPlan, parts: ResolvedSpecs) -> ResolvedSpecs:
-    """Return the specs if they fit together and can be imported, before anything is recorded."""
+    """Check that the specs fit together and can be imported, before anything is recorded, and return them."""
     load(parts.game.factory)
     for seat in plan.seats:
         if not (spec := parts.agents[seat.name]).plays(parts.game.name):
@@ -350,12 +345,12 @@ def _checked(plan: RunPlan, parts: ResolvedSpecs) -> ResolvedSpecs:
 
 
 def run_to_end(session: RunHandle) -> RunSummary:
-    """Play a run synchronously; also within a notebook that has an event loop running."""
+    """Play a run synchronously, even in a notebook with a running event loop."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:
         return asyncio.run(session.play())
-    from concurrent.futures import ThreadPoolExecutor  # a notebook's loop is busy running this very cell
+    from concurrent.futures import ThreadPoolExecutor  # the notebook's loop is busy with the calling cell
 
     with ThreadPoolExecutor(1) as pool:
         return pool.submit(asyncio.run, session.play()).result()

@@ -1,4 +1,4 @@
-"""How what is played side by side ends: all seats together, or one of several."""
+"""Stopping of concurrent seats: all together, or one of several."""
 
 from __future__ import annotations
 
@@ -13,11 +13,7 @@ from wsap_nexus.tasks import ended
 
 
 async def play_until_stopped(loop: SeatLoop, episode: int, own: Controls | None, run: Controls) -> None:
-    """Play an episode of a seat, which is removed as soon as it is stopped, whatever it waits for.
-
-    Args:
-        own: what stops this seat alone; None where nothing does.
-    """
+    """Play an episode of a seat, which ends as soon as its `own` controls stop it, whatever it waits for."""
     if own is None:
         await loop.episode(episode)
         return
@@ -27,7 +23,7 @@ async def play_until_stopped(loop: SeatLoop, episode: int, own: Controls | None,
         await asyncio.wait({playing, stopped}, return_when=asyncio.FIRST_COMPLETED)
         if not playing.done() and not run.stopping:
             if loop.acting:
-                # The world has heard of its choice: it leaves, and takes with it what came of that.
+                # The world was told of its choice: remove the seat, and process the result.
                 await loop.leave(episode)
                 await playing
             else:
@@ -46,10 +42,9 @@ async def side_by_side(
     ends_before: Sequence[asyncio.Task[None]] = (),
     more: asyncio.Event | None = None,
 ) -> str | None:
-    """Return when all tasks are through or the run is stopped; what goes on by then is cancelled.
+    """Wait until all tasks but those in `ends_before` are done, or the run is stopped; then cancel the rest.
 
-    It ends as well when only the tasks `ends_before` are left; or when nobody can go on during the replay of what is
-    recorded: then the seat is returned whose turn does not come. `more` is set when tasks were added.
+    In a deadlock of the replay, return the seat whose recorded turn does not come. `more` is set when tasks were added.
     """
     stop = asyncio.create_task(controls.until_stopped())
     standing = asyncio.create_task(deadlock.noticed())
@@ -76,10 +71,10 @@ async def side_by_side(
 
 
 def stuck_at(name: str, game: str, loops: Sequence[SeatLoop]) -> RecordMismatchError:
-    """Return the error of a replay in which the recorded turn of a seat, or of a world that lives, does not come."""
+    """Return the error of a replay that never reaches the recorded turn of a seat, or of a world that lives."""
     numbers = {loop.seat.agent_id: loop.next_decision for loop in loops}
     where = f"step {numbers[name]} of seat {name!r}" if name in numbers else "the next tick"
     return RecordMismatchError(
-        f"{game!r} does not come to {where}, which is recorded, and everybody waits for that, so the run can't be "
-        "resumed; is it another version of the game?"
+        f"{game!r} does not reach {where}, which is recorded and which all seats wait for, so the run can't be "
+        "resumed. Has the game changed?"
     )

@@ -19,14 +19,14 @@ from wsap_nexus.store.eventlog import LogWriter
 from wsap_nexus.store.files import is_held
 from wsap_nexus.store.repository import Repository
 
-# Numbers of advisory locks on PostgreSQL: the first says that they are runs.
+# Advisory locks on PostgreSQL; the first number stands for runs.
 _TRY = text("SELECT pg_try_advisory_lock(1465076050, hashtext(:run))")
 _LET_GO = text("SELECT pg_advisory_unlock(1465076050, hashtext(:run))")
 
 
 @dataclass(frozen=True)
 class Store:
-    """An open database with what is needed to record into it."""
+    """An open database with its repository and log writer."""
 
     database: Database
     repository: Repository
@@ -36,12 +36,10 @@ class Store:
 def open_database(
     location: str | None = None, *, read_only: bool = False, environ: Mapping[str, str] | None = None
 ) -> Database:
-    """Return the open database at a location, or the usual one.
-
-    A database of an older version is brought up to date, also to be read only.
+    """Open the database at a location, or the default one, and migrate it if it is of an older version.
 
     Raises:
-        StorageError: it can't be used; the message says why.
+        StorageError: it can't be used.
     """
     variables = os.environ if environ is None else environ
     where = database_location(location, variables)
@@ -60,7 +58,7 @@ def open_store(location: str | None = None, *, environ: Mapping[str, str] | None
     """Open the database for recording; everything recorded is committed when the block ends.
 
     Raises:
-        StorageError: it can't be used; the message says why.
+        StorageError: it can't be used.
     """
     with open_database(location, environ=environ) as database, LogWriter(database) as writer:
         yield Store(database, Repository(database), writer)
@@ -68,9 +66,9 @@ def open_store(location: str | None = None, *, environ: Mapping[str, str] | None
 
 @contextmanager
 def hold_run(database: Database, run_id: str) -> Iterator[None]:
-    """Keep other processes on this machine from playing the same run at the same time.
+    """Lock a run against other processes; the lock is released even if this process is killed.
 
-    The operating system releases the lock when the process ends, however it ends.
+    On SQLite it holds for this machine, on a database server everywhere.
 
     Raises:
         StorageLockedError: another process plays the run.
@@ -88,7 +86,7 @@ def hold_run(database: Database, run_id: str) -> Iterator[None]:
                 raise played
             yield
         finally:
-            with suppress(SQLAlchemyError):  # a connection that is broken holds nothing any more
+            with suppress(SQLAlchemyError):  # a broken connection holds no lock
                 connection.execute(_LET_GO, {"run": run_id})
                 connection.commit()
                 connection.close()
@@ -107,7 +105,7 @@ def hold_run(database: Database, run_id: str) -> Iterator[None]:
 
 
 def is_played(database: Database, run_id: str) -> bool:
-    """Return whether a process plays a run: on this machine or, for a database on a server, anywhere."""
+    """Return whether a process holds the lock of a run."""
     if not database.is_sqlite:
         try:
             with hold_run(database, run_id):

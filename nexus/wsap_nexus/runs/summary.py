@@ -1,4 +1,4 @@
-"""The summary of a run: what each seat did, how each episode ended, and the scores of the episodes that are whole."""
+"""The summary of a run: totals of each seat, the end of each episode, and scores of the whole episodes."""
 
 from __future__ import annotations
 
@@ -14,41 +14,40 @@ from wsap_nexus.runs.tally import NO_WORLD_USAGE, OF_DECISIONS, SeatTally, World
 from wsap_nexus.runs.trajectory import WORLD, combined
 
 MOST_EPISODES = 200
-"""Episodes of all seats that a summary lists one by one; all of them are in the log."""
+"""Maximum number of episodes, of all seats, listed in a summary; all of them are in the log."""
 _FEW = 4
-# Seats whose rewards a representation shows.
+# Maximum number of seats whose rewards `repr` shows.
 FORFEITED = 0.5
-"""An episode in which a larger share of the decisions was forced was not played by its agent."""
+"""An episode with a larger share of forced decisions is forfeited: its agent did not play it."""
 
 CutOffBy = Literal["steps", "left", "stopped", "failed"]
-"""The step limit; a seat that left the game; whoever stopped the run; or an error. A run that was stopped or failed can
-be resumed."""
+"""The step limit, a seat that left, a stop, or an error. A run that was stopped or failed can be resumed."""
 EpisodeEnd = Literal["finished", "step_limit", "left", "stopped", "failed"]
 """How an episode ended for a seat: by itself, or as `CutOffBy` says."""
 
 
 @dataclass(frozen=True)
 class CutOff:
-    """What was left unplayed when a run ended."""
+    """The unplayed rest of a run."""
 
     by: CutOffBy
     episode: int | None
-    """The episode that was cut off, from 1; None if every episode that was begun is whole."""
+    """The number, from 1, of the episode that was cut off; None if all started episodes are whole."""
     steps: int
     """Decisions of all seats in that episode."""
     missing: int
-    """Episodes that were asked for and not begun."""
+    """Requested episodes that were not started."""
 
     def __str__(self) -> str:
         cause = {"steps": "the step limit", "left": "a seat that left", "stopped": "the stop", "failed": "an error"}
         parts = [f"episode {self.episode} after {plural(self.steps, 'step')}"] if self.episode else []
-        parts += [f"{plural(self.missing, 'episode')} not begun"] if self.missing else []
+        parts += [f"{plural(self.missing, 'episode')} not started"] if self.missing else []
         return f"cut off by {cause[self.by]}: {', '.join(parts)}"
 
 
 @dataclass(frozen=True)
 class Scored:
-    """Episodes of one seat, together."""
+    """Totals and score of several episodes of one seat."""
 
     episodes: int
     steps: int
@@ -59,23 +58,23 @@ class Scored:
 
 @dataclass(frozen=True)
 class SeatScore:
-    """The episodes of one seat: how each ended, and what they come to."""
+    """The episodes of one seat: their ends and scores."""
 
     episodes: tuple[tuple[EpisodeSummary, EpisodeEnd], ...]
-    """Each with its end, in the order in which they were begun."""
+    """Each with its end, in order."""
     whole: Scored
-    """Those that count: finished, and not forfeited."""
+    """Episodes that count: finished and not forfeited."""
     unfinished: Scored
-    """Those that were cut off."""
+    """Episodes that were cut off."""
     forfeited: Scored
-    """Those that were finished, with most decisions forced."""
+    """Finished episodes with most decisions forced."""
 
     @classmethod
     def of(cls, seat: SeatTally, by: CutOffBy, spec: AdapterSpec | None = None) -> SeatScore:
-        """Return it for a seat.
+        """Return the score of a seat.
 
         Args:
-            by: what ends the run, and with it an open episode.
+            by: what ended the run, and with it an open episode.
             spec: the game, for its metrics.
         """
         end: EpisodeEnd = "step_limit" if by == "steps" else by
@@ -89,7 +88,7 @@ class SeatScore:
         )
 
     def to_json(self, most: int = MOST_EPISODES) -> dict[str, Any]:
-        """Return it as JSON-ready data, with the last episodes one by one."""
+        """Return the score as JSON-ready data, listing the last episodes."""
         left_out = {"unfinished": self.unfinished, "forfeited": self.forfeited}
         shown = self.episodes[max(0, len(self.episodes) - most) :]
         return {
@@ -109,7 +108,7 @@ class SeatScore:
 
 
 def is_forfeited(episode: EpisodeSummary) -> bool:
-    """Return whether most decisions of an episode were forced, so that it says nothing of its agent."""
+    """Return whether most decisions of an episode were forced, so that it does not measure its agent."""
     return episode.forced > FORFEITED * episode.steps
 
 
@@ -121,7 +120,7 @@ class RunSummary:
     """The run's id; None if it was not recorded."""
     game: str
     agent: str
-    """Who plays, with their models: `llm (openai/gpt-5)`."""
+    """The agents with their models: `llm (openai/gpt-5)`."""
     seed: int
     seats: tuple[SeatTally, ...]
     """The totals of each seat, with its agent, `model` and `options`."""
@@ -129,17 +128,17 @@ class RunSummary:
     """Seat -> its episodes and their scores."""
     seconds: float
     tokens_per_second: float | None = None
-    """Tokens of the models' replies for each second of a call, in this part of the run; None where none was made."""
+    """Tokens of the models' replies per second of calls, since the run was started or resumed; None without calls."""
     cut_off: CutOff | None = None
-    """What was left unplayed; None if every episode that was asked for is whole."""
+    """The unplayed rest; None if all requested episodes are whole."""
     world_usage: WorldUsage = NO_WORLD_USAGE
-    """What the world itself asked of models."""
+    """The world's own model usage."""
     world: SeatTally | None = None
-    """What is counted of a world that lives: its ticks, as steps."""
+    """The totals of a world that lives, with its ticks as steps."""
     retries: int = 0
-    """Waits of more than two seconds before a call to a model was tried again, in this part of the run."""
+    """Retries of model calls after more than two seconds, since the run was started or resumed."""
     reason: str | None = None
-    """The error that ended or paused the run; None without one."""
+    """The error that ended or paused the run, if any."""
 
     def __repr__(self) -> str:
         rewards = {seat.name: round(seat.reward, 4) for seat in self.seats}
@@ -151,34 +150,34 @@ class RunSummary:
 
     @property
     def steps(self) -> int:
-        """Decisions, over all seats."""
+        """Decisions of all seats."""
         return sum(s.steps for s in self.seats)
 
     @property
     def reward(self) -> float | None:
-        """The reward of the only seat; None with several, whose rewards are in `seats`."""
+        """The reward of the only seat; None with several seats."""
         return self.seats[0].reward if len(self.seats) == 1 else None
 
     @property
     def metrics(self) -> Mapping[str, float]:
-        """Metric -> value over the whole episodes of the only seat; empty with several, whose are in `scores`."""
+        """Metric -> value over the whole episodes of the only seat; empty with several seats."""
         return self.scores[self.seats[0].name].whole.score if len(self.seats) == 1 else {}
 
     @property
     def done(self) -> bool:
-        """Whether every seat's last episode ended by itself, and with it a world that lives."""
+        """Whether the last episode of every seat, and a world that lives, ended by itself."""
         return all(s.done for s in self.all_tallies)
 
     @property
     def all_tallies(self) -> tuple[SeatTally, ...]:
-        """Those of the seats, and that of a world that lives."""
+        """The totals of the seats, and of a world that lives."""
         return self.seats if self.world is None else (*self.seats, self.world)
 
     @property
     def trajectory_hash(self) -> str:
-        """The seat's hash; with several seats, the SHA-256 of their names and hashes in order of name.
+        """The hash of the only seat, or the SHA-256 of several seats' names and hashes in order of name.
 
-        A world that lives counts as a seat of the name `world`.
+        A world that lives counts as a seat named `world`.
         """
         return combined({seat.name: seat.digest for seat in self.all_tallies})
 
@@ -207,15 +206,12 @@ class RunSummary:
 
 
 def score(spec: AdapterSpec, seats: Sequence[SeatTally], by: CutOffBy = "stopped") -> dict[str, SeatScore]:
-    """Return seat -> its episodes and their scores, if play ends now."""
+    """Return the score of each seat, if play ends now."""
     return {seat.name: SeatScore.of(seat, by, spec) for seat in seats}
 
 
 def score_so_far(spec: AdapterSpec, seat: SeatTally) -> tuple[tuple[str, float, str], ...]:
-    """Return (metric, value, unit) over all episodes of a seat, the open one included, for whoever watches it.
-
-    It is empty where the game can't score what was recorded.
-    """
+    """Return (metric, value, unit) over all episodes of a seat, including the open one; empty if scoring fails."""
     units = {metric.name: metric.unit for metric in spec.score_metrics}
     try:
         scores = _scored(seat.all_episodes(), spec).score
@@ -225,7 +221,7 @@ def score_so_far(spec: AdapterSpec, seat: SeatTally) -> tuple[tuple[str, float, 
 
 
 def cut_off(seats: Sequence[SeatTally], asked: int | None, by: CutOffBy) -> CutOff | None:
-    """Return what is left unplayed if play ends now, and of as many episodes as were asked for, if they were."""
+    """Return the unplayed rest if play ends now, given the requested number of episodes; None if there is none."""
     done = all(seat.done for seat in seats)
     begun = any(seat.done or seat.episode_steps for seat in seats)
     number = seats[0].episode + begun
@@ -237,7 +233,7 @@ def cut_off(seats: Sequence[SeatTally], asked: int | None, by: CutOffBy) -> CutO
 
 
 def counts(seats: Sequence[SeatTally], world: SeatTally | None = None) -> dict[str, Any]:
-    """Return the totals of seats, and of a world that lives, together, as in a summary; several have no one reward."""
+    """Return the summary's totals over seats and a world that lives; the reward only for a single seat."""
     times: dict[str, int] = {}
     for seat in seats:
         for episode in seat.all_episodes():
@@ -269,7 +265,7 @@ def counts(seats: Sequence[SeatTally], world: SeatTally | None = None) -> dict[s
 
 
 def seats_json(seats: Sequence[SeatTally], scores: Mapping[str, SeatScore]) -> list[dict[str, Any]]:
-    """Return each seat's totals and scores as JSON-ready data, with no more than `MOST_EPISODES` of them one by one."""
+    """Return each seat's totals and scores as JSON-ready data, listing about `MOST_EPISODES` episodes at most."""
     most = max(1, MOST_EPISODES // max(1, len(seats)))
     return [
         {
@@ -281,13 +277,13 @@ def seats_json(seats: Sequence[SeatTally], scores: Mapping[str, SeatScore]) -> l
 
 
 def only_model(models: Iterable[str | None]) -> str | None:
-    """Return the address of the model that plays; None where none does, or several do."""
+    """Return the address of the only model; None if there is none, or several."""
     named = {model for model in models if model is not None}
     return next(iter(named)) if len(named) == 1 else None
 
 
 def with_world(counted: Mapping[str, Any], own: WorldUsage) -> dict[str, Any]:
-    """Return the totals with what the world itself asked of models in them; as they are if it asked nothing."""
+    """Return the totals with the world's own model usage added, if any."""
     if not own.usage.calls:
         return dict(counted)
     whole = asdict(Usage(**counted["usage"]) + own.usage)

@@ -17,15 +17,15 @@ from wsap_core.worlds import Outcome
 from wsap_nexus.runs.trajectory import TrajectoryHash
 
 MOST_FORCED = 10
-"""Decisions that may be forced before the run is paused, unless the agent moved the game on itself in between."""
+"""Forced decisions after which the run is paused, unless the agent advanced the game itself in between."""
 
 MOST_CAUSES = 12
-"""Causes of forced decisions that are told apart; all others are counted together."""
+"""Maximum number of distinct causes of forced decisions; all others are counted together."""
 OTHER_CAUSES = "other causes"
 
 
 def add_causes(causes: dict[str, int], more: Mapping[str, int]) -> None:
-    """Add to the number of forced decisions by cause, of which no more than `MOST_CAUSES` are told apart."""
+    """Add counts by cause, with at most `MOST_CAUSES` distinct causes."""
     for cause, times in more.items():
         text = single_line(cause)[:200].rstrip(". ")
         name = text if text in causes or len(causes) < MOST_CAUSES else OTHER_CAUSES
@@ -42,7 +42,7 @@ class ForcedStreak:
         self._causes: list[str] = []
 
     def check(self, before: Observation, outcome: Outcome, info: DecisionInfo | None) -> None:
-        """Take in a decision and what came of it; ForcedDecisionsError if too many were forced one after the other."""
+        """Process a decision and its outcome; ForcedDecisionsError if too many in a row were forced."""
         if info is not None and info.forced and self._explained:
             self._causes.append(info.cause.rstrip("."))
         elif outcome.stepped and (outcome.result.observation.step != before.step or not before.step):
@@ -56,10 +56,10 @@ class ForcedStreak:
 
 
 OF_DECISIONS = ("repaired", "forced", "unconstrained", "cut", "continued", "chosen")
-"""What is counted of how decisions came about: fields of `DecisionInfo`."""
+"""The counted fields of `DecisionInfo`."""
 _COUNTS = ("steps", "reward", "done", "repaired", "forced", "unconstrained", "cut", "continued", "unlocking", "episode")
 _LATER = ("chosen", "_episode_forced", "_episode_repaired")
-"""Counts that states of earlier versions lack."""
+"""Counts missing in states of earlier versions."""
 _OPEN = ("_seed", "episode_steps", "_episode_reward")
 
 
@@ -70,7 +70,7 @@ class SeatTally:
     name: str
     agent: str
     options: Mapping[str, Any] = field(default_factory=dict)
-    """The agent's, without anything confidential."""
+    """The agent's options, without confidential ones."""
     steps: int = 0
     reward: float = 0.0
     done: bool = False
@@ -80,24 +80,24 @@ class SeatTally:
     cut: int = 0
     continued: int = 0
     chosen: int = 0
-    """Decisions in which the model scored the options and one was drawn."""
+    """Decisions drawn from options that the model scored."""
     unlocking: int = 0
     """Steps that unlocked an achievement."""
     episode: int = 0
-    """The episode that was begun last, from 0."""
+    """The latest episode, from 0."""
     episodes: list[EpisodeSummary | list[Any]] = field(default_factory=list)
-    """Finished episodes; restored ones as they were recorded, until `all_episodes` is called. Any: JSON."""
+    """Finished episodes; restored ones in recorded form until `all_episodes` is called. Any: JSON."""
     causes: dict[str, int] = field(default_factory=dict)
-    """Why decisions were forced, with how many were for that cause."""
+    """Cause -> number of forced decisions."""
     outcomes: dict[str, int] = field(default_factory=dict)
-    """How many steps came to nothing (`failed`), and of how many nobody knows (`unknown`)."""
+    """Numbers of steps that had no effect (`failed`) or an unknown one (`unknown`)."""
     worked: Counter[str] | None = field(default_factory=Counter)
-    """`action:NAME` and `achievement:NAME` -> how often, with success; None after totals of an earlier version."""
+    """`action:NAME` and `achievement:NAME` -> number of successes; None after totals of an earlier version."""
     unlocked: dict[str, int] = field(default_factory=dict)
-    """Achievements of the episode of the last step, and the number, from 1, of the step that unlocked each."""
+    """Achievements in the episode of the last step -> number, from 1, of the step that unlocked each."""
     hash: TrajectoryHash = field(default_factory=TrajectoryHash)
     episode_steps: int = 0
-    """How many decisions the open episode has."""
+    """Decisions in the open episode."""
     _seed: int = 0
     _episode_reward: float = 0.0
     _episode_forced: int = 0
@@ -112,19 +112,19 @@ class SeatTally:
         )
 
     def begin_episode(self, episode: int, seed: int) -> None:
-        """Start counting an episode; one that is still open counts as cut short."""
+        """Start counting an episode; one that is still open counts as cut off."""
         self.close_episode()
         self.episode, self._seed = episode, seed
         self.done = False
 
     def add(self, line: str, action: str, result: ActionResult, info: DecisionInfo | None) -> None:
-        """Count one resolved step, given as its canonical line and the name of its action."""
+        """Count one resolved step, given its canonical line and the name of its action."""
         self.hash.add(line.encode("ascii"))
         self.count(result.reward, result.achievements, done=result.done, info=info, outcome=result.outcome)
         self.count_worked(action if result.success else None, result.achievements)
 
     def add_tick(self, line: str, *, done: bool) -> None:
-        """Count a tick of a world that lives, given as its canonical line."""
+        """Count a tick of a world that lives, given its canonical line."""
         self.hash.add(line.encode("ascii"))
         self.count(0.0, (), done=done, info=None)
 
@@ -132,7 +132,7 @@ class SeatTally:
         self, reward: float, achievements: Iterable[str], *,
         done: bool, info: DecisionInfo | None, outcome: str = "done",
     ) -> None:  # fmt: skip
-        """Count one resolved step without its line, so that the hash stays behind."""
+        """Count one resolved step without adding its line to the hash."""
         if not self.episode_steps:
             self.unlocked = {}
         self.steps += 1
@@ -160,14 +160,14 @@ class SeatTally:
             self.close_episode()
 
     def count_worked(self, action: str | None, achievements: Iterable[str]) -> None:
-        """Count an action that worked, if it did, and what it achieved."""
+        """Count an action that succeeded, if any, and its achievements."""
         if self.worked is not None:
             acted = () if action is None else (f"action:{action}",)
             self.worked.update((*acted, *(f"achievement:{name}" for name in achievements)))
 
     @property
     def model(self) -> str | None:
-        """The address of the language model that decides; None where none does."""
+        """The address of the language model that decides, if any."""
         model = self.options.get("model")
         return model if isinstance(model, str) and model else None
 
@@ -177,7 +177,7 @@ class SeatTally:
         return self._settled + self._last
 
     def amend(self, usage: Usage) -> None:
-        """Replace the usage counted for the last decision by what it has taken since."""
+        """Replace the usage counted for the last decision by its later value."""
         self._last = usage
 
     def close_episode(self) -> None:
@@ -187,29 +187,25 @@ class SeatTally:
         self.episode_steps, self._episode_reward, self._episode_forced, self._episode_repaired = 0, 0.0, 0, 0
 
     def all_episodes(self) -> list[EpisodeSummary]:
-        """Return every episode that has a step, the open one included, so that no mean leaves one out.
-
-        Raises:
-            WireError: a recorded one is damaged.
-        """
+        """Return every episode that has a step, including the open one; WireError if a recorded one is damaged."""
         found = [self._decoded(episode) if isinstance(episode, list) else episode for episode in self.episodes]
         self.episodes = [*found]
         return [*found, self._current()] if self.episode_steps else found
 
     @property
     def digest(self) -> str:
-        """The trajectory hash of this seat, in hexadecimal."""
+        """This seat's trajectory hash, in hexadecimal."""
         return self.hash.value
 
     def copy(self) -> SeatTally:
-        """Return a tally that counts on by itself; without lines, as both have one hash."""
+        """Return an independent tally that shares the hash, so add no lines to it."""
         causes, outcomes, unlocked = dict(self.causes), dict(self.outcomes), dict(self.unlocked)
         own = replace(self, episodes=list(self.episodes), causes=causes, outcomes=outcomes, unlocked=unlocked)
         own.worked = None if self.worked is None else self.worked.copy()
         return own
 
     def state(self, first: int = 0) -> dict[str, Any]:
-        """Return everything that was counted, JSON-ready; of the finished episodes those from the `first` on."""
+        """Return everything counted, JSON-ready, with the finished episodes from the `first` on."""
         return {
             **{name.strip("_"): getattr(self, name) for name in (*_COUNTS, *_LATER, *_OPEN)},
             "hash": self.digest,
@@ -222,14 +218,10 @@ class SeatTally:
         }
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Restore a state; finished episodes that it leaves out are put before its own by `prepend`.
-
-        Raises:
-            WireError: it is damaged.
-        """
+        """Restore a state, whose missing episodes `prepend` adds; WireError if it is damaged."""
         try:
             for name in (*_COUNTS, *_OPEN):
-                # A whole number has no fraction in JSON.
+                # JSON may hold a whole float as an integer.
                 setattr(self, name, type(getattr(self, name))(state[name.strip("_")]))
             for name in _LATER:
                 setattr(self, name, int(state.get(name.strip("_"), 0)))
@@ -244,12 +236,12 @@ class SeatTally:
             raise WireError(f"The recorded totals of seat {self.name!r} are damaged: {error}.") from error
 
     def prepend(self, state: Mapping[str, Any]) -> None:
-        """Put the finished episodes of an earlier state before those that are known."""
+        """Insert the finished episodes of an earlier state before the known ones."""
         self.episodes[:0] = state["episodes"]
 
     def _decoded(self, recorded: list[Any]) -> EpisodeSummary:
         try:
-            # Earlier versions did not count what was forced and repaired by episode.
+            # Earlier versions did not count forced and repaired decisions by episode.
             episode, seed, steps, reward, names, done, forced, repaired = (*recorded, 0, 0)[:8]
             return EpisodeSummary(
                 seed, steps, float(reward), tuple(names), bool(done), self.name, episode, int(forced), int(repaired)
@@ -282,21 +274,21 @@ def _usage(data: Mapping[str, Any]) -> Usage:
 
 @dataclass(frozen=True)
 class WorldUsage:
-    """What a world itself asked of models."""
+    """The model usage of a world itself."""
 
     usage: Usage = NO_USAGE
     asked_again: int = 0
-    """Calls that were on their way when the run was stopped, and asked again when it was resumed."""
+    """Calls that were in flight when the run was stopped, and repeated when it was resumed."""
 
     def call(self, body: Mapping[str, Any]) -> WorldUsage:
-        """Return the sum with a recorded call."""
+        """Return the usage with a recorded call added."""
         return WorldUsage(
             self.usage + Usage(**body["reply"]["finish"]["usage"]), self.asked_again + int(body.get("again", 0))
         )
 
     @classmethod
     def of_json(cls, data: Mapping[str, Any]) -> WorldUsage:
-        """Return what `asdict` gave; KeyError or TypeError if it is damaged."""
+        """Return the usage from `asdict` data; KeyError or TypeError if it is damaged."""
         return cls(_usage(data["usage"]), int(data["asked_again"]))
 
 

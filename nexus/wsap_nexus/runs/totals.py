@@ -1,9 +1,9 @@
-"""A run's totals in its log, from which it is resumed and looked at without being read from its beginning.
+"""A run's totals in its log, so that resuming or showing it does not need all events.
 
-An event `totals` has everything that was counted up to it, by seat: also the trajectory hash, which is continued from
-there. Only finished episodes are too many to be repeated in each. They are kept as in a binary counter: the nth event
-has those of the last 2^k intervals, where 2^k is the largest power of two that divides n, and names the event that
-has those before. So each takes part in at most log2(n) events, and as few have to be read for all of them.
+An event `totals` has everything counted up to it, by seat, including the trajectory hash, which continues from there.
+Only finished episodes are too many to be repeated in each event. They are stored as in a binary counter: the nth event
+has those of the last 2^k intervals, where 2^k is the largest power of two that divides n, and refers to the event with
+those before. So each episode is written at most log2(n) times, and reading all takes at most log2(n) events.
 """
 
 from __future__ import annotations
@@ -29,19 +29,19 @@ from wsap_nexus.store.records import EventRecord, RunRecord, RunStatus
 from wsap_nexus.store.repository import Repository
 
 COUNTED = ("episode", "step", "decision", "tick")
-"""Kinds of events that totals come from."""
+"""Kinds of counted events."""
 AFTER = 2.0
-"""Seconds of reading after which its progress is told; then again after twice as many, and so on."""
+"""Seconds until the first progress message; the interval doubles each time."""
 
 Tell = Callable[[str], None]
 
 
 def silent(text: str) -> None:
-    """Tell nobody."""
+    """Do nothing."""
 
 
 def count(tallies: Mapping[str, SeatTally], event: EventRecord) -> None:
-    """Count a recorded event in the tallies of a run's seats; WireError if it is damaged."""
+    """Count a recorded event in the tallies of a run; WireError if it is damaged."""
     try:
         if event.kind == "episode":
             for tally in tallies.values():
@@ -69,12 +69,12 @@ def count(tallies: Mapping[str, SeatTally], event: EventRecord) -> None:
 
 
 async def tell_repeating(history: Mapping[str, Sized], tell: Tell) -> None:
-    """Tell now and then how many of the recorded steps, by seat, were gone through again; return when all were."""
+    """Report the progress of a replay, given the remaining steps by seat, until all are replayed."""
     count, after = sum(map(len, history.values())), AFTER
     while any(map(len, history.values())):
         await asyncio.sleep(after)
         if left := sum(map(len, history.values())):
-            tell(f"Going through the recorded steps again: {count - left:,} of {count:,}")
+            tell(f"Replaying recorded steps: {count - left:,} of {count:,}")
         after *= 2
 
 
@@ -85,7 +85,7 @@ def with_progress(
     tell: Tell,
     clock: Callable[[], float] = time.monotonic,
 ) -> Iterator[EventRecord]:
-    """Give the events, and tell now and then how far reading has come."""
+    """Yield the events, and report the progress of reading."""
     began, after, last = clock(), AFTER, 0
     for event in events:
         if clock() - began >= after:
@@ -99,38 +99,38 @@ def with_progress(
 
 TOTALS = "totals"
 EVERY = 500
-"""Steps between totals that are counted anew, for a run without any."""
+"""Steps between totals in memory, for a run without recorded ones."""
 
 
 _FEW = 10_000
-"""Events after the last totals that are counted for a list of runs."""
+"""Maximum number of events after the last totals that are counted for a list of runs."""
 
 
 @dataclass(frozen=True)
 class _Link:
-    """An event that has the episodes of the last `span` intervals."""
+    """An event with the episodes of the last `span` intervals."""
 
     seq: int
     span: int
     first: Mapping[str, int]
-    """The number, from 0, of each seat's first episode in it."""
+    """The number, from 0, of the first episode in it, by seat."""
 
 
 @dataclass(frozen=True)
 class Totals:
-    """What was counted in a run up to an event."""
+    """The totals of a run up to an event."""
 
     tallies: dict[str, SeatTally]
     seq: int = -1
-    """The event; -1 for the beginning of the run."""
+    """The event; -1 for the start of the run."""
     seconds: float = 0.0
-    """Time spent in the earlier parts of a resumed run."""
+    """Time spent before the run was resumed last."""
     world_usage: WorldUsage = NO_WORLD_USAGE
-    """What the world itself asked of models."""
+    """The world's own model usage."""
     since: int | None = None
-    """The event of the first choice before it that had not led to a step."""
+    """The event of the first earlier choice without a step."""
     links: Sequence[_Link] = field(default=())
-    """The events that have all its finished episodes, oldest first."""
+    """The events with all finished episodes, oldest first."""
 
     @property
     def steps(self) -> int:
@@ -139,12 +139,11 @@ class Totals:
 
 
 class TotalsWriter:
-    """Records totals, every so often, at moments when the steps so far are also the first of the run in the order in
-    which they were made.
+    """Records totals at intervals, whenever the recorded steps are also the run's first in the order of choices.
 
     Args:
         every: decisions of all seats between two records; 0 for none.
-        past: the last that were recorded; those of a new run by default.
+        past: the last recorded totals; None for a new run.
     """
 
     def __init__(self, log: Recorder | _CountedTotals, every: int, past: Totals | None = None) -> None:
@@ -157,7 +156,7 @@ class TotalsWriter:
     def update(
         self, tallies: Mapping[str, SeatTally], seconds: float, world_usage: WorldUsage = NO_WORLD_USAGE
     ) -> None:
-        """Record the totals if enough was decided since the last; `seconds` were spent in earlier parts of the run."""
+        """Record the totals if they are due; `seconds` is the time spent before the run was resumed."""
         steps = sum(tally.steps for tally in tallies.values())
         if not self._every or steps - self._counted < self._every or not self._log.open_choices.are_last:
             return
@@ -181,11 +180,7 @@ class TotalsWriter:
 
 
 def read_totals(log: Repository | _CountedTotals, event: EventRecord | None, seats: Mapping[str, SeatTally]) -> Totals:
-    """Return the totals that an event has, in the tallies of the seats; nothing for None.
-
-    Raises:
-        WireError: they are damaged.
-    """
+    """Return the totals of an event, restored into the tallies `seats`; WireError if they are damaged."""
     if event is None:
         return Totals(dict(seats))
     read = {event.seq: event.data}
@@ -216,7 +211,7 @@ def read_totals(log: Repository | _CountedTotals, event: EventRecord | None, sea
 
 
 def summary_now(repository: Repository, run: RunRecord) -> Mapping[str, Any] | None:
-    """Return the summary of a run; while it is played, or if its process was killed, its totals so far."""
+    """Return the summary of a run, or its totals so far while it is running or if its process was killed."""
     if run.status is not RunStatus.RUNNING:
         return run.summary
     try:
@@ -226,7 +221,7 @@ def summary_now(repository: Repository, run: RunRecord) -> Mapping[str, Any] | N
 
 
 def _totals_now(repository: Repository, run: RunRecord) -> dict[str, Any]:
-    """Return the totals of a run that has no summary, as a summary has them; nothing where the run has no totals."""
+    """Return the totals of a run without a summary, in the summary's form; empty if too many events are uncounted."""
     if not is_chained(run.config):
         return {}
     plan = RunPlan.from_config(run.config)
@@ -244,7 +239,7 @@ def _totals_now(repository: Repository, run: RunRecord) -> dict[str, Any]:
 
 
 def read_world_usage(repository: Repository, run_id: str, totals: Totals) -> WorldUsage:
-    """Return what a run's world has asked of models: up to its last totals, and since."""
+    """Return the model usage of a run's world: up to the totals, and since."""
     usage = totals.world_usage
     for event in repository.read_events(run_id, from_seq=totals.seq + 1, kinds=("call",)):
         if event.seat is None:
@@ -253,7 +248,7 @@ def read_world_usage(repository: Repository, run_id: str, totals: Totals) -> Wor
 
 
 class TotalsIndex:
-    """Finds any step of a run by the totals before it. `seats`: returns new tallies of its seats."""
+    """Finds any step of a run from the totals before it; `seats` returns empty tallies of its seats."""
 
     def __init__(self, repository: Repository, run_id: str, seats: Callable[[], dict[str, SeatTally]]) -> None:
         self._repository = repository
@@ -263,20 +258,16 @@ class TotalsIndex:
         found = repository.find_events(run_id, TOTALS)
         self._take(found)
         self.steps = self.positions[-1] + repository.count_events(run_id, "step", from_seq=self.seqs[-1] + 1)
-        """Steps of all seats when this was made."""
+        """Steps of all seats when the index was created."""
 
     def _take(self, found: Sequence[tuple[int, int]]) -> None:
         self.seqs = [-1, *(seq for seq, _ in found)]
-        """The events that have totals; -1 for the beginning."""
+        """The events with totals; -1 for the start of the run."""
         self.positions = [0, *(step for _, step in found)]
-        """Steps before each."""
+        """The number of steps up to each."""
 
     def complete(self, tell: Tell) -> None:
-        """Count a long run that has no totals, so that it has some in memory; `tell` is told of the progress.
-
-        Raises:
-            WireError: an event is damaged.
-        """
+        """Create totals in memory for a long run without any; WireError if an event is damaged."""
         if len(self.seqs) > 1 or self.steps <= EVERY:
             return
         self._log = _CountedTotals(self._run_id)
@@ -294,7 +285,7 @@ class TotalsIndex:
         self._take([(event.seq, event.step or 0) for event in self._log.events.values()])
 
     def before(self, position: int) -> int:
-        """Return the index of the last totals of no more than so many steps."""
+        """Return the index of the last totals with at most so many steps."""
         return bisect_right(self.positions, position) - 1
 
     def read(self, index: int) -> Totals:
@@ -302,18 +293,18 @@ class TotalsIndex:
         return read_totals(self._log, self._event(index), self._seats())
 
     def unlocking(self, index: int) -> int:
-        """Return how many steps until there unlocked an achievement."""
+        """Return how many steps up to these totals unlocked an achievement."""
         event = self._event(index)
         return 0 if event is None else sum(int(state["unlocking"]) for state in event.data["seats"].values())
 
     def events(
         self, index: int, kinds: Sequence[str], *, last: int | None = None, skip: int = 0
     ) -> Iterator[EventRecord]:
-        """Yield the events after totals, with the choices before them that had not led to a step.
+        """Yield the earlier choices without a step, and the events after the totals.
 
         Args:
             last: the last event; None for the end of the run.
-            skip: leave out so many of the first events.
+            skip: number of events after the totals to leave out.
         """
         seq, event = self.seqs[index], self._event(index)
         if event is not None and (since := event.data.get("since")) is not None:
@@ -331,7 +322,7 @@ class _CountedTotals:
 
     def __init__(self, run_id: str) -> None:
         self.at = -1
-        """The last event that was counted."""
+        """The last counted event."""
         self.open_choices = OpenChoices()
         self.events: dict[int, EventRecord] = {}
         self._run_id = run_id

@@ -1,4 +1,4 @@
-"""The trajectory hash: whether two runs were the same, step by step."""
+"""The trajectory hash, which tells whether two runs were the same, step by step."""
 
 from __future__ import annotations
 
@@ -11,23 +11,22 @@ from wsap_core.protocol import Action, ActionResult
 from wsap_core.protocol.wire import dumps
 
 EMPTY = hashlib.sha256().hexdigest()
-"""The hash of a seat without steps: the SHA-256 of nothing."""
+"""The hash of a seat without steps: the SHA-256 of empty input."""
 
 WORLD = "world"
-"""The name under which the ticks of a world that lives are counted and hashed, beside those of the seats."""
+"""The name, among the seats, under which the ticks of a world that lives are counted and hashed."""
 
 CHAINED_KEY, CHAINED = "trajectory_hash", "chained"
-"""What the configuration of a run says of its hash; nothing in runs recorded by earlier versions."""
+"""Marks a chained hash in the configuration of a run; missing in runs recorded by earlier versions."""
 
 _MARK = b',"step":{'
 _END = b"}"
 
 
 def step_line(seat: str, action: Action, result: ActionResult) -> str:
-    """Return the canonical JSON of one resolved step, as the trajectory hash takes it.
+    """Return the canonical JSON of one resolved step for the trajectory hash.
 
-    It holds the seat, the action without its reasoning, the result, and the observation after
-    it; no clocks and no run ids.
+    It has the seat, the action without its reasoning, the result and the observation after it; no clocks or run ids.
     """
     observation = dumps(result.observation)
     return (
@@ -54,11 +53,11 @@ def step_line(seat: str, action: Action, result: ActionResult) -> str:
 class TrajectoryHash:
     """The hash of one seat's steps.
 
-    Each step's hash is the SHA-256 of the hash before it, in hexadecimal, and the step's line with its line end. So
-    the hash at any step is all that is needed to continue it.
+    Each step's hash is the SHA-256 of the previous hash, in hexadecimal, and the step's line with its line end, so
+    the hash at any step is sufficient to continue it.
 
     Args:
-        value: of the steps so far.
+        value: the hash of the steps so far.
         chained: False for runs recorded by earlier versions, whose hash is the SHA-256 of all lines together.
     """
 
@@ -85,7 +84,7 @@ def is_chained(config: Mapping[str, Any]) -> bool:
 
 
 def combined(digests: Mapping[str, str]) -> str:
-    """Return a run's hash from those of its seats: the only one's, or the SHA-256 of lines of name and hash, sorted."""
+    """Return a run's hash from its seats' hashes: the only one, or the SHA-256 of sorted lines of name and hash."""
     if len(digests) == 1:
         return next(iter(digests.values()))
     return hashlib.sha256("".join(f"{name} {digests[name]}\n" for name in sorted(digests)).encode()).hexdigest()
@@ -93,8 +92,8 @@ def combined(digests: Mapping[str, str]) -> str:
 
 def line_of(body: bytes) -> bytes:
     """Return the canonical line in the recorded body of a step, without decoding it; WireError if there is none."""
-    # The step is the last of the body's three members, and no text before it can hold its name: texts escape quotes.
+    # The step is the last of the body's three members; no text before it can contain the mark, as quotes are escaped.
     at = body.find(_MARK)
     if at < 0 or not body.endswith(_END):
-        raise WireError("What is recorded of a step is damaged: it has no line.")
+        raise WireError("A recorded step is damaged: it has no line.")
     return body[at + len(_MARK) - 1 : -len(_END)]

@@ -1,4 +1,4 @@
-"""Where a run is played: in a world of its own, or in one of the nexus."""
+"""The world of a run: one of its own, or one of the nexus."""
 
 from __future__ import annotations
 
@@ -24,27 +24,27 @@ class Venue:
     port: WorldPort
     """The world, once it is open."""
     world: World | None = None
-    """The same, if it is open, in this process, and the run's own."""
+    """The same, once open, if it is the run's own and in this process."""
     one_episode = True
-    """Whether play ends with the episode, however many decisions are left."""
+    """Whether play ends with the first episode."""
 
     async def open(self, seats: Sequence[str], seed: int) -> Mapping[str, SeatPort]:
-        """Begin an episode from a seed and return the open seats by name."""
+        """Start an episode from a seed and return the open seats by name."""
         raise NotImplementedError
 
     async def reset(self, seed: int) -> None:
-        """Begin another episode, where there is one."""
+        """Start another episode."""
         raise NotImplementedError
 
 
 @dataclass(eq=False)
 class OwnVenue(Venue):
-    """A world in this process, made for one run.
+    """A world in this process, created for one run.
 
     Args:
-        skills: gives the skills of the agent in a seat, domain -> level; a game with transit is told of them
-            at the start of each episode.
-        offline: nobody outside is asked, so that no variable with a key in it is needed.
+        skills: returns the skills of a seat's agent, domain -> level, which a game with transit gets at the start of
+            each episode.
+        offline: no external service is called, so no API key is needed.
     """
 
     spec: AdapterSpec
@@ -74,7 +74,7 @@ class OwnVenue(Venue):
         await self._admit(self.port.world, seed)
 
     async def _admit(self, world: World, seed: int) -> None:
-        """Hand a game with transit the skills of its agents; they bring no items."""
+        """Admit the agents with their skills, without items, to a game with transit."""
         for seat in world.seats:
             if self.skills and "transit" in self.spec.abilities and (skills := dict(self.skills(seat))):
                 entry = Entry(f"{seat}-{seed}", seat, skills)

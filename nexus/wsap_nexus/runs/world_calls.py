@@ -1,4 +1,4 @@
-"""A world's calls to its models, recorded in the event log of its run and replayed from it."""
+"""A world's own model calls, recorded in the event log of its run and replayed from it."""
 
 from __future__ import annotations
 
@@ -24,46 +24,47 @@ from wsap_nexus.runs.tally import NO_WORLD_USAGE, WorldUsage
 from wsap_nexus.store.records import EventRecord
 
 WORLD_CALLS = ("asked", "call", "failure", "model", "step", "tick", "run", "rewound")
-"""Kinds of events from which a world's calls are had again."""
+"""Kinds of events that replaying a world's calls needs."""
 
 Answer = Reply | BackendError
-"""What came of a call."""
+"""The outcome of a call."""
 
 
 @dataclass(frozen=True)
 class Recorded:
-    """What a record has of a call."""
+    """A recorded call."""
 
     request: str
+    """The request's hash."""
     answer: Answer
     late: bool = False
-    """Whether it is from before the run was rewound, and had once already where the run is played again."""
+    """Whether it was made before the run was rewound, so that a replay has recorded it already."""
 
 
 @dataclass
 class _Part:
-    """What is recorded of a world's calls up to its next tick, or a seat's next step."""
+    """The recorded calls up to the next tick or step."""
 
     kept: list[tuple[str, Recorded]] = field(default_factory=list)
     asked: list[str] = field(default_factory=list)
-    """What was asked, whether it was answered or not."""
+    """All requests, answered or not."""
     models: dict[str, Abilities] = field(default_factory=dict)
     settled: bool = False
-    """Whether the tick or step that they were made for is recorded, too."""
+    """Whether their tick or step is recorded, too."""
     rewound: bool = False
     """Whether the run was rewound at its end."""
 
 
 class WorldJournal:
-    """Keeps the calls of a run's world: as events `call` while it is played, and from those that were recorded before.
+    """Records the model calls of a run's world, and replays those recorded before.
 
-    An answer is found by the request's own key, and the request's hash is a check; a request without a key is found by
-    its hash. What is recorded is read as it is needed, up to the next rewinding.
+    An answer is found by the request's key and checked by its hash; a request without a key is found by its hash. The
+    record is read lazily, up to the next rewind.
 
     Args:
         past: recorded events of the kinds `WORLD_CALLS`, oldest first.
-        offline: nothing may be asked: a recorded run is played again.
-        usage: what the world's calls took before.
+        offline: no model may be called: a recorded run is replayed.
+        usage: the usage of the world's calls so far.
     """
 
     def __init__(
@@ -75,9 +76,9 @@ class WorldJournal:
         usage: WorldUsage = NO_WORLD_USAGE,
     ) -> None:
         self.offline = offline
-        """Whether a recorded run is played again."""
+        """Whether a recorded run is replayed."""
         self.usage = usage
-        """What the world's calls took so far."""
+        """The usage of the world's calls so far."""
         self._recorder = recorder
         self._parts = _read(past)
         self._kept: dict[str, deque[Recorded]] = {}
@@ -89,10 +90,10 @@ class WorldJournal:
         self._rewound = False
 
     def find(self, key: str, request: str) -> Recorded | None:
-        """Return the recorded answer to a request, or None if it has to be asked; each is given once.
+        """Return the next recorded answer to a request, each one once; None if the model has to be called.
 
         Raises:
-            RecordMismatchError: something else was asked under this key, or offline nothing at all.
+            RecordMismatchError: another request is recorded under this key or, offline, none at all.
         """
         name = key or request
         while True:
@@ -104,19 +105,21 @@ class WorldJournal:
                 break
         if kept and (self.offline or name in self._settled):
             raise RecordMismatchError(
-                f"The world asks its model something else at {single_line(name)[:80]} than in the recorded run; "
-                "is it another version of the game, or other options?"
+                f"The world's request {single_line(name)[:80]} to its model differs from the recorded one. "
+                "Have the game or its options changed?"
             )
         if self.offline:
             raise RecordMismatchError(
-                f"The recorded run has no reply to what the world asks its model at {single_line(name)[:80]}: it ends "
-                "before, or the game is another version."
+                f"The recorded run has no reply to the world's request {single_line(name)[:80]} to its model: it ends "
+                "earlier, or the game has changed."
             )
         return None
 
     async def ask(self, key: str, request: str) -> None:
-        """Record that a request is to be asked, in one event with those of the same moment, and return when it is
-        committed: what is on its way when the process dies can be told, and counted when it is asked again."""
+        """Record a request before it is sent, in one event with concurrent ones, and return when that is committed.
+
+        So requests in flight when the process dies are known, and counted when they are repeated.
+        """
         self._asking.append(key or request)
         if self._telling is None:
             self._telling = asyncio.ensure_future(self._tell_asking())
@@ -141,23 +144,23 @@ class WorldJournal:
             await self._recorder.committed()
 
     def note_model(self, address: str, abilities: Abilities) -> None:
-        """Record what a model can do: prompts may depend on it."""
+        """Record a model's abilities, as prompts may depend on them."""
         if self.offline or self._models.get(address) != abilities:
             self._models[address] = abilities
             self._recorder.write("model", {"model": address, "abilities": encode(abilities)})
 
     def abilities(self, address: str) -> Abilities:
-        """Return what the recorded model could do; RecordMismatchError if the recorded world did not ask it."""
+        """Return a model's recorded abilities; RecordMismatchError if the recorded world did not use it."""
         while address not in self._models:
             if not self._read_on():
                 raise RecordMismatchError(
-                    f"The recorded world did not ask the model {single_line(address)[:80]}; "
-                    "is it another version of the game, or are its options others?"
+                    f"The recorded world did not use the model {single_line(address)[:80]}. "
+                    "Have the game or its options changed?"
                 )
         return self._models[address]
 
     def rewind(self) -> None:
-        """Forget what was recorded before the run was rewound: from here on, ticks have their numbers again."""
+        """Forget the calls recorded before the run was rewound: the numbers of ticks repeat from here on."""
         while self._read_on():
             pass
         self._rewound = False
@@ -180,7 +183,7 @@ class WorldJournal:
         return found
 
     def _read_on(self) -> bool:
-        """Read the next part of the record; return False if there is none before the run was rewound."""
+        """Read the next part of the record; return False if there is none before the next rewind."""
         if self._rewound or (part := next(self._parts, None)) is None:
             return False
         self._models |= part.models
@@ -198,21 +201,21 @@ class JournalledModels:
     """The models of a game: the service `models` in its context.
 
     Args:
-        models: asked for what is not recorded; by nobody where a recorded run is played again.
-        journal: where the calls are kept; None until the world belongs to a run.
+        models: the models to call; not used offline.
+        journal: records the calls; None until the world belongs to a run.
     """
 
     def __init__(self, models: WorldModels, journal: WorldJournal | None = None) -> None:
         self._models = models
         self.journal = journal
-        """Where the calls are kept."""
+        """Records the calls."""
 
     async def open(self, name: str, options: Mapping[str, Any] | None = None) -> Backend:
         """Return the model of an address; see `wsap_core.seams.services.WorldModels`.
 
         Raises:
-            RecordMismatchError: a recorded run is played again, in which this model was not opened.
-            WsapError: there is no such backend, or it can't be asked.
+            RecordMismatchError: offline, the model was not opened in the recorded run.
+            WsapError: there is no such backend, or it can't be used.
         """
         name, journal = name.strip(), self.journal
         backend = None
@@ -227,14 +230,14 @@ class JournalledModels:
 
 
 def journalled(services: Services, journal: WorldJournal | None = None) -> Services:
-    """Return services for a game, whose calls to models are journalled; in a journal that is set later if None."""
+    """Return services for a game with its model calls journalled; the journal may be set later."""
     if services.models is None and (journal is None or not journal.offline):
         return services
     return replace(services, models=JournalledModels(cast(WorldModels, services.models), journal))
 
 
 class _WorldModel:
-    """A model whose every call is journalled; the run closes it."""
+    """A model whose calls are journalled; the run closes it."""
 
     def __init__(
         self, model: str, abilities: Abilities, backend: Backend | None, owner: JournalledModels, secrets: Sequence[str]
@@ -246,7 +249,7 @@ class _WorldModel:
         self._secrets = secrets
 
     async def stream(self, request: Request) -> AsyncGenerator[Chunk, None]:
-        """Give the recorded reply, or a new one as soon as it is committed."""
+        """Yield the recorded reply, or a new one once it is committed."""
         journal = self._owner.journal
         answer = await (self._asked(request) if journal is None else self._journalled(request, journal))
         if isinstance(answer, BackendError):
@@ -269,7 +272,7 @@ class _WorldModel:
         return answer
 
     async def _asked(self, request: Request) -> Answer:
-        """Return the model's answer; a limit that is reached, which pauses the run, is none and raised."""
+        """Return the model's answer; an error that pauses the run, such as a reached limit, is raised instead."""
         try:
             return await collect(cast(Backend, self._backend), request)
         except PAUSES:
@@ -279,11 +282,11 @@ class _WorldModel:
             return error
 
     async def aclose(self) -> None:
-        """Do nothing: other parts of the run may ask the same model."""
+        """Do nothing: other parts of the run may use the same model."""
 
 
 def _read(events: Iterable[EventRecord]) -> Iterator[_Part]:
-    """Give the recorded calls of a world, part by part."""
+    """Yield the recorded calls of a world, part by part."""
     part, rewound = _Part(), -1
     for event in events:
         if event.kind in ("step", "tick"):
@@ -314,5 +317,5 @@ def _add(part: _Part, kind: str, data: Mapping[str, Any], *, late: bool) -> None
         case "model":
             part.models[data["model"]] = Abilities(**data["abilities"])
         case "run" if "error" in data:
-            # The run ended with a failure: it is asked again. What was answered stays.
+            # The run ended with an error: repeat failed calls, and keep replies.
             part.kept = [each for each in part.kept if isinstance(each[1].answer, Reply)]
