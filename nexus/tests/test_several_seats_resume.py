@@ -313,8 +313,8 @@ def test_a_game_that_no_longer_gives_a_recorded_seat_its_turn_is_refused_in_a_se
             play(before, matrix_plan(), GAMES["matrix-turns"], agents, clock=Standing())
         if "does not reach" in str(caught.value):
             assert str(caught.value) == (
-                "'matrix-turns' does not reach step 1 of seat 'column', which is recorded and which all seats wait for, "
-                "so the run can't be resumed. Has the game changed?"
+                "'matrix-turns' does not reach step 1 of seat 'column', which is recorded and which all seats wait "
+                "for, so the run can't be resumed. Has the game changed?"
             )
             break
     else:
