@@ -162,7 +162,6 @@ class NexusAdapter:
         )
 
     def _game_details(self, game: str) -> str:
-        """Return a description of a game for this agent; UnknownNameError if there is no such game."""
         info = self._entrance.game_info(game)
         spec = self._entrance.specs()[game]
         with self._context.nexus_store.look() as tx:
@@ -196,7 +195,6 @@ class NexusAdapter:
         return single_line(" ".join(part for part in parts if part))
 
     def _set_goal(self, wanted: Mapping[str, Any]) -> str:
-        """Give the agent a meta-goal: a template by name, or one of its own."""
         name = str(wanted["goal"]).strip()
         goal = metagoals.TEMPLATES.get(name)
         if goal is None:
@@ -234,7 +232,6 @@ def _terms(given: Mapping[str, Any]) -> EntryRequest:
 
 
 def _told_bodies(bodies: Sequence[AvatarRecord]) -> list[str]:
-    """Return descriptions of an agent's bodies in a game, living ones first."""
     ordered = sorted(bodies, key=lambda body: body.avatar.state is protocol.AvatarState.DESTROYED)
     return [f"{body.avatar.avatar_id} ({body.avatar.state.value})" for body in ordered[:10]]
 

@@ -208,7 +208,6 @@ def _with_policy(seat: SeatPlan, agent: AgentIdentity | None, game: str) -> Seat
 def _equipped(
     seat: SeatPlan, agent: AgentIdentity | None, saved: SavedMemories, host: PluginHost, game: str
 ) -> SeatPlan:
-    """Return a model's seat with a memory and the agent's persona."""
     if seat.agent not in WITH_PERSONA:
         return seat
     options = dict(seat.options)

@@ -220,7 +220,6 @@ def compact(database: Database) -> bool:
 
 
 def _old_runs(connection: Connection, cutoff: float) -> list[str]:
-    """Return the names of old recordings, oldest first."""
     stamp = datetime.fromtimestamp(cutoff, UTC).isoformat()
     kept: set[str] = set()
     for query in (
@@ -247,7 +246,6 @@ def _old_runs(connection: Connection, cutoff: float) -> list[str]:
 
 
 def _newest_visits(connection: Connection) -> dict[str, str]:
-    """Return the newest nexus visit of each agent."""
     query = select(_RUN.c.id, _RUN.c.config).where(_RUN.c.game == GAME).order_by(_RUN.c.created, _RUN.c.id)
     return {_visitor(config): name for name, config in connection.execute(query)}
 

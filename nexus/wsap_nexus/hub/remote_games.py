@@ -271,7 +271,6 @@ def read_spec(told: Mapping[str, Any], client: GameClient) -> AdapterSpec:
 
 
 def _check_version(version: str, client: GameClient) -> None:
-    """Accept any version with our major number."""
     match = _SEMVER.fullmatch(version)
     if match is None:
         raise ProtocolVersionError(

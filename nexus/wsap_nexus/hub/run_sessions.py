@@ -135,16 +135,12 @@ class RunSessions(AgentMemories):
 
     @override
     def keep(self, seat: str, steps: int, lessons: Lessons, error: BaseException | None = None) -> None:
-        """Save the memories, achievements and skill gains of a seat's agent, and close its session.
-
-        A run without any decision changes no memory.
-        """
         session = self._sessions.get(seat)
         if session is None:
             return
         self._store.writer.flush()  # an agent's record must never be ahead of its run's log
         stats, memories = self._stats[seat], None
-        if steps and seat in self.ready:
+        if steps and seat in self.ready:  # a run without any decision changes no memory
             memories = self._merged(seat, steps, lessons)
         seconds = 0.0 if self.run is None else self.run.own_seconds()
         with self._nexus_store.change() as tx:
@@ -239,7 +235,6 @@ def _leave(
 
 
 def _logged(repository: Repository, session: SessionRecord) -> SessionStats:
-    """Return the logged statistics of a session in a run outside the nexus."""
     stats, seat = SessionStats(), None
     for event in repository.read_events(session.run_id, kinds=("session", "step")):
         if event.kind == "session":

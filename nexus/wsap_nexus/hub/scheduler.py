@@ -82,7 +82,6 @@ class Scheduler:
             await asyncio.sleep(0)
 
     def _sleeping(self) -> Iterator[AgentIdentity]:
-        """Yield the active agents, those in worlds first, page by page."""
         for place in ("world", "nexus"):
             last = ""
             while True:
@@ -188,7 +187,6 @@ class AgentTasks:
         return self.context.live.entries.pop(agent_id, None)
 
     async def _travel(self, prepared: PreparedEntry) -> None:
-        """Bring an agent into a world, and return when it is back."""
         try:
             run_id = await self._arrive(prepared)
         except StorageFullError as error:
@@ -202,7 +200,6 @@ class AgentTasks:
             await self.sessions.until_back(run_id, prepared.agent_id)
 
     async def _arrive(self, prepared: PreparedEntry) -> str | None:
-        """Bring an agent into a world and return the run; None if the world refused it."""
         spec = self.context.catalog.spec(prepared.game)
         if "lives" in spec.abilities:
             return await self.kept.join(prepared)

@@ -62,11 +62,7 @@ class StorageReport:
 
 @dataclass(eq=False)
 class StorageWatch:
-    """Holds the agents of a nexus while its disk is full, and measures its database.
-
-    Args:
-        limit: the size in bytes at which old records are deleted; None for no limit.
-    """
+    """Holds the agents of a nexus while its disk is full, and prunes its database above a `limit` in bytes."""
 
     store: Store
     nexus_store: NexusStore

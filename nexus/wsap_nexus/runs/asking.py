@@ -16,11 +16,7 @@ T = TypeVar("T")
 
 
 async def ask(question: Callable[[], T | Awaitable[T]], who: str) -> T:
-    """Call an agent's method, synchronous or not, and return its result.
-
-    Raises:
-        PluginError: the method raised; the message starts with `who`.
-    """
+    """Call an agent's method, synchronous or not, and return its result; PluginError, naming `who`, if it raises."""
     try:
         answer: Any = question()  # Any: an agent's methods may be synchronous or not
         if inspect.isawaitable(answer):

@@ -122,11 +122,7 @@ class Notes:
 
 
 def read_life(event: EventRecord) -> Iterator[LifeEvent]:
-    """Yield the tick, accepted influence, arrival or departure in a recorded event; nothing for other events.
-
-    Raises:
-        WireError: the event is damaged.
-    """
+    """Yield the tick, accepted influence, arrival or departure in an event, if any; WireError if it is damaged."""
     try:
         if event.kind not in ("tick", "influence", *PASSAGES):
             return
@@ -145,11 +141,7 @@ def read_life(event: EventRecord) -> Iterator[LifeEvent]:
 
 
 def read_whole_life(repository: Repository, run_id: str) -> Iterator[LifeEvent]:
-    """Yield all ticks, influences and rewinds of a run's world, without the log positions where ticks started.
-
-    Raises:
-        WireError: an event is damaged.
-    """
+    """Yield a run's ticks (without the positions of their starts), influences and rewinds; WireError if damaged."""
     rewound: int | None = None
     for event in repository.read_events(run_id, kinds=("tick", "influence", "rewound", "snapshot")):
         if event.kind == "rewound":
@@ -162,7 +154,6 @@ def read_whole_life(repository: Repository, run_id: str) -> Iterator[LifeEvent]:
 
 
 def _after(event: EventRecord, tick: int) -> bool:
-    """Return whether a note belongs to a later tick."""
     of = told_tick(event)
     return of is not None and of > tick
 

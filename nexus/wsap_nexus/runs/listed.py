@@ -64,7 +64,6 @@ def row_of(repository: Repository, record: RunRecord, status: str, *, resumable:
 
 
 def _seats(record: RunRecord, summary: Mapping[str, Any], *, playing: bool) -> list[dict[str, Any]]:
-    """Return the seats with their agents and the scores in the summary."""
     planned = record.config.get("seats")
     found = {
         str(seat["name"]): {

@@ -235,7 +235,6 @@ class SeatLoop:
         self.acting = False
 
     def _how(self, before: DecisionInfo | None, forced: bool) -> DecisionInfo | None:
-        """Return a decision's info, from the agent's reports before it and now."""
         info = self._told()
         if forced:
             usage = NO_USAGE if info is None or info is before else info.usage

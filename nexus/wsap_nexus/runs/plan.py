@@ -24,11 +24,7 @@ LONGEST_LABEL = 200
 
 
 def game_of(run: RunRecord, host: PluginHost) -> AdapterSpec:
-    """Return the game of a recorded run, with its options.
-
-    Raises:
-        WsapError: it is no longer installed, or can't be loaded.
-    """
+    """Return the game of a recorded run, with its options; WsapError if it can't be loaded."""
     spec = load_adapter_spec(str(run.config.get("game", run.game)), host)
     try:
         return spec.with_options(run.config.get("options") or {})

@@ -143,11 +143,7 @@ class Recorder:
         return self.latest
 
     async def committed(self) -> None:
-        """Return when everything recorded so far is committed; concurrent waiters share a commit.
-
-        Raises:
-            StorageError: it can't be committed.
-        """
+        """Return when everything recorded so far is committed (waiters share a commit); StorageError if it can't be."""
         if self._log is None:
             return
         await self._log.flushed()

@@ -197,7 +197,6 @@ async def restored(repository: Repository, record: RunRecord, specs: ResolvedSpe
 
 
 def _passages(repository: Repository, record: RunRecord, past: Checkpoint, position: TickPosition) -> Revisited:
-    """Return the arrivals and departures in the world of a run, up to a tick."""
     saved = -1 if position.snapshot is None or past.world is None else position.snapshot.seq
     there: dict[str, LoggedPassage] = {}
     later: list[LoggedPassage] = []

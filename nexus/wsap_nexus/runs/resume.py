@@ -258,7 +258,6 @@ class _Reading:
         self._looked: dict[str, int] = {}
 
     def take(self, event: EventRecord) -> None:
-        """Process the next event; WireError if it is damaged."""
         seat = event.seat or ""
         match event.kind:
             case "run" | "episode" | "tick" if event.seq <= self._counted:
@@ -313,7 +312,6 @@ class _Reading:
             self._looked.pop(seat, None)
 
     def _amend(self, event: EventRecord, seat: str) -> None:
-        """Add model usage recorded after the step of a seat's last decision."""
         if event.seq > self._counted:
             count(self._past.tallies, event)
         items = self._history.get(seat)

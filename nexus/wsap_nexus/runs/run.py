@@ -255,7 +255,6 @@ class Run:
         return self._together and self.plan.whole and not self.spec.persistent and not self._venue.one_episode
 
     async def _set_up(self) -> None:
-        """Create the world and the agents, and restore them from the checkpoint."""
         plan = self.plan
         seated = () if plan.open else plan.seats
         seats = await self._venue.open([s.name for s in seated], derive_seed(plan.seed, self._episode))
@@ -335,7 +334,6 @@ class Run:
         await life.play(self._episode, order, seats)
 
     async def _play_seat(self, loop: SeatLoop, order: ReplayOrder) -> None:
-        """Play an episode of a seat to its end, and update all that wait for it."""
         try:
             await self._play_out(loop)
         except Exception:

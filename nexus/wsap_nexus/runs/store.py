@@ -36,11 +36,7 @@ class Store:
 def open_database(
     location: str | None = None, *, read_only: bool = False, environ: Mapping[str, str] | None = None
 ) -> Database:
-    """Open the database at a location, or the default one, and migrate it if it is of an older version.
-
-    Raises:
-        StorageError: it can't be used.
-    """
+    """Open the database at a location or the default one, migrating it if needed; StorageError if it can't be used."""
     variables = os.environ if environ is None else environ
     where = database_location(location, variables)
     if not read_only:
@@ -55,11 +51,7 @@ def open_database(
 
 @contextmanager
 def open_store(location: str | None = None, *, environ: Mapping[str, str] | None = None) -> Iterator[Store]:
-    """Open the database for recording; everything recorded is committed when the block ends.
-
-    Raises:
-        StorageError: it can't be used.
-    """
+    """Open the database for recording, all committed when the block ends; StorageError if it can't be used."""
     with open_database(location, environ=environ) as database, LogWriter(database) as writer:
         yield Store(database, Repository(database), writer)
 

@@ -249,7 +249,6 @@ class _WorldModel:
         self._secrets = secrets
 
     async def stream(self, request: Request) -> AsyncGenerator[Chunk, None]:
-        """Yield the recorded reply, or a new one once it is committed."""
         journal = self._owner.journal
         answer = await (self._asked(request) if journal is None else self._journalled(request, journal))
         if isinstance(answer, BackendError):
@@ -286,7 +285,6 @@ class _WorldModel:
 
 
 def _read(events: Iterable[EventRecord]) -> Iterator[_Part]:
-    """Yield the recorded calls of a world, part by part."""
     part, rewound = _Part(), -1
     for event in events:
         if event.kind in ("step", "tick"):
