@@ -77,12 +77,7 @@ class AgentContext:
     def guests(
         self, sessions: Mapping[str, SessionRecord], past: Checkpoint | None, recorder: Recorder
     ) -> Callable[[str, SeatPort], SeatPort]:
-        """Return a function that wraps each seat for its agent.
-
-        Args:
-            sessions: the open sessions, by seat.
-            past: the recorded past of a resumed session.
-        """
+        """Return a function that wraps each seat for its agent; `sessions` are the open ones, by seat."""
         whispered = self.whispered(next(iter(sessions.values())).run_id) if past is not None else {}
 
         def wrap_seat(name: str, seat: SeatPort) -> SeatPort:

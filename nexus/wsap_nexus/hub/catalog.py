@@ -47,12 +47,9 @@ class Availability:
 
 
 class CircuitBreaker:
-    """Takes games offline that fail too often; its state is stored in the database.
+    """Takes a game offline after `limit` failures within `window` seconds; its state is stored in the database.
 
-    Args:
-        limit: failures within the window after which a game is taken offline.
-        window: seconds.
-        on_close: called with each game that can no longer be entered.
+    `on_close` is called with each game that can no longer be entered.
     """
 
     def __init__(
@@ -133,7 +130,7 @@ class Catalog:
 
     Args:
         wanted: the games that agents may enter; None for all installed ones.
-        kept: the games of the nexus' living worlds, whether `wanted` or not.
+        kept: the games of worlds that live in the nexus, whether `wanted` or not.
     """
 
     host: PluginHost
@@ -164,12 +161,7 @@ class Catalog:
         return self.known[game].with_options(options or {})
 
     def infos(self, active: Mapping[str, int], busy: Callable[[AdapterSpec], bool]) -> list[GameInfo]:
-        """Return information about every game that can be loaded.
-
-        Args:
-            active: the number of agents in each game.
-            busy: whether a game has no world for one more agent.
-        """
+        """Return information about every loadable game; `active` counts agents, `busy` says that no world is free."""
         found = []
         names = tuple(dict.fromkeys((*(self.wanted or self.host.games.names()), *self.kept)))
         for name in (*names, *(n for n in self.remote_games.specs() if n not in names)):

@@ -172,7 +172,7 @@ class NexusAdapter:
             f"Skills used there: {', '.join(info.skill_domains) or 'none declared'}. It is {info.status}.",
         ]
         for rule in spec.transfer_rules:
-            met = "you have it" if skills.get(rule.domain, 0.0) >= rule.threshold else f"from {rule.threshold:g} on"
+            met = "you have it" if skills.get(rule.domain, 0.0) >= rule.threshold else f"from level {rule.threshold:g}"
             parts.append(f"{rule.domain} is worth {rule.description or rule.bonus.name} there ({met}).")
         for body in bodies:
             avatar = body.avatar

@@ -69,11 +69,9 @@ def force_close(
     state: bytes | None = None,
     seconds: float = 0.0,
 ) -> SessionRecord:
-    """Close a session without its world, put its agent back into the nexus, and return the closed session.
+    """Close an open session without its world, put its agent back into the nexus, and return the closed session.
 
-    Args:
-        session: the open session.
-        state: the world's last saved state; None where it no longer exists.
+    `state` is the world's last saved state; None if it no longer exists.
     """
     # The transfer of the exit that failed, or a new one.
     own = (row.id for row in tx.open_transfers(session.agent_id) if row.kind == "leave")
@@ -171,7 +169,7 @@ class FailureHandler:
             self._context.live.arriving.resolve(prepared.agent_id, known)
 
     def settle(self, agent_id: str | None = None) -> None:
-        """Cancel transfers left uncommitted: all of them when the nexus starts, or one agent's after a full disk."""
+        """Cancel uncommitted transfers: all when the nexus starts or stops, or one agent's after a full disk."""
         why = "the nexus stopped before it was committed" if agent_id is None else "the disk was full"
         with self._context.nexus_store.look() as tx:
             if not self._unsettled(tx, agent_id):
@@ -250,8 +248,7 @@ class FailureHandler:
     ) -> list[SessionRecord]:
         """Close sessions of one run without their world, and return them closed.
 
-        Args:
-            living: the world, if it lives; its saved state is then not kept for these agents.
+        `living` is the world if it lives; its saved state is then not kept for these agents.
         """
         run_id, game = sessions[0].run_id, sessions[0].game
         self._context.store.writer.flush()
@@ -282,10 +279,8 @@ class FailureHandler:
     async def last_good(self, session: SessionRecord) -> bytes | None:
         """Return the state of an agent's own world after its last recorded step, with its body suspended.
 
-        A new world replays the recorded steps; the step at which the old one failed was not recorded.
-
-        Returns:
-            None if the world has no snapshots, or the replay fails.
+        A new world replays the recorded steps; the step at which the old one failed was not recorded. Return None if
+        the world has no snapshots, or the replay fails.
         """
         self._context.store.writer.flush()
         with self._context.nexus_store.look() as tx:

@@ -23,7 +23,7 @@ from wsap_nexus.store.nexus_store import NexusStore
 from wsap_nexus.tasks import ended
 
 SECONDS = 60.0
-"""Time limit of a plugin's listener for one event."""
+"""Time limit in seconds of a plugin's listener for one event."""
 GRACE = 5.0
 """Seconds that plugins' listeners get for remaining events when the nexus stops; the rest follow at its next start."""
 KEEP_EVERY = 1.0

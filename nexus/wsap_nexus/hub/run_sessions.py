@@ -205,7 +205,7 @@ def settle_runs(nexus_store: NexusStore, repository: Repository, host: PluginHos
 
 
 def refuse_played(sessions: Sequence[SessionRecord]) -> None:
-    """Raise AlreadyInWorldError if an agent plays outside the nexus that is to be started."""
+    """Raise AlreadyInWorldError if there is any of these sessions, which are in play outside the nexus."""
     if sessions:
         first = sessions[0]
         raise AlreadyInWorldError(

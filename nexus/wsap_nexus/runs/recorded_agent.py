@@ -1,4 +1,4 @@
-"""A replacement for agents whose prompts an older version made, so that recorded replies can't be looked up."""
+"""Replays an agent whose prompts an older version made: its recorded replies can't be looked up by new prompts."""
 
 from __future__ import annotations
 
