@@ -123,7 +123,7 @@ def test_a_resumed_run_asks_only_what_was_not_answered(database: str, saved: boo
 
 def test_a_world_that_asks_something_else_is_told_apart_when_it_is_replayed(database: str) -> None:
     recorded(village_plan(3), Teller(), database)
-    with pytest.raises(RecordMismatchError, match=r"something else at 1/intent/anna/0 than in the recorded run"):
+    with pytest.raises(RecordMismatchError, match=r"request 1/intent/anna/0 to its model differs"):
         replayed(Teller(), database, model="teller/it", keyed=True, words="Who are you?")
 
 
@@ -261,7 +261,7 @@ def test_a_resumed_world_that_asks_something_else_in_a_tick_that_is_over_is_refu
     teller = Teller()
     recorded(village_plan(5), teller, database, stop=2, saved=False)
     monkeypatch.setattr(Village, "question", "Who are you?")
-    with pytest.raises(RecordMismatchError, match="something else at 1/intent/anna/0"):
+    with pytest.raises(RecordMismatchError, match="request 1/intent/anna/0 to its model differs"):
         recorded(None, teller, database, saved=False)
     assert len(teller.requests) == 2 * A_TICK
 
@@ -295,7 +295,7 @@ def test_in_a_tick_that_is_not_over_another_request_is_asked() -> None:
     assert kept.find("2/a", "other") is None
     assert text(kept.find("2/a", "r")) == "two"
     assert kept.find("2/a", "r") is None  # given once
-    with pytest.raises(RecordMismatchError, match="something else at 1/a"):
+    with pytest.raises(RecordMismatchError, match="request 1/a to its model differs"):
         kept.find("1/a", "other")
 
 
