@@ -109,12 +109,7 @@ class KeptWorlds:
         task.add_done_callback(self._again.discard)
 
     def check(self, spec: AdapterSpec, world: str | None, seat: str | None) -> None:
-        """Refuse an entry that names an impossible world or seat.
-
-        Raises:
-            UsageError: the game has no such world, or none that lives.
-            GameUnavailableError: none of its worlds is in play.
-        """
+        """Raise UsageError if a game has no such world, or GameUnavailableError if none of its worlds is in play."""
         if "lives" not in spec.abilities:
             if world is not None or seat is not None:
                 raise UsageError(

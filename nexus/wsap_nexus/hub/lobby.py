@@ -167,12 +167,7 @@ class Entrance:
         raise UnknownNameError("world", game, [g.id for g in games])
 
     def request_enter(self, agent_id: str, game: str, terms: EntryRequest) -> str:
-        """Prepare an agent's entry into a game, and return a confirmation for it.
-
-        Raises:
-            UnknownNameError: there is no such game or agent.
-            TransitError: it can't enter now.
-        """
+        """Prepare an agent's entry, and return a confirmation for it; UnknownNameError or TransitError if refused."""
         info = self.game_info(game)
         if info.status == "busy":
             raise _full(self._context.catalog.spec(info.id))

@@ -70,12 +70,7 @@ class Past:
 
 @dataclass(eq=False)
 class WorldPassages:
-    """Lets agents into and out of one world in play.
-
-    Args:
-        spec: the game with the world's options.
-        past: the past of a resumed run.
-    """
+    """Lets agents into and out of one world in play; `past` is that of a resumed run."""
 
     context: HubContext
     agent_context: AgentContext

@@ -44,12 +44,12 @@ def start_as(
     """Give a new recorded run, as `start` does, with agents of the database in the seats that have an identity.
 
     Args:
-        store: holds the agents and the recording.
         tell: receives messages about new agents and about memories taken over from earlier versions.
         around: further arguments of `start`.
 
     Raises:
-        TransitError: one of the agents is in a world, or a nexus has locked the database; nothing is recorded then.
+        TransitError: one of the agents is in a world; nothing is recorded then.
+        NexusRunningError: a nexus has locked the database; likewise.
         WsapError: as `start`.
     """
     past: Checkpoint | None = around.get("past")
@@ -61,12 +61,7 @@ def start_as(
 def resume_as(
     name: str, host: PluginHost, store: Store, *, tell: Tell | None = None, **around: Any
 ) -> AbstractContextManager[RunHandle]:
-    """Give a resumed run, as `resume` does, with its agents of the database back in their seats.
-
-    Raises:
-        TransitError: one of the agents is in a world, or a nexus has locked the database.
-        WsapError: as `resume`.
-    """
+    """Give a resumed run, as `resume` does, with its agents of the database in their seats; errors as in `start_as`."""
     record = store.repository.get_run(name)
     plan = RunPlan.from_config(record.config)
     if not plan.identities or record.config.get("replay"):
@@ -170,7 +165,8 @@ def seat_agents(
 
     Raises:
         UsageError: no such seat; a seat has to be named; an invalid agent's name; a memory with a file of its own.
-        TransitError: one of the agents is in a world, or a nexus has locked the database.
+        TransitError: one of the agents is in a world.
+        NexusRunningError: a nexus has locked the database.
     """
     names = [seat.name for seat in seats]
     chosen: dict[str, str] = {}

@@ -253,12 +253,7 @@ class RemoteGames:
 
 
 def read_spec(told: Mapping[str, Any], client: GameClient) -> AdapterSpec:
-    """Return a game's spec from its bridge's answer.
-
-    Raises:
-        WorldFailedError: the answer is invalid.
-        ProtocolVersionError: the game speaks another major version.
-    """
+    """Return a game's spec from its bridge's answer; WorldFailedError or ProtocolVersionError if it is not usable."""
     game = told.get("game")
     if not isinstance(game, dict):
         raise WorldFailedError(f"The service at {client.url} does not describe a game.")

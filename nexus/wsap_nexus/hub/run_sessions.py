@@ -50,12 +50,7 @@ Tell = Callable[[str], None]
 class RunSessions(AgentMemories):
     """The agents of the database in a run outside the nexus, each with an open session.
 
-    Args:
-        past: the past of a resumed run.
-        tell: receives a message about each new agent.
-
-    Raises:
-        AlreadyInWorldError: one of them is in a world.
+    `tell` receives a message about each new agent. Raises AlreadyInWorldError if one of the agents is in a world.
     """
 
     def __init__(

@@ -40,12 +40,7 @@ WAIT_MOST = 60.0
 
 
 class Scheduler:
-    """Starts the agents of a nexus in groups, those in worlds first.
-
-    Args:
-        start_agent: starts an agent's task, unless it runs.
-        gate: closed while agents are being started, for `WAIT_MOST` seconds at most.
-    """
+    """Starts the agents of a nexus in groups, those in worlds first; meanwhile, up to `WAIT_MOST`, `gate` is closed."""
 
     def __init__(self, nexus_store: NexusStore, start_agent: Callable[[AgentIdentity], None], gate: Gate) -> None:
         self._nexus_store = nexus_store

@@ -46,12 +46,7 @@ def deciders_for(context: HubContext, plan: RunPlan, agents: Mapping[str, str]) 
 
 
 def decider(context: HubContext, agent_id: str, agent: str, deadline: float | None = None) -> AgentSpec:
-    """Return an agent's decider by name.
-
-    Raises:
-        UnknownNameError: there is no decider of that name.
-        PluginError: it can't be loaded.
-    """
+    """Return an agent's decider by name; UnknownNameError if there is none, PluginError if it can't be loaded."""
     if agent != EXTERNAL.agent:
         return load_agent_spec(agent, context.host)
 

@@ -11,12 +11,7 @@ from wsap_nexus.hub.place import NexusObservation
 
 
 class Wanderer:
-    """Enters the suggested world, or sometimes a random one.
-
-    Args:
-        exit_when: the exit condition of its sessions.
-        curiosity: the probability of choosing a random world.
-    """
+    """Enters the suggested world or, with probability `curiosity`, a random one, until the condition `exit_when`."""
 
     def __init__(self, generator: random.Random, *, exit_when: str = "step >= 400", curiosity: float = 0.25) -> None:
         self._random = generator

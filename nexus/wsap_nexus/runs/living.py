@@ -54,9 +54,7 @@ class Passages(Protocol):
 
 @dataclass
 class Life:
-    """The ticks of a world in one run. `play` replays and verifies recorded ones, then makes new ones; nothing else
-    advances the world.
-    """
+    """The ticks of a world in one run. Only `play` advances it: it verifies recorded ticks, then makes new ones."""
 
     world: World
     tally: SeatTally

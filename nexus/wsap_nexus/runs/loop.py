@@ -115,9 +115,7 @@ class SeatLoop:
         self._goals.begin()
 
     async def episode(self, number: int) -> None:
-        """Play an episode, numbered from 0, until it is over, the agent leaves, the limit is reached, or the run is
-        stopped.
-        """
+        """Play an episode, from 0, until it is over, the agent leaves, the limit is reached, or the run is stopped."""
         while not self.seat.done and self.seat.left is None and not self.reached_limit:
             if self._history and isinstance(self._history[0], LoggedLeave):
                 return

@@ -126,12 +126,9 @@ class RunMemories:
 
 
 class PreparedMemories(RunMemories):
-    """Memories prepared by the caller. Their content at the start and end of the run is recorded, and saved nowhere
-    else.
+    """Memories prepared by the caller, recorded at the start and end of the run, and saved nowhere else.
 
-    Args:
-        prepare: called with each seat and its memory before the first decision of a new run.
-        past: the recorded memories at the start of the run, by seat.
+    `prepare` is called with each seat and its memory before the first decision of a new run.
     """
 
     def __init__(

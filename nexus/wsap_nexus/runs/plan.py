@@ -80,8 +80,7 @@ class RunPlan:
     episodes: int | None = None
     """Episodes; None for as many as the steps allow, or for one if these are not limited either."""
     whole: bool = True
-    """Whether an open episode of several seats is finished after the step limit; False for runs recorded by earlier
-    versions."""
+    """Whether an open episode of several seats is finished after the step limit; False for runs of earlier versions."""
     live: bool = False
     """Whether the world can't be rewound, so that a choice is committed before the world is told."""
     lives: bool = False
@@ -144,9 +143,7 @@ class RunPlan:
 
     @property
     def agent_label(self) -> str:
-        """The agents: `llm (openai/gpt-5)`, or `row=random, column=openai/gpt-5` if they differ, or counts of each if
-        that is too long.
-        """
+        """The agents: `llm (openai/gpt-5)`, or if they differ `row=random, column=openai/gpt-5` or, shorter, counts."""
         if not self.seats:
             return WORLD
         if len({seat.label for seat in self.seats}) == 1:

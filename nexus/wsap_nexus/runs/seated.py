@@ -44,11 +44,7 @@ class Seating:
         self, plan: SeatPlan, spec: AgentSpec, seat: SeatPort, order: ReplayOrder | None, limit: int | None,
         controls: Controls, given: list[Options],
     ) -> SeatLoop:  # fmt: skip
-        """Return the loop of a seat with its agent and recorded past.
-
-        Args:
-            order: the recorded order, in a run of several seats.
-            given: the agent's options are appended to it, to check later that all were used.
+        """Return the loop of a seat with its agent, whose options are appended to `given` to check that all are used.
 
         Raises:
             UsageError: the spec's factory does not return an agent.

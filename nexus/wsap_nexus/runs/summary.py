@@ -71,12 +71,7 @@ class SeatScore:
 
     @classmethod
     def of(cls, seat: SeatTally, by: CutOffBy, spec: AdapterSpec | None = None) -> SeatScore:
-        """Return the score of a seat.
-
-        Args:
-            by: what ended the run, and with it an open episode.
-            spec: the game, for its metrics.
-        """
+        """Return the score of a seat by the game's metrics; `by` ended the run, and with it an open episode."""
         end: EpisodeEnd = "step_limit" if by == "steps" else by
         episodes = seat.all_episodes()
         whole = [e for e in episodes if e.done]

@@ -300,12 +300,7 @@ class TotalsIndex:
     def events(
         self, index: int, kinds: Sequence[str], *, last: int | None = None, skip: int = 0
     ) -> Iterator[EventRecord]:
-        """Yield the earlier choices without a step, and the events after the totals.
-
-        Args:
-            last: the last event; None for the end of the run.
-            skip: number of events after the totals to leave out.
-        """
+        """Yield earlier choices without a step, then events after the totals up to `last`, without the first `skip`."""
         seq, event = self.seqs[index], self._event(index)
         if event is not None and (since := event.data.get("since")) is not None:
             yield from self._repository.read_events(self._run_id, from_seq=since, to_seq=seq, kinds=("chosen",))

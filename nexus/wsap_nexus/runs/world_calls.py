@@ -198,17 +198,12 @@ class WorldJournal:
 
 
 class JournalledModels:
-    """The models of a game: the service `models` in its context.
-
-    Args:
-        models: the models to call; not used offline.
-        journal: records the calls; None until the world belongs to a run.
-    """
+    """The service `models` in a game's context, whose calls are recorded."""
 
     def __init__(self, models: WorldModels, journal: WorldJournal | None = None) -> None:
         self._models = models
         self.journal = journal
-        """Records the calls."""
+        """Records the calls; None until the world belongs to a run."""
 
     async def open(self, name: str, options: Mapping[str, Any] | None = None) -> Backend:
         """Return the model of an address; see `wsap_core.seams.services.WorldModels`.
