@@ -121,7 +121,7 @@ class Recorder:
         self._write("tick", "{" + begun + line[1:], seat=WORLD, episode=episode, step=number)
 
     def influence(self, episode: int, body: Mapping[str, Any], number: int | None, **outcome: str) -> None:
-        """Record an influence, `number` in the inbox, which leaves that; `outcome` is `said` or `refused`, and why."""
+        """Record an influence with its outcome, `said` or `refused`; it leaves the inbox if it has a `number` there."""
         takes = {} if number is None else {"takes": number}
         self._write("influence", dumps({"body": body, **outcome}), seat=WORLD, episode=episode, **takes)
 

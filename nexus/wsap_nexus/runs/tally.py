@@ -187,7 +187,7 @@ class SeatTally:
         self.episode_steps, self._episode_reward, self._episode_forced, self._episode_repaired = 0, 0.0, 0, 0
 
     def all_episodes(self) -> list[EpisodeSummary]:
-        """Return every episode that has a step, including the open one; WireError if a recorded one is damaged."""
+        """Return each episode with a step, even the open one, so no mean lacks one; WireError if one is damaged."""
         found = [self._decoded(episode) if isinstance(episode, list) else episode for episode in self.episodes]
         self.episodes = [*found]
         return [*found, self._current()] if self.episode_steps else found
