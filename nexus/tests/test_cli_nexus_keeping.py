@@ -375,4 +375,4 @@ def test_runs_of_the_nexus_are_listed_only_where_they_are_asked_for(environ: dic
     theirs = next(str(row["run"]) for row in everything if row["nexus"])
     done = wsap(environ, "play", "--resume", theirs)
     assert done.returncode == 2
-    assert "belongs to an agent of the nexus" in done.stderr
+    assert "belongs to the nexus" in done.stderr
