@@ -16,7 +16,7 @@ LOCKED = 100
 """The failed attempts counted for a door whose name says that it is locked."""
 _RUMOUR = re.compile(r"(?:^|[.:!?] )([^.:!?]+?) at (?:the )?([^.]+?) asks for help with ([^.]+)\.", re.I)
 _LIKES = re.compile(r"I am ([^,.]+), .*nothing does it like an? ([^.]+)\.")
-BUY, SELL = re.compile(r"Buy (.+) for (\d+) gold"), re.compile(r"Sell (.+) for (\d+) gold")
+BUY = re.compile(r"Buy (.+) for (\d+) gold")
 _EARLY = ("dawn", "morning")
 TRADE = "trade"
 """The topic of traders."""
@@ -60,11 +60,6 @@ class Notes:
     """People already asked for news or about themselves."""
     sweep: dict[str, int] = field(default_factory=dict)
     """Place -> number of lookout points visited."""
-    never: list[str] = field(default_factory=list)
-    """Unreachable lookout points, as place/number."""
-    trying: str = ""
-    """The lookout point it is walking to."""
-    stood: list[float] = field(default_factory=list)
     shut: dict[str, int] = field(default_factory=dict)
     """Door -> failed attempts to open it."""
     here: str = ""
@@ -77,9 +72,6 @@ class Notes:
     def learn(self, seen: PerceptionOutput) -> None:
         """Remember a perception."""
         here = place_of(seen.location.cell)
-        if self.trying and self.stood == [seen.location.x, seen.location.y]:
-            self.never.append(self.trying)
-        self.trying, self.stood = "", [seen.location.x, seen.location.y]
         if self.time_of_day not in _EARLY and seen.environment.time_of_day in _EARLY:
             self.wares = {}  # wares may change in the morning
         self.time_of_day = seen.environment.time_of_day
@@ -198,11 +190,7 @@ class Walker:
         here = self.notes.here
         if self._seen.location.interior:
             return None
-        for _ in _SWEEP:
-            index = self.notes.sweep[here] = self.notes.sweep.get(here, 0) + 1
-            if f"{here}/{index % len(_SWEEP)}" not in self.notes.never:
-                break
-        self.notes.trying = f"{here}/{index % len(_SWEEP)}"
+        index = self.notes.sweep[here] = self.notes.sweep.get(here, 0) + 1
         x, y = _SWEEP[index % len(_SWEEP)]
         return self._act("walk_to", self._why or "I look around.", target_x=x, target_y=y)
 

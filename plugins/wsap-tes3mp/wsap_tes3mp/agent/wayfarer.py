@@ -16,7 +16,7 @@ from wsap_core.errors import SnapshotError
 from wsap_core.protocol import Action, ActionResult, ActionSpace, Goal, Observation
 from wsap_core.protocol.values import JsonValue
 from wsap_core.untrusted import error_line
-from wsap_tes3mp.agent.walker import BUY, REACH, SELL, TRADE, Notes, Walker, name_of, place_of
+from wsap_tes3mp.agent.walker import REACH, TRADE, Notes, Walker, name_of, place_of
 from wsap_tes3mp.protocol.perception import NearbyEntity, OpenDialogue, PerceptionOutput
 
 FRIEND = 60
@@ -124,7 +124,7 @@ class Wayfarer(Walker):
     # --- dialogue ---------------------------------------------------------------------------------
 
     def _answer(self, talk: OpenDialogue) -> Action | None:
-        if any(BUY.fullmatch(choice) or SELL.fullmatch(choice) for choice in talk.choices):
+        if any(choice.startswith(("Buy ", "Sell ")) for choice in talk.choices):
             return self._deal(talk)
         journal = " ".join(quest.name for quest in self._seen.active_quests)
 
@@ -141,9 +141,6 @@ class Wayfarer(Walker):
             if name in self.notes.wares and self.notes.wares[name] <= gold:
                 index = next(i for i, choice in enumerate(talk.choices) if choice.startswith(f"Buy {name} for "))
                 return self._say(talk, f"I need {name}.", choice_idx=index)
-        for index, choice in enumerate(talk.choices):
-            if (offer := SELL.fullmatch(choice)) and ("Hide" in offer[1] or "Rope" in offer[1] or "Anchor" in offer[1]):
-                return self._say(talk, "I have no use for it.", choice_idx=index)
         return self._say(talk, "I have what I need.", choice_idx=len(talk.choices) - 1)
 
     def _shopping(self) -> Iterator[str]:
@@ -251,7 +248,7 @@ class Wayfarer(Walker):
         """Return the next step to buy a thing, or to find somebody who may know where."""
         seen, notes = self._seen, self.notes
         if name in notes.wares:
-            return self._shop() if notes.wares[name] <= seen.inventory_summary.gold else self._earn()
+            return self._shop() if notes.wares[name] <= seen.inventory_summary.gold else self._wander()
         if notes.trader and not notes.wares:
             return self._shop()
         if name in notes.sold:
@@ -262,13 +259,6 @@ class Wayfarer(Walker):
             if known.kind == "npc" and stranger not in notes.asked:
                 return self._news() or self._toward(known.place, known)
         return None
-
-    def _earn(self) -> Action | None:
-        """Search containers that it has not searched yet."""
-        for one in self._seen.nearby_entities:
-            if one.entity_type == "container" and self.notes.shut.get(one.entity_id, 0) < 1:
-                return self._touch(one, self._loot)
-        return self._wander()
 
     def _shop(self) -> Action | None:
         known = self.notes.where.get(self.notes.trader)
